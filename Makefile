@@ -1,0 +1,95 @@
+# make test   everything that must hold, on both supported generations of DuckDB
+# make demo   TPC-C and analytics side by side, through tique
+#
+# Both work from a fresh clone; PYTHON=… chooses the interpreter (3.11 or later).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+# DuckDB 2.0 with the compiled sqlglot, and DuckDB 1.5 with the pure one.
+VENV := .venv
+VENV15 := .venv-duckdb15
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+export PIP_PROGRESS_BAR := off
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.PHONY: help
+help:
+	@echo 'make setup | test | lint | demo | clean'
+
+# What a bare Debian lacks: the module that makes environments, and a C compiler
+# (without one the sequencer written in Python steps in, which is no error).
+.PHONY: system
+system:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'tique needs Python 3.11 or later as $(PYTHON); try make PYTHON=/path/to/python' >&2; \
+	  exit 1; }
+	@missing=(); \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv); \
+	command -v cc >/dev/null || command -v gcc >/dev/null || missing+=(gcc libc6-dev); \
+	if (( $${#missing[@]} )); then \
+	  if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	    echo "installing $${missing[*]}"; \
+	    export DEBIAN_FRONTEND=noninteractive; \
+	    apt-get update -qq; \
+	    apt-get install -qq -y --no-install-recommends "$${missing[@]}" >/dev/null; \
+	  else \
+	    echo "missing: $${missing[*]} (run: apt-get install $${missing[*]})" >&2; \
+	    [[ " $${missing[*]} " != *' python3-venv '* ]]; \
+	  fi; \
+	fi
+
+# $(call environment,FOLDER,WHAT TO INSTALL)
+define environment
+	@echo 'setting up $(1)'
+	@$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(1)/bin/python -m pip install --quiet $(2)
+	@touch $@
+endef
+
+$(VENV)/.ready: pyproject.toml Makefile | system
+	$(call environment,$(VENV),--editable '.[duckdb$(comma)fast]' 'duckdb==2.0.*' --group dev)
+
+$(VENV15)/.ready: pyproject.toml Makefile | system
+	$(call environment,$(VENV15),--editable '.[duckdb]' 'duckdb==1.5.*' --group test --group bench)
+
+comma := ,
+
+.PHONY: setup
+setup: $(VENV)/.ready $(VENV15)/.ready
+
+.PHONY: test
+test: test-duckdb20 test-duckdb15 lint
+
+.PHONY: test-duckdb20
+test-duckdb20: $(VENV)/.ready
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-duckdb15
+test-duckdb15: $(VENV15)/.ready
+	$(VENV15)/bin/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.ready
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+.PHONY: demo
+demo: $(VENV)/.ready
+	$(VENV)/bin/python -m benchmarks demo
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) $(VENV15) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

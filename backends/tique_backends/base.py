@@ -1,0 +1,385 @@
+"""What the driver asks of an engine: the small abstract base classes.
+
+An :class:`Engine` is one open database, a :class:`Session` one connection to
+it. The driver's protocol (snapshot, certification, commit, checkpoint,
+recovery) is written against these; everything that differs between engines is
+a method here or a flag in :class:`Capabilities`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+    from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an engine can do, as far as the driver must know.
+
+    Attributes
+    ----------
+    exclusive : bool
+        The process that opened the database is the only one that can write to
+        it, so that an in-memory index of recent versions is complete.
+    dialect : str
+        The SQL dialect's name in the rewriter.
+    """
+
+    exclusive: bool
+    dialect: str
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions of one table's rows to append to its cache table.
+
+    ``rows[i]`` became visible at ``stamps[i]`` (a cts, or a statement's sequence
+    number in a staging table) and is a tombstone where ``deleted[i]``.
+    """
+
+    table: Table
+    rows: Sequence[Row]
+    stamps: Sequence[int]
+    deleted: Sequence[bool]
+
+
+@dataclass(frozen=True)
+class CommitRecord:
+    """The row whose presence makes transaction ``txid`` committed at ``cts``."""
+
+    cts: int
+    txid: int
+
+
+@dataclass
+class Statistics:
+    """What the engine was asked to do since it was opened.
+
+    ``seconds`` is the wall-clock time spent inside the engine, summed over the
+    threads that waited for it.
+    """
+
+    statements: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of a query's result: its name and the engine's type name."""
+
+    name: str
+    type: str
+
+
+class Result(ABC):
+    """The rows of one query, read once from front to back."""
+
+    columns: Sequence[ResultColumn]
+
+    @abstractmethod
+    def fetch(self, size: int) -> list[Row]:
+        """Return up to ``size`` further rows; an empty list at the end."""
+
+    @abstractmethod
+    def fetch_all(self) -> list[Row]:
+        """Return all further rows."""
+
+    @abstractmethod
+    def arrow(self) -> pyarrow.Table:
+        """Return all further rows as an Arrow table."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up the rows that were not fetched."""
+
+
+class Session(ABC):
+    """One connection to the engine, used by one thread at a time."""
+
+    @abstractmethod
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:
+        """Run one statement; ``$n`` in it is ``parameters[n - 1]``.
+
+        Raises
+        ------
+        EngineError
+            Whatever the engine refused; an autocommitted statement left no trace.
+        """
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start an engine transaction (used inside the protocol only)."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit it durably."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Roll it back; without one, do nothing."""
+
+    @abstractmethod
+    def read_row(self, table: Table, key: Row) -> Row | None:
+        """Return the storage row with that primary key, if there is one."""
+
+    @abstractmethod
+    def read_rows(self, table: Table, keys: Sequence[Row]) -> dict[Row, Row]:
+        """Return the storage rows with those primary keys, by key: one statement."""
+
+    @abstractmethod
+    def append(self, versions: Versions) -> None:
+        """Append versions to a table's cache table."""
+
+    @abstractmethod
+    def append_staged(self, table: Table, cts: int) -> int:
+        """Append this session's staged rows to the cache table, stamped ``cts``.
+
+        Only the newest staged row per key counts. Returns the number of rows.
+        """
+
+    @abstractmethod
+    def record(self, commits: Sequence[CommitRecord]) -> None:
+        """Append commit records."""
+
+    @abstractmethod
+    def create_stage(self, table: Table) -> None:
+        """Create this session's empty staging table for ``table``."""
+
+    @abstractmethod
+    def stage(self, versions: Versions) -> None:
+        """Append rows to the staging table, stamped with sequence numbers."""
+
+    @abstractmethod
+    def stage_query(
+        self, table: Table, query: str, parameters: Sequence[Any]
+    ) -> int:
+        """Append a query's rows (columns, ``_sequence``, ``_deleted``); their number."""
+
+    @abstractmethod
+    def unstage(self, table: Table, after: int) -> None:
+        """Delete staged rows whose sequence number is greater than ``after``."""
+
+    @abstractmethod
+    def drop_stage(self, table: Table) -> None:
+        """Drop the staging table if it exists."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Make a statement that another thread runs here fail soon."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+
+
+class Forms(ABC):
+    """An engine's SQL for snapshots, certification and constraints (pure text)."""
+
+    @abstractmethod
+    def quote(self, identifier: str) -> str:
+        """Quote an identifier."""
+
+    @abstractmethod
+    def plain(self, table: Table) -> str:
+        """The storage table's qualified name."""
+
+    @abstractmethod
+    def scan(
+        self, table: Table, sts: int, *, staged: int | None, tombstones: bool
+    ) -> str:
+        """A parenthesised query for the whole table as of ``sts``.
+
+        ``staged`` overlays the rows of the session's staging table up to that
+        sequence number. ``tombstones`` False promises that a bag's visible
+        versions contain none.
+        """
+
+    @abstractmethod
+    def point(
+        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
+    ) -> str:
+        """A parenthesised query for at most one row by primary key.
+
+        ``key`` is SQL text per key column (placeholders).
+        """
+
+    @abstractmethod
+    def inline(self, table: Table, placeholders: Sequence[Sequence[str]]) -> str:
+        """A parenthesised query of constant rows with the table's column types."""
+
+    @abstractmethod
+    def cast(self, text: str, type_name: str) -> str:
+        """``text`` converted as on assignment to a column of that type."""
+
+    @abstractmethod
+    def stage_query(
+        self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
+    ) -> str:
+        """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
+
+    @abstractmethod
+    def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
+        """A query for one key that statement ``sequence`` staged wrongly.
+
+        Wrongly means twice, or although a row with that primary key was visible
+        before the statement and is not among those that it deletes (staged with
+        ``sequence - 1``).
+        """
+
+    @abstractmethod
+    def unique_duplicate(
+        self, table: Table, columns: Sequence[int], sts: int, sequence: int
+    ) -> str:
+        """A query for one value of a UNIQUE key, staged by ``sequence``, seen twice."""
+
+    @abstractmethod
+    def conflicts(
+        self, table: Table, columns: Sequence[int], rows: int
+    ) -> str:
+        """Certification as a query (paper 2.3.4), for ``rows`` keys at once.
+
+        Parameters per key, in order: the columns' values, then the sts. The
+        result has a row ``(ordinal, cts)`` for every key (counted from 0) that a
+        version with a later cts has.
+        """
+
+    @abstractmethod
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
+        """As :meth:`conflicts` for all staged keys: rows ``(columns…, cts)``."""
+
+
+class Engine(ABC):
+    """One open database."""
+
+    capabilities: Capabilities
+    forms: Forms
+    statistics: Statistics
+
+    @abstractmethod
+    def session(self) -> Session:
+        """Open a connection."""
+
+    @abstractmethod
+    def round_trips(self, type_name: str) -> bool:
+        """Whether values of that type survive the way through Python unchanged."""
+
+    @abstractmethod
+    def arrow(
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        """Rows that the driver had itself, as an Arrow table."""
+
+    @abstractmethod
+    def is_managed(self) -> bool:
+        """Whether the database holds tique's schema."""
+
+    @abstractmethod
+    def format_version(self) -> int:
+        """The version of tique's schema in the database."""
+
+    @abstractmethod
+    def install(self, session: Session) -> None:
+        """Create tique's schema."""
+
+    @abstractmethod
+    def uninstall(self, session: Session) -> None:
+        """Drop tique's schema with everything in it."""
+
+    @abstractmethod
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
+        """Make the sequencer callable from SQL; False where that is impossible."""
+
+    @abstractmethod
+    def managed_tables(self, session: Session) -> list[Table]:
+        """The tables under tique's management, read from the engine's catalog."""
+
+    @abstractmethod
+    def describe(self, session: Session, schema: str, name: str) -> Table:
+        """Read a table's definition from the engine's catalog.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED where tique cannot keep the table's promises (foreign
+            keys, generated columns), PROGRAMMING where there is no such table.
+        """
+
+    @abstractmethod
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:
+        """(schema, name) of every base table that is not tique's own."""
+
+    @abstractmethod
+    def manage(self, session: Session, table: Table) -> Table:
+        """Create the cache table and note the table; returns it with its id."""
+
+    @abstractmethod
+    def unmanage(self, session: Session, table: Table) -> None:
+        """Drop the cache table and forget the table."""
+
+    @abstractmethod
+    def last_commit(self, session: Session) -> int:
+        """The greatest cts that was ever committed; 0 in a new database."""
+
+    @abstractmethod
+    def next_epoch(self, session: Session) -> int:
+        """Count this opening of the database, durably; the new count.
+
+        The epoch is the upper part of every txid, so that none is used twice.
+        """
+
+    @abstractmethod
+    def find_commit(self, session: Session, txid: int) -> int | None:
+        """The cts of a committed transaction whose record is still kept."""
+
+    @abstractmethod
+    def remove_orphans(self, session: Session, table: Table) -> int:
+        """Delete versions without a commit record; their number."""
+
+    @abstractmethod
+    def fold(self, session: Session, table: Table, until: int) -> int:
+        """Move versions with cts ≤ ``until`` to storage in one engine transaction.
+
+        Returns the number of versions that left the cache table.
+        """
+
+    @abstractmethod
+    def prune_commits(self, session: Session, until: int, retention: float) -> None:
+        """Forget commit records with cts < ``until`` older than ``retention`` s."""
+
+    @abstractmethod
+    def forgotten_until(self, session: Session) -> int:
+        """The greatest txid whose commit record was pruned; 0 if none was."""
+
+    @abstractmethod
+    def cached_rows(self, session: Session, table: Table) -> int:
+        """The number of rows in the cache table."""
+
+    @abstractmethod
+    def compact(self, session: Session, *, force: bool = False) -> bool:
+        """Run the engine's own checkpoint if its log has grown; whether it ran."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database; idempotent."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a database is: what a backend makes of a URL.
+
+    ``identity`` is equal for two URLs of the same database; None means that
+    every connect gets a database of its own (in memory).
+    """
+
+    path: str
+    identity: str | None
+    options: Mapping[str, str] = field(default_factory=dict)

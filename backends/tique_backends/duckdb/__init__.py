@@ -1,0 +1,30 @@
+"""DuckDB: one process owns the file, many threads use it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from tique_backends.base import Engine, Location
+from tique_backends.duckdb.engine import DuckDBEngine
+
+__all__ = ["DuckDBEngine", "locate", "open_engine"]
+
+
+def locate(path: str, options: Mapping[str, str]) -> Location:
+    """Find out which file a URL means; ``:memory:`` or nothing means none."""
+    if path in ("", ":memory:"):
+        return Location(":memory:", None, dict(options))
+    absolute = os.path.realpath(path)
+    return Location(absolute, absolute, dict(options))
+
+
+def open_engine(location: Location) -> Engine:
+    """Open the database, creating the file if it is not there.
+
+    Raises
+    ------
+    EngineError
+        LOCKED if another process has it open, OPERATIONAL if it is no database.
+    """
+    return DuckDBEngine(location)

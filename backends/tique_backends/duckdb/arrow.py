@@ -1,0 +1,90 @@
+"""Python rows to Arrow tables in a table's column types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow
+
+from tique_backends.base import ResultColumn, Row
+from tique_backends.errors import EngineError, ErrorKind
+from tique_rewriter.schema import Column, Table
+
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+_TYPES: dict[str, pyarrow.DataType] = {
+    "BOOLEAN": pyarrow.bool_(),
+    "TINYINT": pyarrow.int8(),
+    "SMALLINT": pyarrow.int16(),
+    "INTEGER": pyarrow.int32(),
+    "BIGINT": pyarrow.int64(),
+    "UTINYINT": pyarrow.uint8(),
+    "USMALLINT": pyarrow.uint16(),
+    "UINTEGER": pyarrow.uint32(),
+    "UBIGINT": pyarrow.uint64(),
+    "FLOAT": pyarrow.float32(),
+    "DOUBLE": pyarrow.float64(),
+    "VARCHAR": pyarrow.string(),
+    "BLOB": pyarrow.binary(),
+    "DATE": pyarrow.date32(),
+    "TIME": pyarrow.time64("us"),
+    "TIMESTAMP": pyarrow.timestamp("us"),
+}
+
+_AS_TEXT: dict[str, Callable[[Any], Any]] = {
+    "UUID": lambda value: None if value is None else str(value),
+    "HUGEINT": lambda value: None if value is None else str(value),
+}
+"""Types without an Arrow form that travel as text and are cast by the engine."""
+
+
+@lru_cache(maxsize=512)
+def arrow_type(type_name: str) -> pyarrow.DataType | None:
+    """The Arrow type of a DuckDB type; None where rows must stay in the engine."""
+    if match := _DECIMAL.fullmatch(type_name):
+        return pyarrow.decimal128(int(match[1]), int(match[2]))
+    if type_name in _AS_TEXT:
+        return pyarrow.string()
+    return _TYPES.get(type_name)
+
+
+def arrow_table(
+    table: Table, rows: Sequence[Sequence[Any]], positions: Sequence[int] | None = None
+) -> pyarrow.Table:
+    """Rows of the columns at ``positions`` (all by default) as an Arrow table.
+
+    Raises
+    ------
+    EngineError
+        DATA if a value does not fit its column's type.
+    """
+    columns = (
+        table.columns
+        if positions is None
+        else [table.columns[position] for position in positions]
+    )
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    arrays = []
+    for column, values in zip(columns, by_column, strict=True):
+        convert = _AS_TEXT.get(column.type)
+        if convert is not None:
+            values = tuple(map(convert, values))
+        try:
+            arrays.append(pyarrow.array(values, arrow_type(column.type)))
+        except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+            raise EngineError(
+                ErrorKind.DATA,
+                f"a value does not fit column {column.name!r} of type {column.type}",
+            ) from error
+    return pyarrow.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def rows_to_arrow(
+    rows: Sequence[Row], columns: Sequence[ResultColumn]
+) -> pyarrow.Table:
+    """A result's rows as an Arrow table."""
+    shape = tuple(Column(column.name, column.type) for column in columns)
+    return arrow_table(Table("", "", shape), rows)

@@ -1,0 +1,280 @@
+"""One open DuckDB database: tique's schema in it, folding, recovery, compaction.
+
+Atomicity rests on DuckDB's own transaction and write-ahead log: a commit's
+versions and its commit record are written in one engine transaction, and so is
+every fold. A crash at any instruction leaves either all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow
+
+from tique_backends.base import (
+    Capabilities,
+    Engine,
+    Location,
+    ResultColumn,
+    Row,
+    Session,
+    Statistics,
+)
+from tique_backends.duckdb import introspection
+from tique_backends.duckdb.arrow import arrow_type, rows_to_arrow
+from tique_backends.duckdb.errors import translated
+from tique_backends.duckdb.forms import (
+    DuckDBForms,
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+    version_checks,
+    version_columns,
+)
+from tique_backends.duckdb.session import DuckDBSession
+from tique_backends.errors import EngineError, ErrorKind
+from tique_rewriter.schema import Table
+from tique_udfs import Sequencer, duckdb as extension
+
+FORMAT_VERSION = 1
+
+_COMPACT_BYTES = 256 << 20
+"""Size of the write-ahead log at which the engine's own checkpoint is run."""
+
+_SCHEMA = (
+    "CREATE SCHEMA tique",
+    "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
+    "forgotten BIGINT NOT NULL)",
+    f"INSERT INTO tique.format VALUES ({FORMAT_VERSION}, 0, 0)",
+    'CREATE TABLE tique."tables" (id BIGINT NOT NULL, schema_name VARCHAR NOT NULL, '
+    "table_name VARCHAR NOT NULL)",
+    "CREATE TABLE tique.commits (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
+    "committed_at TIMESTAMPTZ NOT NULL)",
+)
+
+
+class DuckDBEngine(Engine):
+    """A DuckDB instance that this process shares among its threads."""
+
+    capabilities = Capabilities(exclusive=True, dialect="duckdb")
+
+    def __init__(self, location: Location) -> None:
+        self.forms = DuckDBForms()
+        self.statistics = Statistics()
+        self._path = location.path
+        self._compacting = threading.Lock()
+        # DuckDB's automatic checkpoint would stall whichever commit triggers it.
+        config = {
+            **location.options,
+            "allow_unsigned_extensions": "true",
+            "checkpoint_threshold": "16GB",
+        }
+        if location.identity is not None and not os.path.exists(location.path):
+            parent = os.path.dirname(location.path)
+            if not os.path.isdir(parent):
+                raise EngineError(
+                    ErrorKind.OPERATIONAL,
+                    f"cannot create {location.path}: no folder {parent}",
+                )
+        try:
+            self._instance = duckdb.connect(location.path, config=config)
+        except Exception as error:
+            raise translated(error) from error
+
+    def session(self) -> Session:  # noqa: D102
+        return DuckDBSession(self._instance.cursor(), self.statistics)
+
+    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+        return arrow_type(type_name) is not None
+
+    def arrow(  # noqa: D102
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        return rows_to_arrow(rows, columns)
+
+    def is_managed(self) -> bool:  # noqa: D102
+        found = self._instance.execute(
+            "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique' "
+            "AND database_name = current_database()"
+        ).fetchone()
+        return found is not None and found[0] > 0
+
+    def format_version(self) -> int:  # noqa: D102
+        try:
+            row = self._instance.execute("SELECT version FROM tique.format").fetchone()
+        except duckdb.Error as error:
+            raise translated(error) from error
+        return -1 if row is None else int(row[0])
+
+    def install(self, session: Session) -> None:  # noqa: D102
+        session.begin()
+        try:
+            for statement in _SCHEMA:
+                session.execute(statement)
+            session.commit()
+        except EngineError:
+            session.rollback()
+            raise
+
+    def uninstall(self, session: Session) -> None:  # noqa: D102
+        session.execute("DROP SCHEMA tique CASCADE")
+
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+        return extension.load(self._instance, sequencer)
+
+    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+        rows = session.execute(
+            'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
+        ).fetch_all()
+        return [introspection.describe(session, *row) for row in rows]
+
+    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+        return introspection.describe(session, schema, name)
+
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+        return [
+            (schema, name)
+            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
+        ]
+
+    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+        stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
+        layout = ", ".join(version_columns(table) + stamps + version_checks(table))
+        session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+        result = session.execute(
+            'INSERT INTO tique."tables" SELECT coalesce(max(id), 0) + 1, $1, $2 '
+            'FROM tique."tables" RETURNING id',
+            [table.schema, table.name],
+        )
+        return introspection.describe(
+            session, table.schema, table.name, int(result.fetch_all()[0][0])
+        )
+
+    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+        session.execute(f"DROP TABLE {cache_name(table)}")
+        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+
+    def last_commit(self, session: Session) -> int:  # noqa: D102
+        rows = session.execute("SELECT coalesce(max(cts), 0) FROM tique.commits")
+        return int(rows.fetch_all()[0][0])
+
+    def next_epoch(self, session: Session) -> int:  # noqa: D102
+        session.execute("UPDATE tique.format SET epoch = epoch + 1")
+        rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+        rows = session.execute(
+            "SELECT cts FROM tique.commits WHERE txid = $1", [txid]
+        ).fetch_all()
+        return int(rows[0][0]) if rows else None
+
+    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+        # Commit records are pruned only below what has been folded.
+        result = session.execute(
+            f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
+            "(SELECT cts FROM tique.commits)"
+        )
+        return int(result.fetch_all()[0][0])
+
+    def fold(self, session: Session, table: Table, until: int) -> int:  # noqa: D102
+        session.begin()
+        try:
+            moved = (
+                self._fold_bag(session, table, until)
+                if table.is_bag
+                else self._fold_keyed(session, table, until)
+            )
+            session.commit()
+        except BaseException:
+            session.rollback()
+            raise
+        return moved
+
+    def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
+        cache, storage = cache_name(table), storage_name(table)
+        columns, keys = column_list(table), key_list(table, table.primary_key)
+        session.execute(
+            f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
+            f"WHERE _v._cts <= {until} AND "
+            f"{key_equality(table, table.primary_key, '_s.', '_v.')})"
+        )
+        session.execute(
+            f"INSERT INTO {storage} SELECT {columns} FROM (SELECT * FROM {cache} "
+            f"WHERE _cts <= {until} QUALIFY row_number() OVER "
+            f"(PARTITION BY {keys} ORDER BY _cts DESC) = 1) WHERE NOT _deleted"
+        )
+        return self._drop_versions(session, table, until)
+
+    def _fold_bag(self, session: Session, table: Table, until: int) -> int:
+        """Add the inserted rows, then remove one copy per tombstone."""
+        cache, storage = cache_name(table), storage_name(table)
+        columns = column_list(table)
+        session.execute(
+            f"INSERT INTO {storage} SELECT {columns} FROM {cache} "
+            f"WHERE _cts <= {until} AND NOT _deleted"
+        )
+        same = " AND ".join(
+            f"_s.{quote(c.name)} IS NOT DISTINCT FROM _d.{quote(c.name)}"
+            for c in table.columns
+        )
+        session.execute(
+            f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
+            f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns}) "
+            f"AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS "
+            f"_copies FROM {cache} WHERE _cts <= {until} AND _deleted "
+            f"GROUP BY ALL) AS _d ON {same} WHERE _s._copy <= _d._copies)"
+        )
+        return self._drop_versions(session, table, until)
+
+    def _drop_versions(self, session: Session, table: Table, until: int) -> int:
+        result = session.execute(
+            f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}"
+        )
+        return int(result.fetch_all()[0][0])
+
+    def prune_commits(  # noqa: D102
+        self, session: Session, until: int, retention: float
+    ) -> None:
+        old = (
+            f"FROM tique.commits WHERE cts < {until} AND "
+            f"committed_at < now() - to_seconds({retention:f})"
+        )
+        session.begin()
+        try:
+            session.execute(
+                "UPDATE tique.format SET forgotten = greatest(forgotten, "
+                f"(SELECT coalesce(max(txid), 0) {old}))"
+            )
+            session.execute(f"DELETE {old}")
+            session.commit()
+        except BaseException:
+            session.rollback()
+            raise
+
+    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def cached_rows(self, session: Session, table: Table) -> int:  # noqa: D102
+        rows = session.execute(f"SELECT count(*) FROM {cache_name(table)}").fetch_all()
+        return int(rows[0][0])
+
+    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+        log = self._path + ".wal"
+        if not force and (
+            not os.path.exists(log) or os.path.getsize(log) < _COMPACT_BYTES
+        ):
+            return False
+        with self._compacting:
+            session.execute("CHECKPOINT")
+        return True
+
+    def close(self) -> None:  # noqa: D102
+        self._instance.close()

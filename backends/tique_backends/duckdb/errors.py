@@ -1,0 +1,62 @@
+"""DuckDB's exceptions, brought to :class:`EngineError` at the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from tique_backends.errors import EngineError, ErrorKind
+
+_BY_CLASS: tuple[tuple[type[Exception], ErrorKind], ...] = (
+    (duckdb.InterruptException, ErrorKind.INTERRUPTED),
+    (duckdb.NotImplementedException, ErrorKind.UNSUPPORTED),
+    (duckdb.DataError, ErrorKind.DATA),
+    (duckdb.ProgrammingError, ErrorKind.PROGRAMMING),
+    (duckdb.InternalError, ErrorKind.INTERNAL),
+    (duckdb.Error, ErrorKind.OPERATIONAL),
+)
+
+
+def _constraint_kind(message: str) -> ErrorKind:
+    if "Duplicate key" in message or "PRIMARY KEY or UNIQUE" in message:
+        return ErrorKind.UNIQUE
+    if "NOT NULL constraint" in message:
+        return ErrorKind.NOT_NULL
+    if "CHECK constraint" in message:
+        return ErrorKind.CHECK
+    return ErrorKind.INTEGRITY
+
+
+def _kind(error: duckdb.Error) -> ErrorKind:
+    message = str(error)
+    if isinstance(error, duckdb.IntegrityError):
+        return _constraint_kind(message)
+    if "No space left" in message or "failed to offload data block" in message:
+        return ErrorKind.FULL
+    if "read-only mode" in message:
+        return ErrorKind.READ_ONLY
+    if "Could not set lock" in message or "Conflicting lock" in message:
+        return ErrorKind.LOCKED
+    return next(kind for cls, kind in _BY_CLASS if isinstance(error, cls))
+
+
+def translated(error: Exception) -> EngineError:
+    """The engine-neutral form of what the duckdb module raised."""
+    if isinstance(error, duckdb.Error):
+        return EngineError(_kind(error), str(error))
+    if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
+        return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")
+    if isinstance(error, RuntimeError | TypeError | ValueError | OverflowError):
+        return EngineError(ErrorKind.DATA, f"DuckDB cannot take this value: {error}")
+    raise error
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raise :class:`EngineError` in place of the duckdb module's exceptions."""
+    try:
+        yield
+    except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise translated(error) from error

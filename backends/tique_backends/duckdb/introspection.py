@@ -1,0 +1,84 @@
+"""Table definitions, read from DuckDB's catalog."""
+
+from __future__ import annotations
+
+from tique_backends.base import Session
+from tique_backends.errors import EngineError, ErrorKind
+from tique_rewriter.schema import Check, Column, Table
+
+_RESERVED = ("_cts", "_deleted", "_sequence")
+
+_COLUMNS = """
+SELECT column_name, data_type, NOT is_nullable, column_default
+FROM duckdb_columns()
+WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+ORDER BY column_index"""
+
+_CONSTRAINTS = """
+SELECT constraint_type, constraint_column_names, expression, constraint_name
+FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+ORDER BY constraint_index"""
+
+_SQL = """
+SELECT sql FROM duckdb_tables()
+WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2"""
+
+USER_TABLES = """
+SELECT schema_name, table_name FROM duckdb_tables()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+  AND schema_name <> 'tique'
+ORDER BY 1, 2"""
+
+
+def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
+    """Read a table's definition; the names are matched without regard to case.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+        whose promises tique cannot keep.
+    """
+    schema, name = _exact_name(session, schema, name)
+    label = f"{schema}.{name}"
+    rows = session.execute(_COLUMNS, [schema, name]).fetch_all()
+    columns = tuple(Column(*row) for row in rows)
+    positions = {column.name: i for i, column in enumerate(columns)}
+    for column in columns:
+        if column.name.lower() in _RESERVED:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {label}: the column name {column.name!r} is reserved",
+            )
+    definition = str(session.execute(_SQL, [schema, name]).fetch_all()[0][0])
+    if "GENERATED ALWAYS AS" in definition.upper():
+        raise EngineError(
+            ErrorKind.UNSUPPORTED, f"table {label} has a generated column"
+        )
+    primary_key: tuple[int, ...] = ()
+    unique: list[tuple[int, ...]] = []
+    checks: list[Check] = []
+    for kind, names, expression, constraint in session.execute(
+        _CONSTRAINTS, [schema, name]
+    ).fetch_all():
+        if kind == "PRIMARY KEY":
+            primary_key = tuple(positions[n] for n in names)
+        elif kind == "UNIQUE":
+            unique.append(tuple(positions[n] for n in names))
+        elif kind == "CHECK":
+            checks.append(Check(expression, constraint))
+        elif kind == "FOREIGN KEY":
+            raise EngineError(
+                ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
+            )
+    return Table(
+        schema, name, columns, primary_key, tuple(unique), tuple(checks), table_id
+    )
+
+
+def _exact_name(session: Session, schema: str, name: str) -> tuple[str, str]:
+    for found_schema, found in session.execute(USER_TABLES).fetch_all():
+        if (found_schema.lower(), found.lower()) == (schema.lower(), name.lower()):
+            return found_schema, found
+    raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")

@@ -1,0 +1,267 @@
+"""One DuckDB connection, used by one thread at a time.
+
+Appends go through Arrow: a relation's ``insert_into`` costs about a
+millisecond for one row or for a thousand, and no value ever becomes SQL text.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow
+
+from tique_backends.base import (
+    CommitRecord,
+    Result,
+    ResultColumn,
+    Row,
+    Session,
+    Statistics,
+    Versions,
+)
+from tique_backends.duckdb.arrow import arrow_table, rows_to_arrow
+from tique_backends.duckdb.errors import translated
+from tique_backends.duckdb.forms import (
+    cache_name,
+    column_list,
+    key_list,
+    newest,
+    quote,
+    stage_name,
+    storage_name,
+    version_checks,
+    version_columns,
+)
+from tique_rewriter.schema import Table
+
+_Fetched = TypeVar("_Fetched")
+
+_SINGLE_READS = 16
+"""Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
+
+
+class DuckDBResult(Result):
+    """A result that is still in its connection, or was drained from it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        description = connection.description or []
+        self.columns = [ResultColumn(c[0], str(c[1])) for c in description]
+        self._connection: duckdb.DuckDBPyConnection | None = connection
+        self._drained: list[Row] = []
+
+    def drain(self) -> None:
+        """Take all rows out of the connection, which is needed for something else."""
+        self._drained = self.fetch_all()
+        self._connection = None
+
+    def fetch(self, size: int) -> list[Row]:  # noqa: D102
+        if self._connection is not None:
+            return _fetching(lambda c: c.fetchmany(size), self._connection)
+        rows, self._drained = self._drained[:size], self._drained[size:]
+        return rows
+
+    def fetch_all(self) -> list[Row]:  # noqa: D102
+        if self._connection is not None:
+            return _fetching(lambda c: c.fetchall(), self._connection)
+        rows, self._drained = self._drained, []
+        return rows
+
+    def arrow(self) -> pyarrow.Table:  # noqa: D102
+        if self._connection is None:
+            return rows_to_arrow(self.fetch_all(), self.columns)
+        with warnings.catch_warnings():
+            # DuckDB 2.0 warns of the copy that a DB-API result costs.
+            warnings.simplefilter("ignore", UserWarning)
+            return _fetching(lambda c: c.to_arrow_table(), self._connection)
+
+    def close(self) -> None:  # noqa: D102
+        self._connection = None
+        self._drained = []
+
+
+def _fetching(
+    fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched],
+    connection: duckdb.DuckDBPyConnection,
+) -> _Fetched:
+    try:
+        return fetch(connection)
+    except Exception as error:
+        raise translated(error) from error
+
+
+class DuckDBSession(Session):
+    """A cursor of the database's one instance, with its own engine transaction."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, statistics: Statistics
+    ) -> None:
+        self._connection = connection
+        self._statistics = statistics
+        self._pending: DuckDBResult | None = None
+        self._in_transaction = False
+        self._point_reads: dict[int, duckdb.Statement] = {}
+
+    def _run(self, statement: str | duckdb.Statement, parameters: Sequence[Any]) -> None:
+        if self._pending is not None:
+            self._pending.drain()
+            self._pending = None
+        started = time.perf_counter()
+        try:
+            if parameters:
+                self._connection.execute(statement, parameters)
+            else:
+                self._connection.execute(statement)
+        except Exception as error:
+            raise translated(error) from error
+        finally:
+            statistics = self._statistics
+            statistics.statements += 1
+            statistics.seconds += time.perf_counter() - started
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:  # noqa: D102
+        self._run(sql, parameters)
+        self._pending = result = DuckDBResult(self._connection)
+        return result
+
+    def begin(self) -> None:  # noqa: D102
+        self._run("BEGIN", ())
+        self._in_transaction = True
+
+    def commit(self) -> None:  # noqa: D102
+        self._run("COMMIT", ())
+        self._in_transaction = False
+
+    def rollback(self) -> None:  # noqa: D102
+        if self._in_transaction:
+            self._in_transaction = False
+            self._run("ROLLBACK", ())
+
+    def read_row(self, table: Table, key: Row) -> Row | None:  # noqa: D102
+        statement = self._point_reads.get(table.id)
+        if statement is None:
+            statement = self._connection.extract_statements(
+                f"SELECT {column_list(table)} FROM {storage_name(table)} "
+                f"WHERE {_key_match(table, 0)}"
+            )[0]
+            self._point_reads[table.id] = statement
+        self._run(statement, key)
+        started = time.perf_counter()
+        row: Row | None = self._connection.fetchone()
+        self._statistics.seconds += time.perf_counter() - started
+        return row
+
+    def read_rows(  # noqa: D102
+        self, table: Table, keys: Sequence[Row]
+    ) -> dict[Row, Row]:
+        if not keys:
+            return {}
+        width = len(table.primary_key)
+        if len(keys) <= _SINGLE_READS:
+            sql = " UNION ALL ".join(
+                f"SELECT {column_list(table)} FROM {storage_name(table)} "
+                f"WHERE {_key_match(table, i * width)}"
+                for i in range(len(keys))
+            )
+            self._run(sql, [value for key in keys for value in key])
+            rows = self._connection.fetchall()
+        else:
+            wanted = arrow_table(table, keys, table.primary_key)
+            rows = self._joined(table, wanted)
+        return {tuple(row[i] for i in table.primary_key): row for row in rows}
+
+    def _joined(self, table: Table, wanted: pyarrow.Table) -> list[Row]:
+        same = " AND ".join(
+            f"_s.{quote(table.columns[i].name)} = _w.{quote(table.columns[i].name)}"
+            for i in table.primary_key
+        )
+        self._connection.register("tique_wanted", wanted)
+        try:
+            self._run(
+                f"SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+                f"JOIN tique_wanted AS _w ON {same}",
+                (),
+            )
+            return self._connection.fetchall()
+        finally:
+            self._connection.unregister("tique_wanted")
+
+    def _insert(self, rows: pyarrow.Table, target: str) -> None:
+        if self._pending is not None:
+            self._pending.drain()
+            self._pending = None
+        started = time.perf_counter()
+        try:
+            self._connection.from_arrow(rows).insert_into(target)
+        except Exception as error:
+            raise translated(error) from error
+        finally:
+            self._statistics.statements += 1
+            self._statistics.seconds += time.perf_counter() - started
+
+    def append(self, versions: Versions) -> None:  # noqa: D102
+        self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
+
+    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+        columns = column_list(table)
+        source = stage_name(table)
+        if not table.is_bag:
+            source = f"({newest(table, source, '_sequence')})"
+        result = self.execute(
+            f"INSERT INTO {cache_name(table)} "
+            f"SELECT {columns}, {cts}, _deleted FROM {source}"
+        )
+        return int(result.fetch_all()[0][0])
+
+    def record(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+        values = ", ".join(f"({c.cts}, {c.txid}, now())" for c in commits)
+        self._run(f"INSERT INTO tique.commits VALUES {values}", ())
+
+    def create_stage(self, table: Table) -> None:  # noqa: D102
+        # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
+        stamps = ["_sequence BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
+        layout = ", ".join(version_columns(table) + stamps + version_checks(table))
+        self._run(f"CREATE TEMP TABLE {stage_name(table)} ({layout})", ())
+
+    def stage(self, versions: Versions) -> None:  # noqa: D102
+        self._insert(_stamped(versions, "_sequence"), stage_name(versions.table))
+
+    def stage_query(  # noqa: D102
+        self, table: Table, query: str, parameters: Sequence[Any]
+    ) -> int:
+        result = self.execute(f"INSERT INTO {stage_name(table)} {query}", parameters)
+        return int(result.fetch_all()[0][0])
+
+    def unstage(self, table: Table, after: int) -> None:  # noqa: D102
+        self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}", ())
+
+    def drop_stage(self, table: Table) -> None:  # noqa: D102
+        self._run(f"DROP TABLE IF EXISTS {stage_name(table)}", ())
+
+    def interrupt(self) -> None:  # noqa: D102
+        self._connection.interrupt()
+
+    def close(self) -> None:  # noqa: D102
+        if self._pending is not None:
+            self._pending.drain()
+            self._pending = None
+        self._connection.close()
+
+
+def _key_match(table: Table, offset: int) -> str:
+    return " AND ".join(
+        f"{key_list(table, [position])} = ${offset + i + 1}"
+        for i, position in enumerate(table.primary_key)
+    )
+
+
+def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
+    """The versions as an Arrow table in the cache (or staging) table's layout."""
+    rows = arrow_table(versions.table, versions.rows)
+    rows = rows.append_column(stamp, pyarrow.array(versions.stamps, pyarrow.int64()))
+    return rows.append_column(
+        "_deleted", pyarrow.array(versions.deleted, pyarrow.bool_())
+    )

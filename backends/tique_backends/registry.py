@@ -1,0 +1,49 @@
+"""From a URL's scheme to a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Protocol, cast
+
+from tique_backends.base import Engine, Location
+from tique_backends.errors import EngineError, ErrorKind
+
+_MODULES = {"duckdb": "tique_backends.duckdb"}
+
+
+class Backend(Protocol):
+    """What a backend's package offers."""
+
+    locate: Callable[[str, Mapping[str, str]], Location]
+    open_engine: Callable[[Location], Engine]
+
+
+def names() -> tuple[str, ...]:
+    """The known backends' names."""
+    return tuple(_MODULES)
+
+
+def find(name: str) -> Backend:
+    """Return the backend for a URL scheme.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED if there is none, or its engine is not installed.
+    """
+    try:
+        module = _MODULES[name]
+    except KeyError:
+        known = ", ".join(_MODULES)
+        raise EngineError(
+            ErrorKind.UNSUPPORTED, f"no backend {name!r}; there is: {known}"
+        ) from None
+    try:
+        return cast("Backend", import_module(module))
+    except ModuleNotFoundError as error:
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"backend {name!r} needs the package {error.name!r}: "
+            f"pip install 'tique[{name}]'",
+        ) from error

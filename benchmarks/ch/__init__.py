@@ -1,0 +1,1 @@
+"""CH-benCHmark: analytical queries over the tables of TPC-C."""

@@ -1,0 +1,256 @@
+"""The commands of `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from benchmarks import report, targets, workloads
+from benchmarks.compare import Plan, compare
+from benchmarks.environment import DEFAULT_WORK_DIRECTORY
+from benchmarks.micro.group_commit import GroupCommitWorkload
+from benchmarks.tpcc.rules import Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.compare import Comparison
+    from benchmarks.workload import Workload
+
+
+class CommaList(click.ParamType[tuple[Any, ...]]):
+    """Values separated by commas, each converted and checked by another type."""
+
+    name = "list"
+
+    def __init__(self, element: click.ParamType[Any]) -> None:
+        self._element = element
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[Any, ...]:
+        """Return the values as a tuple."""
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(self._element.convert(part, param, ctx) for part in parts)
+
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_directory_option = click.option(
+    "--work-directory",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_WORK_DIRECTORY,
+    show_default=True,
+    help="Where databases are kept: the file system that is measured.",
+)
+_seed_option = click.option(
+    "--seed", type=int, default=42, show_default=True, help="Fixes the database."
+)
+
+
+def _scale_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the hidden options with which tests make a database small."""
+    for name, default in (("districts", 10), ("customers", 3000), ("items", 100_000)):
+        command = click.option(f"--{name}", type=int, default=default, hidden=True)(
+            command
+        )
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Measure an engine with tique beside the same engine without it."""
+
+
+@main.command("compare")
+@click.option("--workload", type=click.Choice(workloads.NAMES), default="tpcc")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@click.option(
+    "--clients",
+    type=CommaList(click.IntRange(min=1)),
+    default="1,8",
+    show_default=True,
+)
+@click.option("--warehouses", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--seconds", type=float, default=20.0, show_default=True)
+@click.option("--warmup", type=float, default=2.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw throughput to this file (needs matplotlib).",
+)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def compare_command(
+    workload: str,
+    names: tuple[str, ...],
+    clients: tuple[int, ...],
+    warehouses: int,
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    roam: bool,
+    plot: Path | None,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Run targets side by side, interleaved round by round."""
+    pyplot = _plotting() if plot else None
+    scale = Scale(warehouses, districts, customers, items)
+    result = _compare(
+        workloads.make_workload(workload, scale, seed, roam=roam),
+        Plan(names, clients, seconds, warmup, rounds),
+        directory,
+        as_json,
+    )
+    if plot:
+        report.plot_comparison(result, pyplot, plot)
+    _exit(result.failures)
+
+
+@main.command("group-commit")
+@click.option("--threads", type=click.IntRange(1, 100), default=16, show_default=True)
+@click.option("--seconds", type=float, default=10.0, show_default=True)
+@click.option("--warmup", type=float, default=1.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@_directory_option
+@_json_option
+def group_commit_command(
+    threads: int,
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    names: tuple[str, ...],
+    directory: Path,
+    as_json: bool,
+) -> None:
+    """Commits per second of single-row updates on distinct keys."""
+    plan = Plan(names, (threads,), seconds, warmup, rounds)
+    _exit(_compare(GroupCommitWorkload(), plan, directory, as_json).failures)
+
+
+@main.command("driver-cost")
+@click.option(
+    "--statements", type=click.IntRange(min=1), default=5000, show_default=True
+)
+@_directory_option
+@_json_option
+def driver_cost_command(statements: int, directory: Path, as_json: bool) -> None:
+    """The driver's own cost of a cached point SELECT, without the engine's time."""
+    from benchmarks.micro.driver_cost import measure_driver_cost  # noqa: PLC0415
+
+    with report.progress() as tell:
+        result = measure_driver_cost(directory, statements, tell)
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_driver_cost(result, Console())
+
+
+@main.command("scans")
+@click.option("--rows", type=click.IntRange(min=1), default=1_000_000)
+@click.option("--cached", type=click.IntRange(min=1), default=10_000)
+@click.option("--repetitions", type=click.IntRange(min=1), default=21)
+@_directory_option
+@_json_option
+def scans_command(
+    rows: int, cached: int, repetitions: int, directory: Path, as_json: bool
+) -> None:
+    """Analytical queries with an empty cache and a filled one, against native."""
+    from benchmarks.micro.scans import measure_scans  # noqa: PLC0415
+
+    with report.progress() as tell:
+        result = measure_scans(
+            directory, rows=rows, cached=cached, repetitions=repetitions, progress=tell
+        )
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_scans(result, Console())
+    _exit(result.failures)
+
+
+@main.command("demo")
+@click.option("--target", type=click.Choice(targets.NAMES), default="duckdb+tique")
+@click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--seconds", type=float, default=15.0, show_default=True)
+@_seed_option
+@_directory_option
+@_scale_options
+def demo_command(
+    target: str,
+    clients: int,
+    seconds: float,
+    seed: int,
+    directory: Path,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Load TPC-C through tique and run it beside analytical queries."""
+    from benchmarks.demo import run_demo  # noqa: PLC0415
+
+    fine = run_demo(
+        targets.target_class(target)(),
+        Scale(1, districts, customers, items),
+        directory,
+        Console(),
+        clients=clients,
+        seconds=seconds,
+        seed=seed,
+    )
+    if not fine:
+        sys.exit(1)
+
+
+def _compare(
+    workload: Workload, plan: Plan, directory: Path, as_json: bool
+) -> Comparison:
+    with report.progress() as tell:
+        result = compare(workload, plan, directory, tell)
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_comparison(result, Console())
+    return result
+
+
+def _plotting() -> Any:
+    try:
+        return report.load_plotting()
+    except RuntimeError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _exit(failures: list[str]) -> None:
+    """End with status 1 if anything failed; it has been printed."""
+    if failures:
+        sys.exit(1)

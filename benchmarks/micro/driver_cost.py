@@ -1,0 +1,140 @@
+"""What tique itself adds to a cached statement: everything except the engine's time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import duckdb
+
+import tique
+from benchmarks.compare import latency_ms
+from benchmarks.environment import (
+    describe,
+    prepare_work_directory,
+    scratch_directory,
+)
+from benchmarks.targets.duckdb_tique import database_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ROWS = 100_000
+CACHED = 1000
+STATEMENTS_PER_TRANSACTION = 100
+_QUERY = "SELECT balance FROM account WHERE id = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class StatementTimes:
+    """Percentiles in microseconds of execute() and fetchone() of a point SELECT.
+
+    `driver_us` is `whole_us` less the time that tique waited for the engine, statement
+    by statement.
+    """
+
+    cached_rows: int
+    whole_us: dict[str, float]
+    engine_us: dict[str, float]
+    driver_us: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCost:
+    """Point SELECTs through tique and, for comparison, without it."""
+
+    environment: dict[str, object]
+    statements: int
+    tique: list[StatementTimes]
+    native_us: dict[str, float]
+
+
+def measure_driver_cost(
+    directory: Path, statements: int, progress: Callable[[str], None]
+) -> DriverCost:
+    """Run point SELECTs on changing keys, with an empty cache and with a filled one.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        Where the database is kept.
+    statements : int
+        Number of SELECTs per measurement.
+    progress : callable
+        Told what happens now.
+    """
+    prepare_work_directory(directory)
+    environment = describe(directory)
+    random = Random(1)  # noqa: S311
+    keys = [random.randrange(ROWS) for _ in range(statements)]
+    with scratch_directory(directory) as scratch:
+        path = scratch / "account.duckdb"
+        with duckdb.connect(str(path)) as database:
+            database.execute(
+                "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL)"
+            )
+            database.execute(
+                "INSERT INTO account SELECT range, 0 FROM range(?)", [ROWS]
+            )
+            progress("native")
+            native = _time_native(database, keys)
+        url = database_url(path)
+        tique.adopt(url)
+        found = []
+        with tique.connect(url, checkpoint="manual") as connection:
+            progress("tique, empty cache")
+            found.append(_time_tique(connection, keys, cached_rows=0))
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE account SET balance = balance + 1 WHERE id % %s = 0",
+                    (ROWS // CACHED,),
+                )
+            connection.commit()
+            progress(f"tique, {CACHED} cached rows")
+            found.append(_time_tique(connection, keys, cached_rows=CACHED))
+    return DriverCost(environment, statements, found, native)
+
+
+def _time_native(
+    database: duckdb.DuckDBPyConnection, keys: list[int]
+) -> dict[str, float]:
+    query = _QUERY.replace("%s", "?")
+    times = []
+    for position, key in enumerate(keys):
+        if position % STATEMENTS_PER_TRANSACTION == 0:
+            database.execute("BEGIN" if position == 0 else "COMMIT; BEGIN")
+        start = perf_counter()
+        database.execute(query, (key,)).fetchone()
+        times.append(perf_counter() - start)
+    database.execute("COMMIT")
+    return _microseconds(times)
+
+
+def _time_tique(
+    connection: tique.Connection, keys: list[int], *, cached_rows: int
+) -> StatementTimes:
+    """Time statements within transactions that are ended outside of what is timed."""
+    info = connection.info
+    whole, engine = [], []
+    with connection.cursor() as cursor:
+        for position, key in enumerate(keys):
+            if position % STATEMENTS_PER_TRANSACTION == 0:
+                connection.commit()
+            engine_before = info.engine_seconds
+            start = perf_counter()
+            cursor.execute(_QUERY, (key,))
+            cursor.fetchone()
+            whole.append(perf_counter() - start)
+            engine.append(info.engine_seconds - engine_before)
+    connection.commit()
+    driver = [total - inside for total, inside in zip(whole, engine, strict=True)]
+    return StatementTimes(
+        cached_rows, _microseconds(whole), _microseconds(engine), _microseconds(driver)
+    )
+
+
+def _microseconds(seconds: list[float]) -> dict[str, float]:
+    return {name: value * 1000 for name, value in latency_ms(seconds).items()}

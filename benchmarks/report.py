@@ -1,0 +1,220 @@
+"""What people and machines read of the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from benchmarks.compare import Comparison, Ratio, Summary
+    from benchmarks.micro.driver_cost import DriverCost
+    from benchmarks.micro.scans import Scans
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows what happens now, on stderr if it is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _message: None
+        return
+    with console.status("starting") as status:
+        yield status.update
+
+
+def as_json(result: object) -> str:
+    """Return a result, a dataclass or plain values, as JSON."""
+    return json.dumps(result, indent=2, default=_plain)
+
+
+def _plain(value: Any) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def environment_line(environment: Mapping[str, object]) -> str:
+    """Return one line about the machine."""
+    return (
+        f"DuckDB {environment['duckdb']}, Python {environment['python']},"
+        f" {environment['cores']} cores, fsync {environment['fsync_ms']} ms,"
+        f" {environment['platform']}"
+    )
+
+
+def print_comparison(result: Comparison, console: Console) -> None:
+    """Print a comparison as tables."""
+    plan = result.plan
+    console.print(
+        f"{result.workload}: {plan.rounds} rounds of {plan.seconds:g} s after"
+        f" {plan.warmup:g} s of warm-up, median (lowest–highest)"  # noqa: RUF001
+    )
+    console.print(environment_line(result.environment))
+    console.print(throughput_table(result.summaries, result.ratios))
+    console.print(kinds_table(result.summaries))
+    print_failures(result.failures, console)
+
+
+def print_failures(failures: list[str], console: Console) -> None:
+    """Print what went wrong, or that all checks held."""
+    if not failures:
+        console.print("[green]all checks hold[/]")
+    for failure in failures:
+        console.print(f"FAILED {failure}", style="red", markup=False)
+
+
+def throughput_table(summaries: list[Summary], found: list[Ratio]) -> Table:
+    """Return a row per target and number of clients."""
+    ratios = {(each.target, each.clients): each for each in found}
+    table = Table(title="committed transactions per second")
+    table.add_column("clients", justify="right")
+    table.add_column("target")
+    for heading in (
+        "tx/s",
+        "ratio",
+        "abort rate",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        "engine statements/tx",
+    ):
+        table.add_column(heading, justify="right")
+    for each in summaries:
+        ratio = ratios.get((each.target, each.clients))
+        table.add_row(
+            str(each.clients),
+            each.target,
+            each.throughput.shown(),
+            ratio.ratio.shown(2) if ratio else "",
+            f"{each.abort_rate.median:.1%}",
+            *(f"{value:,.1f}" for value in each.latency_ms.values()),
+            each.statements_per_transaction.shown(),
+        )
+    return table
+
+
+def kinds_table(summaries: list[Summary]) -> Table:
+    """Return a row per kind of transaction for each summary."""
+    table = Table(title="by kind of transaction, all rounds")
+    table.add_column("clients", justify="right")
+    table.add_column("target")
+    table.add_column("kind")
+    for heading in (
+        "committed",
+        "rolled back",
+        "aborted attempts",
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+    ):
+        table.add_column(heading, justify="right")
+    for each in summaries:
+        for kind, found in each.kinds.items():
+            table.add_row(
+                str(each.clients),
+                each.target,
+                kind,
+                f"{found.committed:,}",
+                f"{found.rolled_back:,}",
+                f"{found.aborts:,}",
+                *(f"{value:,.1f}" for value in found.latency_ms.values()),
+            )
+        table.add_section()
+    return table
+
+
+def print_driver_cost(result: DriverCost, console: Console) -> None:
+    """Print what a point SELECT costs, with and without tique."""
+    console.print(environment_line(result.environment))
+    table = Table(title=f"point SELECT, {result.statements:,} times, microseconds")
+    table.add_column("")
+    for heading in ("median", "p95", "p99"):
+        table.add_column(heading, justify="right")
+    for each in result.tique:
+        rows = {
+            "whole statement": each.whole_us,
+            "of that in the engine": each.engine_us,
+            "driver's own cost": each.driver_us,
+        }
+        for name, times in rows.items():
+            label = f"tique, {each.cached_rows:,} cached rows: {name}"
+            table.add_row(label, *(f"{value:,.1f}" for value in times.values()))
+        table.add_section()
+    native = (f"{value:,.1f}" for value in result.native_us.values())
+    table.add_row("DuckDB by itself", *native)
+    console.print(table)
+
+
+def print_scans(result: Scans, console: Console) -> None:
+    """Print analytical queries through tique against native ones."""
+    console.print(environment_line(result.environment))
+    table = Table(
+        title=f"{result.rows:,} stored rows, median of {result.repetitions}"
+        " (lowest–highest)"  # noqa: RUF001
+    )
+    table.add_column("query")
+    for heading in ("cached rows", "tique ms", "native ms", "ratio"):
+        table.add_column(heading, justify="right")
+    for each in result.results:
+        table.add_row(
+            each.query,
+            f"{each.cached_rows:,}",
+            each.tique_ms.shown(),
+            each.native_ms.shown(),
+            f"{each.ratio:.2f}",
+        )
+    console.print(table)
+    print_failures(result.failures, console)
+
+
+def load_plotting() -> Any:
+    """Return matplotlib's pyplot, which is asked for only with --plot.
+
+    Raises
+    ------
+    RuntimeError
+        If matplotlib is not installed.
+    """
+    try:
+        import_module("matplotlib").use("Agg")
+        return import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise RuntimeError(
+            "--plot needs matplotlib: install it with 'pip install matplotlib'"
+        ) from error
+
+
+def plot_comparison(result: Comparison, pyplot: Any, path: Path) -> None:
+    """Draw throughput by number of clients, a line per target, with its range."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    for target in result.plan.targets:
+        found = [each for each in result.summaries if each.target == target]
+        middle = [each.throughput.median for each in found]
+        axes.errorbar(
+            [each.clients for each in found],
+            middle,
+            yerr=[
+                [each.throughput.median - each.throughput.low for each in found],
+                [each.throughput.high - each.throughput.median for each in found],
+            ],
+            marker="o",
+            capsize=3,
+            label=target,
+        )
+    axes.set_xlabel("clients")
+    axes.set_ylabel("committed transactions per second")
+    axes.set_ylim(bottom=0)
+    axes.set_title(result.workload)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+    pyplot.close(figure)

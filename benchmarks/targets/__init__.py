@@ -1,0 +1,38 @@
+"""Targets by name: `duckdb` today; MonetDB and PostgreSQL take their places here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.targets.base import Target
+
+TIQUE_SUFFIX = "+tique"
+
+_MODULES = {
+    "duckdb": "benchmarks.targets.duckdb_native",
+    "duckdb+tique": "benchmarks.targets.duckdb_tique",
+}
+
+NAMES = tuple(_MODULES)
+"""The targets that can be named on the command line."""
+
+
+def target_class(name: str) -> type[Target]:
+    """Return the class of a target; its driver is imported only now.
+
+    Raises
+    ------
+    ValueError
+        If there is no target of that name.
+    """
+    if name not in _MODULES:
+        raise ValueError(f"no target {name!r}; there are {', '.join(NAMES)}")
+    found: type[Target] = import_module(_MODULES[name]).TARGET
+    return found
+
+
+def baseline_of(name: str) -> str | None:
+    """Return the target that a target is set against, or None for a baseline."""
+    return name.removesuffix(TIQUE_SUFFIX) if name.endswith(TIQUE_SUFFIX) else None

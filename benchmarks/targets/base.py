@@ -1,0 +1,92 @@
+"""What the harness asks of an engine under measurement."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+ParameterStyle = Literal["pyformat", "qmark"]
+
+
+class Cursor(Protocol):
+    """The part of a DB-API cursor that the workloads use."""
+
+    def execute(self, sql: str, parameters: Sequence[object] = ..., /) -> object:
+        """Run one statement."""
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[object]], /) -> object:
+        """Run one statement for every row of parameters; there is at least one."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row of the last result, or None."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return the remaining rows of the last result."""
+
+
+class Connection(Protocol):
+    """The part of a DB-API connection that the workloads use; autocommit is off."""
+
+    def cursor(self) -> Cursor:
+        """Return a cursor; a workload keeps one per connection."""
+
+    def commit(self) -> None:
+        """Make the transaction durable."""
+
+    def rollback(self) -> None:
+        """Give the transaction up; without one, do nothing."""
+
+    def close(self) -> None:
+        """Release the connection."""
+
+
+class Target(ABC):
+    """One engine, reached in one way, over one database.
+
+    A round makes a target, prepares it on a fresh copy of the loaded database, hands a
+    connection to every client, and closes it.
+    """
+
+    name: ClassVar[str]
+    """The name on the command line; "x+tique" is set against "x"."""
+
+    parameter_style: ClassVar[ParameterStyle]
+
+    conflicts: tuple[type[Exception], ...]
+    """Exceptions that mean: lost to a concurrent transaction, try again."""
+
+    @abstractmethod
+    def prepare(self, path: Path) -> None:
+        """Open the database for use.
+
+        Parameters
+        ----------
+        path : pathlib.Path
+            A DuckDB file that holds the workload's tables and belongs to this target
+            from now on. An engine with a store of its own copies the tables out of it.
+        """
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """Return a new connection for one client thread."""
+
+    @abstractmethod
+    def engine_statements(self) -> int:
+        """Return how many statements the engine has executed since `prepare`.
+
+        A row of `executemany` counts as a statement where the engine runs it as one,
+        and so do BEGIN, COMMIT and ROLLBACK.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database; its connections are closed before."""
+
+
+def in_style(sql: str, style: ParameterStyle) -> str:
+    """Return a statement written with %s in a target's parameter style."""
+    return sql if style == "pyformat" else sql.replace("%s", "?")

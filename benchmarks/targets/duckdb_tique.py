@@ -1,0 +1,63 @@
+"""DuckDB through tique, embedded in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
+
+import tique
+from benchmarks.targets.base import Connection, ParameterStyle, Target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def database_url(path: Path) -> str:
+    """Return tique's URL of a DuckDB file."""
+    return f"duckdb:///{quote(str(path.absolute()))}"
+
+
+class TiqueDuckDBTarget(Target):
+    """Tables that were loaded natively and then adopted, which moves no row.
+
+    Parameters
+    ----------
+    **options : object
+        Further keyword arguments of `tique.connect`.
+    """
+
+    name: ClassVar[str] = "duckdb+tique"
+    parameter_style: ClassVar[ParameterStyle] = "pyformat"
+    conflicts = (tique.errors.SerializationError,)
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._url = ""
+        self._observer: tique.Connection | None = None
+        self._first_count = 0
+
+    def prepare(self, path: Path) -> None:
+        """Adopt the file's tables, if there is a file, and keep the database open."""
+        self._url = database_url(path)
+        if path.exists():
+            tique.adopt(self._url)
+        self._observer = tique.connect(self._url, **self._options)
+        self._first_count = self._observer.info.engine_statements
+
+    def connect(self) -> Connection:
+        """Return a connection; those of one process share the database."""
+        return tique.connect(self._url, **self._options)
+
+    def engine_statements(self) -> int:
+        """Return what tique had the engine execute, its own housekeeping included."""
+        if self._observer is None:
+            return 0
+        return self._observer.info.engine_statements - self._first_count
+
+    def close(self) -> None:
+        """Close the last connection."""
+        if self._observer is not None:
+            self._observer.close()
+
+
+TARGET = TiqueDuckDBTarget

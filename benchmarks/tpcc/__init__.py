@@ -1,0 +1,1 @@
+"""TPC-C, revision 5.11: schema, population, transactions, consistency conditions."""

@@ -1,0 +1,102 @@
+"""TPC-C as a workload of the harness."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, ClassVar
+
+from benchmarks.tpcc.consistency import count_orders, failed_conditions
+from benchmarks.tpcc.inputs import MIX, Terminal
+from benchmarks.tpcc.load import VERSION, load
+from benchmarks.tpcc.transactions import Application
+from benchmarks.workload import Client, Transaction, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from benchmarks.targets.base import Connection, ParameterStyle
+    from benchmarks.tpcc.rules import Scale
+
+
+class TpccClient(Client):
+    """A terminal and the application that it is connected to."""
+
+    def __init__(self, terminal: Terminal, application: Application) -> None:
+        self._terminal = terminal
+        self._application = application
+
+    def next_transaction(self) -> Transaction:
+        """Return the next card of the terminal's deck, with its input."""
+        terminal, application = self._terminal, self._application
+        kind = terminal.deal()
+        run: Callable[[], object | None]
+        match kind:
+            case "new_order":
+                run = partial(application.new_order, terminal.new_order())
+            case "payment":
+                run = partial(application.payment, terminal.payment())
+            case "order_status":
+                run = partial(application.order_status, terminal.order_status())
+            case "delivery":
+                run = partial(application.delivery, terminal.delivery())
+            case _:
+                run = partial(application.stock_level, terminal.stock_level())
+        return Transaction(kind, run)
+
+
+class TpccWorkload(Workload):
+    """The five transactions in the specification's mix, without keying and think time.
+
+    Parameters
+    ----------
+    scale : Scale
+        Size of the database.
+    seed : int
+        Fixes the database, and each client's sequence of transactions.
+    roam : bool
+        Let clients choose their warehouse for every transaction.
+    """
+
+    name: ClassVar[str] = "tpcc"
+    kinds: ClassVar[tuple[str, ...]] = tuple(kind for kind, _ in MIX)
+
+    def __init__(self, scale: Scale, seed: int, *, roam: bool = False) -> None:
+        self.scale = scale
+        self.seed = seed
+        self.roam = roam
+
+    @property
+    def label(self) -> str:
+        """The name of the loaded database."""
+        return f"tpcc-v{VERSION}-{self.scale.label}-seed{self.seed}"
+
+    def load(self, path: Path) -> None:
+        """Generate and load the database."""
+        load(path, self.scale, self.seed)
+
+    def client(
+        self, number: int, connection: Connection, style: ParameterStyle
+    ) -> Client:
+        """Return a terminal with its application."""
+        random = Random(f"{self.seed}/{number}")  # noqa: S311
+        terminal = Terminal(self.scale, number, random, roam=self.roam)
+        return TpccClient(terminal, Application(connection, style))
+
+    def state(self, connection: Connection) -> int:
+        """Return the number of orders."""
+        return count_orders(connection)
+
+    def failures(
+        self, connection: Connection, before: int, committed: Mapping[str, int]
+    ) -> list[str]:
+        """Check conditions 1 to 4, and that every acknowledged order is there."""
+        failures = failed_conditions(connection)
+        orders, entered = count_orders(connection), committed.get("new_order", 0)
+        if orders != before + entered:
+            failures.append(
+                f"orders grew from {before} to {orders}"
+                f" but {entered} New-Orders were committed"
+            )
+        return failures

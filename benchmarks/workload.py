@@ -1,0 +1,79 @@
+"""What the harness asks of a workload."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from benchmarks.targets.base import Connection, ParameterStyle
+
+
+class Transaction(NamedTuple):
+    """One transaction with its input; running it again is a retry of the same.
+
+    Attributes
+    ----------
+    kind : str
+        What the counts are kept by.
+    run : callable
+        Runs it to its end. None means that it rolled back by its own rules.
+    """
+
+    kind: str
+    run: Callable[[], object | None]
+
+
+class Client(ABC):
+    """One client of a workload, over one connection, used by one thread."""
+
+    @abstractmethod
+    def next_transaction(self) -> Transaction:
+        """Return the next transaction of this client's sequence."""
+
+
+class Workload(ABC):
+    """Tables and transactions to measure targets with."""
+
+    name: ClassVar[str]
+
+    kinds: ClassVar[tuple[str, ...]]
+    """Kinds of transaction, in the order in which reports list them."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """A name for the loaded database: workload, version, size and seed."""
+
+    @abstractmethod
+    def load(self, path: Path) -> None:
+        """Create a DuckDB file with the tables and rows, without tique."""
+
+    @abstractmethod
+    def client(
+        self, number: int, connection: Connection, style: ParameterStyle
+    ) -> Client:
+        """Return client `number`, counted from 0."""
+
+    @abstractmethod
+    def state(self, connection: Connection) -> int:
+        """Return the number that `failures` compares with: rows that commits will add to."""
+
+    @abstractmethod
+    def failures(
+        self, connection: Connection, before: int, committed: Mapping[str, int]
+    ) -> list[str]:
+        """Return a line for everything that is wrong after the clients ran.
+
+        Parameters
+        ----------
+        connection : Connection
+            A connection of the target, without an open transaction.
+        before : int
+            What `state` returned.
+        committed : Mapping of str to int
+            Every commit that was acknowledged since, by kind.
+        """

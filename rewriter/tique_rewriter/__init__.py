@@ -1,0 +1,28 @@
+"""SQL text and a catalog in, a plan out. Pure: no I/O, no engine, no driver."""
+
+from __future__ import annotations
+
+from tique_rewriter.errors import (
+    ParameterError,
+    RewriteError,
+    SyntaxProblem,
+    UnknownColumn,
+    UnknownTable,
+    UnsupportedSQL,
+)
+from tique_rewriter.kernel import NotLocal, coercer, compile_kernel
+from tique_rewriter.rewriter import Prepared, Rewriter
+
+__all__ = [
+    "NotLocal",
+    "ParameterError",
+    "Prepared",
+    "RewriteError",
+    "Rewriter",
+    "SyntaxProblem",
+    "UnknownColumn",
+    "UnknownTable",
+    "UnsupportedSQL",
+    "coercer",
+    "compile_kernel",
+]

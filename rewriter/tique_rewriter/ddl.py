@@ -1,0 +1,89 @@
+"""Plans of DROP TABLE, CREATE INDEX and DROP INDEX."""
+
+from __future__ import annotations
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.insert import unknown_column
+from tique_rewriter.plan import CreateIndex, DropIndex, DropTable
+from tique_rewriter.references import (
+    check_private,
+    find_table,
+    unknown_table,
+)
+from tique_rewriter.schema import Catalog, Table
+from tique_rewriter.source import Source
+
+_DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})
+
+
+def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
+    """The plan of DROP TABLE [IF EXISTS] … [RESTRICT]."""
+    tree = _drop(source)
+    found: list[Table] = []
+    missing: list[str] = []
+    for node in _tables(source, tree):
+        check_private(source, node)
+        table = catalog.find(node.db or None, node.name)
+        if table is not None:
+            found.append(table)
+        elif tree.args.get("exists"):
+            missing.append(".".join(part.name for part in node.parts))
+        else:
+            raise unknown_table(source, node)
+    return DropTable(0, (), tuple(found), tuple(missing))
+
+
+def plan_drop_index(source: Source) -> DropIndex:
+    """The plan of DROP INDEX."""
+    for node in _tables(source, _drop(source)):
+        check_private(source, node)
+    return DropIndex(0, (), source.words_text(source.words))
+
+
+def _drop(source: Source) -> exp.Drop:
+    tree = source.parse()
+    if not isinstance(tree, exp.Drop):
+        raise source.unsupported("this form of DROP", source.words[0].start)
+    for part, value in tree.args.items():
+        if value and part not in _DROP_PARTS:
+            word = part.strip("_").upper()
+            raise source.unsupported(word, source.find(word))
+    return tree
+
+
+def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
+    nodes = tree.args.get("tables") or []
+    tables = [node for node in nodes if isinstance(node, exp.Table)]
+    if not tables or len(tables) != len(nodes):
+        raise source.unsupported("this form of DROP", source.words[0].start)
+    return tables
+
+
+def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
+    """The plan of CREATE INDEX on columns of a managed table."""
+    tree = source.parse()
+    index = tree.this if isinstance(tree, exp.Create) else None
+    if not isinstance(index, exp.Index) or not isinstance(
+        index.args.get("table"), exp.Table
+    ):
+        raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+    table = find_table(source, index.args["table"], catalog)
+    parameters = index.args.get("params")
+    columns = parameters.args.get("columns") or [] if parameters is not None else []
+    used = (
+        {k for k, v in parameters.args.items() if v} if parameters is not None else {}
+    )
+    if not columns or set(used) - {"columns"}:
+        raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+    for node in columns:
+        column = node.this if isinstance(node, exp.Ordered) else node
+        if not isinstance(column, exp.Column):
+            raise source.unsupported(
+                "an index on an expression", source.find("("), "index a column"
+            )
+        if column.name.lower() not in table.positions:
+            raise unknown_column(
+                source, table, column.name, column.this.meta.get("start", 0)
+            )
+    return CreateIndex(0, (), table, source.words_text(source.words))

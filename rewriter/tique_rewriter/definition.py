@@ -1,0 +1,266 @@
+"""CREATE TABLE: from the text to a table's definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tique_rewriter.insert import unknown_column
+from tique_rewriter.plan import CreateTable
+from tique_rewriter.scalars import split
+from tique_rewriter.schema import Check, Column, Table
+from tique_rewriter.source import Source, Word
+
+_RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
+_RESERVED_SCHEMA = "tique"
+_REFUSED_CONSTRAINTS = {
+    "REFERENCES": "FOREIGN KEY",
+    "FOREIGN": "FOREIGN KEY",
+    "GENERATED": "a generated column",
+    "AS": "a generated column",
+    "COLLATE": "COLLATE",
+    "USING": "USING",
+    "EXCLUDE": "EXCLUDE",
+    "LIKE": "LIKE",
+}
+_CONSTRAINTS = frozenset(
+    {"NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "CONSTRAINT"}
+) | frozenset(_REFUSED_CONSTRAINTS)
+_TABLE_CONSTRAINTS = frozenset(
+    {"PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN", "EXCLUDE"}
+)
+
+
+@dataclass
+class _Draft:
+    """A table's definition while it is read."""
+
+    name: str
+    columns: list[Column] = field(default_factory=list)
+    primary_key: tuple[int, ...] = ()
+    unique: list[tuple[int, ...]] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    def table(self, schema: str) -> Table:
+        columns = tuple(
+            Column(c.name, c.type, c.not_null or i in self.primary_key, c.default)
+            for i, c in enumerate(self.columns)
+        )
+        return Table(
+            schema,
+            self.name,
+            columns,
+            self.primary_key,
+            tuple(self.unique),
+            tuple(self.checks),
+        )
+
+
+def plan_create_table(source: Source) -> CreateTable:
+    """The plan of CREATE TABLE with a list of columns and constraints."""
+    words = source.words
+    number = 2
+    if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
+    if if_not_exists:
+        number += 3
+    schema, name, number = qualified_name(source, number)
+    if schema.lower() == _RESERVED_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{_RESERVED_SCHEMA}"',
+            words[number - 1].start,
+            "it is reserved",
+        )
+    following = source.keywords(number)[:1]
+    if following == ["AS"]:
+        raise source.unsupported(
+            "CREATE TABLE … AS",
+            words[number].start,
+            "write CREATE TABLE and INSERT … SELECT",
+        )
+    if following != ["("]:
+        raise source.syntax("a list of columns is expected", words[-1].start)
+    body = words[number:]
+    if body[-1].keyword != ")" or any(word.depth == 0 for word in body):
+        last = next((w for w in body if w.depth == 0), body[-1])
+        shown = source.text[last.start : last.end]
+        raise source.unsupported(f'"{shown}" after the list of columns', last.start)
+    if len(body) == 2:
+        raise source.syntax("a table needs a column", body[0].start)
+    draft = _Draft(name)
+    elements = split(body[1:-1])
+    for element in elements:
+        if not element:
+            raise source.syntax("a column is expected", body[0].start)
+        if element[0].keyword not in _TABLE_CONSTRAINTS:
+            _read_column(source, draft, element)
+    for element in elements:
+        if element[0].keyword in _TABLE_CONSTRAINTS:
+            _read_constraints(source, draft, element, None)
+        else:
+            _read_constraints(source, draft, _column_constraints(element), element[0])
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in CREATE TABLE", source.lexed.starts[0], "write a literal"
+        )
+    text = source.words_text(words)
+    return CreateTable(0, (), draft.table(schema), text, if_not_exists)
+
+
+def qualified_name(source: Source, number: int) -> tuple[str, str, int]:
+    """Schema, name and the number of the word after ``[schema.]name``."""
+    parts: list[str] = []
+    while True:
+        if number >= len(source.words):
+            raise source.syntax("a name is missing", source.words[-1].start)
+        parts.append(source.identifier(source.words[number]))
+        number += 1
+        if source.keywords(number)[:1] != ["."]:
+            break
+        number += 1
+    if len(parts) > 2:
+        raise source.unsupported(
+            "a name with a database in it",
+            source.words[number - 1].start,
+            "write schema.table",
+        )
+    return (parts[0] if len(parts) == 2 else "main"), parts[-1], number
+
+
+def _column_constraints(element: list[Word]) -> list[Word]:
+    level = element[0].depth
+    for i, word in enumerate(element[1:], start=1):
+        if word.depth == level and word.keyword in _CONSTRAINTS:
+            return element[i:]
+    return []
+
+
+def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
+    name = source.identifier(element[0])
+    if name.lower().startswith(_RESERVED_COLUMNS):
+        raise source.unsupported(
+            f'the column name "{name}"', element[0].start, "it is reserved"
+        )
+    if any(column.name.lower() == name.lower() for column in draft.columns):
+        raise source.syntax(f'the column "{name}" is defined twice', element[0].start)
+    constraints = _column_constraints(element)
+    type_words = element[1 : len(element) - len(constraints)]
+    if constraints and constraints[0].keyword in _REFUSED_CONSTRAINTS:
+        raise source.unsupported(
+            _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
+        )
+    if not type_words:
+        raise source.syntax(f'the column "{name}" has no type', element[0].start)
+    type_ = " ".join(source.words_text(type_words).split())
+    draft.columns.append(Column(name, type_))
+
+
+def _read_constraints(
+    source: Source, draft: _Draft, words: list[Word], column: Word | None
+) -> None:
+    """Read one constraint after the other; ``column`` is None for the table's."""
+    name: str | None = None
+    while words:
+        word, keywords = words[0], [w.keyword for w in words[:2]]
+        if word.keyword in _REFUSED_CONSTRAINTS:
+            raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
+        if keywords == ["CONSTRAINT", *keywords[1:]] and len(words) > 2:
+            name, words = source.identifier(words[1]), words[2:]
+            continue
+        if keywords == ["PRIMARY", "KEY"]:
+            if draft.primary_key:
+                raise source.syntax("a second PRIMARY KEY", word.start)
+            key, words = _key(source, draft, words[2:], column)
+            draft.primary_key = key
+        elif word.keyword == "UNIQUE":
+            key, words = _key(source, draft, words[1:], column)
+            draft.unique.append(key)
+        elif word.keyword == "CHECK":
+            inside, words = _brackets(source, words[1:], word)
+            _check_bare(source, draft, inside)
+            draft.checks.append(Check(source.words_text(inside), name))
+        elif column is not None and keywords == ["NOT", "NULL"]:
+            _change(source, draft, column, not_null=True)
+            words = words[2:]
+        elif column is not None and word.keyword == "NULL":
+            words = words[1:]
+        elif column is not None and word.keyword == "DEFAULT" and len(words) > 1:
+            expression, words = _default(words[1:])
+            _change(source, draft, column, default=source.words_text(expression))
+        else:
+            shown = source.text[word.start : word.end]
+            raise source.unsupported(f'"{shown}" in CREATE TABLE', word.start)
+        name = None
+
+
+def _change(
+    source: Source,
+    draft: _Draft,
+    word: Word,
+    *,
+    not_null: bool = False,
+    default: str | None = None,
+) -> None:
+    position = _position(source, draft, word)
+    old = draft.columns[position]
+    draft.columns[position] = Column(
+        old.name, old.type, old.not_null or not_null, default or old.default
+    )
+
+
+def _default(words: list[Word]) -> tuple[list[Word], list[Word]]:
+    level = words[0].depth - (words[0].keyword in ("(", "[", "{"))
+    for i, word in enumerate(words[1:], start=1):
+        if word.depth == level and word.keyword in _CONSTRAINTS:
+            return words[:i], words[i:]
+    return words, []
+
+
+def _key(
+    source: Source, draft: _Draft, words: list[Word], column: Word | None
+) -> tuple[tuple[int, ...], list[Word]]:
+    if column is not None:
+        return (_position(source, draft, column),), words
+    if not words:
+        raise source.syntax("a list of columns is expected", source.words[-1].start)
+    inside, rest = _brackets(source, words, words[0])
+    key: list[int] = []
+    for piece in split(inside):
+        if len(piece) != 1:
+            raise source.unsupported("a key that is not just columns", inside[0].start)
+        position = _position(source, draft, piece[0])
+        if position in key:
+            raise source.syntax("a column twice in one key", piece[0].start)
+        key.append(position)
+    return tuple(key), rest
+
+
+def _brackets(
+    source: Source, words: list[Word], before: Word
+) -> tuple[list[Word], list[Word]]:
+    """The words inside the brackets that come first, and those after them."""
+    if not words or words[0].keyword != "(":
+        raise source.syntax("( is expected", before.start)
+    depth = words[0].depth
+    end = next(i for i, w in enumerate(words) if w.keyword == ")" and w.depth == depth)
+    if end == 1:
+        raise source.syntax("something is expected inside ()", words[0].start)
+    return words[1:end], words[end + 1 :]
+
+
+def _position(source: Source, draft: _Draft, word: Word) -> int:
+    name = source.identifier(word)
+    for i, column in enumerate(draft.columns):
+        if column.name.lower() == name.lower():
+            return i
+    raise unknown_column(source, draft.table("main"), name, word.start)
+
+
+def _check_bare(source: Source, draft: _Draft, words: list[Word]) -> None:
+    """A CHECK must name its columns without the table's name."""
+    for word, following in zip(words, words[1:], strict=False):
+        name = source.text[word.start : word.end].strip('"').lower()
+        if following.keyword == "." and name == draft.name.lower():
+            raise source.unsupported(
+                "a column qualified by its table in CHECK",
+                word.start,
+                "write the column's name alone",
+            )

@@ -1,0 +1,62 @@
+"""What the rewriter raises: always with the place in the application's text.
+
+The driver maps these onto the exceptions of PEP 249. No message contains the
+value of a parameter.
+"""
+
+from __future__ import annotations
+
+
+class RewriteError(Exception):
+    """The rewriter does not make a plan of a statement.
+
+    Parameters
+    ----------
+    message
+        What is wrong, where, and what to do about it.
+    position, line, column
+        Character offset (from 0) and line and column (from 1) in the
+        application's text, None where the whole statement is meant.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        position: int | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message, position, line, column)
+        self.message = message
+        self.position = position
+        self.line = line
+        self.column = column
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UnsupportedSQL(RewriteError):
+    """A construct that the rewriter refuses (``NotSupportedError``)."""
+
+
+class SyntaxProblem(RewriteError):
+    """The text is not a statement that makes sense (``ProgrammingError``)."""
+
+
+class UnknownTable(RewriteError):
+    """A name that no managed table has (``ProgrammingError``)."""
+
+
+class UnknownColumn(RewriteError):
+    """A name that no column of the table has (``ProgrammingError``)."""
+
+
+class ParameterError(RewriteError):
+    """Parameters that do not fit the placeholders (``ProgrammingError``)."""
+
+
+def line_and_column(text: str, position: int) -> tuple[int, int]:
+    """Line and column, both from 1, of the character at ``position``."""
+    before = text[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1

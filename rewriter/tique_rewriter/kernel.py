@@ -1,0 +1,136 @@
+"""Evaluation of simple expressions without the engine, where that is exact.
+
+The result is what the engine would store in the target column, or the value must
+be left to the engine (:class:`NotLocal`): every operand and every result on the way
+must fit the target column's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tique_rewriter.plan import Arithmetic, ColumnValue, Kernel, Literal, Parameter
+from tique_rewriter.values import EXACT, Kind, NotLocal, coercer, kind_of
+
+__all__ = ["NotLocal", "coercer", "compile_kernel"]
+
+Evaluator = Callable[[Sequence[Any], Sequence[Any]], Any]
+
+_WIDEST_ARITHMETIC = 18
+_INT32 = Kind("integer", -(2**31), 2**31 - 1)
+
+
+def compile_kernel(
+    kernel: Kernel, target_column_type: str, column_types: Sequence[str]
+) -> Evaluator | None:
+    """A function of a row and the parameters that returns the column's new value.
+
+    Parameters
+    ----------
+    kernel
+        The expression.
+    target_column_type
+        The type of the column that it is stored in.
+    column_types
+        The types of the row's columns.
+
+    Returns
+    -------
+    The function, which raises :class:`NotLocal` where the values at hand must be left
+    to the engine, or None if all must.
+    """
+    kind = kind_of(target_column_type)
+    if kind is None:
+        return None
+    return _Compiler(kind, target_column_type, column_types).compile(kernel)
+
+
+class _Compiler:
+    def __init__(self, kind: Kind, type_: str, column_types: Sequence[str]) -> None:
+        self.kind = kind
+        self.coerce = coercer(type_)
+        self.column_types = column_types
+
+    def compile(self, kernel: Kernel) -> Evaluator | None:
+        if isinstance(kernel, Parameter):
+            return self.parameter(kernel.number - 1)
+        if isinstance(kernel, Literal):
+            return self.literal(kernel.value)
+        if isinstance(kernel, ColumnValue):
+            return self.column(kernel.position)
+        return self.arithmetic(kernel)
+
+    def parameter(self, index: int) -> Evaluator:
+        coerce = self.coerce
+        return lambda row, parameters: coerce(parameters[index])
+
+    def literal(self, value: Any) -> Evaluator | None:
+        try:
+            stored = self.coerce(value)
+        except NotLocal:
+            return None
+        return lambda row, parameters: stored
+
+    def column(self, position: int) -> Evaluator | None:
+        """A column of another type is converted by the engine."""
+        if kind_of(self.column_types[position]) != self.kind:
+            return None
+        return lambda row, parameters: row[position]
+
+    def arithmetic(self, kernel: Arithmetic) -> Evaluator | None:
+        left, right = self.compile(kernel.left), self.compile(kernel.right)
+        if left is None or right is None:
+            return None
+        if self.kind.family == "integer":
+            # The engine types an operation on values alone by their size.
+            narrow = not _has_column(kernel)
+            low = max(self.kind.low, _INT32.low) if narrow else self.kind.low
+            high = min(self.kind.high, _INT32.high) if narrow else self.kind.high
+            return _integers(kernel.operator, left, right, low, high)
+        if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
+            return _decimals(kernel, left, right, self.kind)
+        return None
+
+
+def _has_column(kernel: Kernel) -> bool:
+    if isinstance(kernel, Arithmetic):
+        return _has_column(kernel.left) or _has_column(kernel.right)
+    return isinstance(kernel, ColumnValue)
+
+
+def _integers(
+    operator: str, left: Evaluator, right: Evaluator, low: int, high: int
+) -> Evaluator:
+    sign = 1 if operator == "+" else -1
+
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> Any:
+        one, other = left(row, parameters), right(row, parameters)
+        if one is None or other is None:
+            return None
+        result = one + sign * other
+        if low <= result <= high:
+            return result
+        raise NotLocal
+
+    return evaluate
+
+
+def _decimals(
+    kernel: Arithmetic, left: Evaluator, right: Evaluator, kind: Kind
+) -> Evaluator:
+    limit = 10 ** (kind.precision - kind.scale)
+    if not _has_column(kernel):
+        limit = min(limit, _INT32.high)
+    combine = EXACT.add if kernel.operator == "+" else EXACT.subtract
+
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> Any:
+        one, other = left(row, parameters), right(row, parameters)
+        if one is None or other is None:
+            return None
+        result = combine(one, other)
+        if -limit < result < limit:
+            return result
+        raise NotLocal
+
+    return evaluate

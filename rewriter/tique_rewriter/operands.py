@@ -1,0 +1,78 @@
+"""Values and simple expressions of a statement's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.plan import (
+    Arithmetic,
+    ColumnValue,
+    Kernel,
+    Literal,
+    Operand,
+    Parameter,
+)
+from tique_rewriter.source import Source
+
+ColumnPosition = Callable[[exp.Column], int | None]
+
+_INTEGER = re.compile(r"\d{1,38}")
+_DECIMAL = re.compile(r"\d+\.\d*|\.\d+")
+_LARGEST = 2**127 - 1
+_LONGEST_DECIMAL = 38
+
+
+def operand(source: Source, node: exp.Expr) -> Operand | None:
+    """A placeholder, or a literal whose value is the same in every engine."""
+    if isinstance(node, exp.Paren):
+        return operand(source, node.this)
+    if isinstance(node, exp.Placeholder):
+        return Parameter(int(node.name)) if node.name.isdigit() else None
+    if isinstance(node, exp.Boolean):
+        return Literal(bool(node.this))
+    if isinstance(node, exp.Neg):
+        positive = operand(source, node.this)
+        if isinstance(positive, Literal) and type(positive.value) in (int, Decimal):
+            return Literal(-positive.value)
+        return None
+    return _literal(source, node) if isinstance(node, exp.Literal) else None
+
+
+def _literal(source: Source, node: exp.Literal) -> Literal | None:
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if start is None or end is None:
+        return None
+    raw = source.text[start : end + 1]
+    if node.is_string:
+        if not (raw.startswith("'") and raw.endswith("'")):
+            return None
+        return Literal(raw[1:-1].replace("''", "'"))
+    if _INTEGER.fullmatch(raw):
+        return Literal(int(raw)) if int(raw) <= _LARGEST else None
+    if _DECIMAL.fullmatch(raw) and len(raw) <= _LONGEST_DECIMAL:
+        return Literal(Decimal(raw))
+    return None
+
+
+def kernel(
+    source: Source, node: exp.Expr, position_of: ColumnPosition | None = None
+) -> Kernel | None:
+    """The expression in the small language that the driver evaluates, if it fits."""
+    if isinstance(node, exp.Paren):
+        return kernel(source, node.this, position_of)
+    if isinstance(node, exp.Null):
+        return Literal(None)
+    if isinstance(node, exp.Column) and position_of is not None:
+        position = position_of(node)
+        return None if position is None else ColumnValue(position)
+    if type(node) in (exp.Add, exp.Sub) and position_of is not None:
+        left = kernel(source, node.this, position_of)
+        right = kernel(source, node.expression, position_of)
+        if left is None or right is None:
+            return None
+        return Arithmetic("+" if type(node) is exp.Add else "-", left, right)
+    return operand(source, node)

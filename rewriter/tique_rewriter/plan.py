@@ -1,0 +1,254 @@
+"""Plans: what the rewriter makes of a statement's text.
+
+A plan never contains a parameter's value: it holds pieces of the application's
+own text, *holes* where a managed table is read (the executor fills them with a
+snapshot form of that table), and numbered placeholders ``$1 … $n``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tique_rewriter.schema import Table
+
+
+@dataclass(frozen=True)
+class Hole:
+    """The place in a statement's text where reference number ``index`` is read."""
+
+    index: int
+
+
+Text = tuple[str | Hole, ...]
+"""SQL text with holes. Placeholders in it are ``$n``, counted from 1."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The value bound to placeholder ``$number`` (counted from 1)."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A literal of the statement's text as a Python value (int, str, Decimal, bool, None)."""
+
+    value: Any
+
+
+Operand = Parameter | Literal
+
+
+@dataclass(frozen=True)
+class ColumnValue:
+    """The value of the updated row's column at ``position``, before the update."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """``left operator right`` where operator is ``+`` or ``-``."""
+
+    operator: str
+    left: Kernel
+    right: Kernel
+
+
+Kernel = Parameter | Literal | ColumnValue | Arithmetic
+"""The part of the expression language that the driver may evaluate itself."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A scalar expression: its text, and its kernel where it is simple enough."""
+
+    text: Text
+    kernel: Kernel | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One place where a managed table is read.
+
+    ``alias`` is what must follow the text that fills the hole so that the
+    statement's other names still resolve (`` AS "stock"``), empty when the
+    application gave an alias itself. ``binding`` says which columns are bound by
+    equality: rows with other values there cannot influence the result.
+    """
+
+    table: Table
+    alias: str
+    binding: dict[int, Operand]
+
+    @property
+    def key(self) -> tuple[Operand, ...] | None:
+        """The whole primary key's operands in key order, if all are bound."""
+        if self.table.is_bag:
+            return None
+        if any(i not in self.binding for i in self.table.primary_key):
+            return None
+        return tuple(self.binding[i] for i in self.table.primary_key)
+
+
+@dataclass(frozen=True)
+class PointRead:
+    """A SELECT of plain columns of one row by its whole primary key, nothing else."""
+
+    table: Table
+    key: tuple[Operand, ...]
+    columns: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every plan has: how many placeholders the statement's text has.
+
+    ``references`` are numbered by the holes of all of the plan's texts.
+    """
+
+    parameters: int
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True)
+class Select(Plan):
+    """A query. ``point`` is set where it is a pure point read."""
+
+    text: Text
+    point: PointRead | None = None
+
+
+@dataclass(frozen=True)
+class InsertRows(Plan):
+    """INSERT … VALUES. A None in a row stands for the column's DEFAULT.
+
+    ``columns`` are the positions that the rows give values for, in row order.
+    """
+
+    table: Table
+    columns: tuple[int, ...]
+    rows: tuple[tuple[Expression | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class InsertQuery(Plan):
+    """INSERT … SELECT."""
+
+    table: Table
+    columns: tuple[int, ...]
+    query: Text
+
+
+@dataclass(frozen=True)
+class Update(Plan):
+    """UPDATE.
+
+    ``source`` is `` FROM <hole> <alias> WHERE …``: put after a select list, it
+    yields the rows to change. ``qualifier`` is the quoted name that the select
+    list must use for the row's columns. ``key`` is set where the WHERE clause is
+    exactly an equality on the whole primary key.
+    """
+
+    table: Table
+    assignments: tuple[tuple[int, Expression], ...]
+    source: Text
+    qualifier: str
+    key: tuple[Operand, ...] | None = None
+
+    @property
+    def changes_key(self) -> bool:
+        """Whether a primary key column is assigned."""
+        return any(i in self.table.primary_key for i, _ in self.assignments)
+
+
+@dataclass(frozen=True)
+class Delete(Plan):
+    """DELETE; fields as in :class:`Update`."""
+
+    table: Table
+    source: Text
+    qualifier: str
+    key: tuple[Operand, ...] | None = None
+
+
+@dataclass(frozen=True)
+class CreateTable(Plan):
+    """CREATE TABLE: the definition, and the application's text for the engine."""
+
+    table: Table
+    text: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class DropTable(Plan):
+    """DROP TABLE of managed tables."""
+
+    tables: tuple[Table, ...]
+    missing: tuple[str, ...]
+    """Names under IF EXISTS that are not there."""
+
+
+@dataclass(frozen=True)
+class CreateIndex(Plan):
+    """CREATE INDEX on a managed table: an index of the storage table."""
+
+    table: Table
+    text: str
+
+
+@dataclass(frozen=True)
+class DropIndex(Plan):
+    """DROP INDEX, passed to the engine as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Explain(Plan):
+    """EXPLAIN [ANALYZE refused] of another statement."""
+
+    statement: Plan
+
+
+class Control(Enum):
+    """Transaction control in SQL text."""
+
+    BEGIN = "BEGIN"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    SAVEPOINT = "SAVEPOINT"
+    ROLLBACK_TO = "ROLLBACK TO"
+    RELEASE = "RELEASE"
+    SET_TRANSACTION = "SET TRANSACTION"
+
+
+@dataclass(frozen=True)
+class TransactionControl(Plan):
+    """BEGIN … COMMIT, savepoints, SET TRANSACTION.
+
+    ``savepoint`` is the savepoint's folded name; ``isolation`` an isolation
+    level in upper case as written (``READ COMMITTED``, ``SNAPSHOT``,
+    ``REPEATABLE READ``, ``SERIALIZABLE``); ``read_only`` None when not said.
+    """
+
+    control: Control
+    savepoint: str | None = None
+    isolation: str | None = None
+    read_only: bool | None = None
+
+
+def shift(text: Text, by: int) -> Text:
+    """The same text with every hole's number raised by ``by``."""
+    return tuple(p if isinstance(p, str) else Hole(p.index + by) for p in text)
+
+
+def holes(text: Text) -> Iterable[int]:
+    """The numbers of the holes in ``text``, in order."""
+    return (piece.index for piece in text if isinstance(piece, Hole))

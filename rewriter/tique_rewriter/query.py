@@ -1,0 +1,96 @@
+"""Plans of queries."""
+
+from __future__ import annotations
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.bindings import (
+    Bindings,
+    Scope,
+    scope_of,
+    select_bindings,
+    whole_key,
+)
+from tique_rewriter.plan import PointRead, Reference, Select
+from tique_rewriter.references import Read, Reads, find_reads
+from tique_rewriter.schema import Catalog
+from tique_rewriter.source import Source
+
+_POINT_PARTS = frozenset({"expressions", "from_", "where"})
+
+
+def plan_query(source: Source, catalog: Catalog) -> Select:
+    """The plan of a SELECT, VALUES, TABLE or FROM statement."""
+    tree = source.parse()
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise source.unsupported("this statement", source.words[0].start)
+    reads = find_reads(source, [tree], catalog)
+    references = references_of(reads, select_bindings(source, tree, reads))
+    return Select(
+        len(source.lexed.arguments),
+        references,
+        source.cut(source.words[0].start, source.end, reads.spans),
+        _point_read(source, tree, reads),
+    )
+
+
+def references_of(reads: Reads, bindings: Bindings) -> tuple[Reference, ...]:
+    """The plan's references, numbered like the reads."""
+    return tuple(
+        Reference(read.table, read.added_alias, bindings.get(read.span.index, {}))
+        for read in reads.reads
+    )
+
+
+def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:
+    if not isinstance(tree, exp.Select) or len(reads.reads) != 1:
+        return None
+    if any(value and part not in _POINT_PARTS for part, value in tree.args.items()):
+        return None
+    (read,) = reads.reads
+    from_ = tree.args.get("from_")
+    if from_ is None or from_.this is not read.node or read.node.args.get("joins"):
+        return None
+    scope = scope_of([read.node], reads)
+    key = whole_key(source, scope, tree.args.get("where"), read)
+    outputs = _plain_columns(tree, scope, read)
+    if key is None or outputs is None:
+        return None
+    columns, names = zip(*outputs, strict=True)
+    return PointRead(read.table, key, columns, names)
+
+
+def _plain_columns(
+    tree: exp.Select, scope: Scope, read: Read
+) -> list[tuple[int, str]] | None:
+    """Position and output name of every column that is selected.
+
+    DuckDB names a column as the table defines it, however the query spells it.
+    """
+    outputs: list[tuple[int, str]] = []
+    for node in tree.expressions:
+        star = _star(node)
+        if star is not None:
+            if star.args.get("except_") or star.args.get("replace"):
+                return None
+            if any(star.args.values()) or _foreign_star(node, read):
+                return None
+            outputs.extend((i, c.name) for i, c in enumerate(read.table.columns))
+            continue
+        plain = node.this if isinstance(node, exp.Alias) else node
+        found = scope.column(plain)
+        if found is None:
+            return None
+        name = read.table.columns[found[1]].name
+        outputs.append((found[1], node.alias or name))
+    return outputs or None
+
+
+def _star(node: exp.Expr) -> exp.Star | None:
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return node.this
+    return node if isinstance(node, exp.Star) else None
+
+
+def _foreign_star(node: exp.Expr, read: Read) -> bool:
+    return isinstance(node, exp.Column) and node.table.lower() != read.name

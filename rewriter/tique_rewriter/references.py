@@ -1,0 +1,298 @@
+"""Where a statement reads managed tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.errors import UnknownTable
+from tique_rewriter.schema import Catalog, Table
+from tique_rewriter.shape import check_query, starts_at
+from tique_rewriter.source import Source, Span
+
+_SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
+_SYSTEM_RELATION = re.compile(r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+")
+_FILE = re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S)
+_PRIVATE_SCHEMA = "tique"
+
+
+@dataclass
+class Read:
+    """A place that reads a managed table; ``span`` covers the name."""
+
+    node: exp.Table
+    table: Table
+    span: Span
+
+    @property
+    def own_alias(self) -> bool:
+        """Whether the application gave an alias."""
+        return bool(self.node.alias)
+
+    @property
+    def name(self) -> str:
+        """The folded name by which the statement's columns may qualify."""
+        return (self.node.alias or self.node.name).lower()
+
+    @property
+    def added_alias(self) -> str:
+        """What must follow the text that fills the hole."""
+        return "" if self.own_alias else f" AS {quote(self.node.name)}"
+
+
+@dataclass
+class Reads:
+    """All of a statement's reads, in the text's order: numbers of the holes."""
+
+    reads: list[Read] = field(default_factory=list)
+
+    @property
+    def spans(self) -> list[Span]:
+        """The holes' places."""
+        return [read.span for read in self.reads]
+
+    def of(self, node: exp.Expr) -> Read | None:
+        """The read that a node of the tree is."""
+        return next((read for read in self.reads if read.node is node), None)
+
+
+def quote(name: str) -> str:
+    """A name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
+    """Start and end of the table's (qualified) name in the text."""
+    first, last = node.parts[0].meta, node.parts[-1].meta
+    if first.get("start") is None or last.get("end") is None:
+        raise source.unsupported(
+            f'the way the table "{node.name}" is named',
+            starts_at(node),
+            'write its name plainly or in double quotes (")',
+        )
+    return first["start"], last["end"] + 1
+
+
+def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
+    """The managed table that a statement changes or drops.
+
+    Raises
+    ------
+    UnknownTable
+        When there is none of that name.
+    """
+    check_private(source, node)
+    schema = node.db or None
+    table = catalog.find(schema, node.name)
+    if table is None:
+        raise unknown_table(source, node)
+    return table
+
+
+def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
+    """The complaint about a name that no managed table has."""
+    name = ".".join(part.name for part in node.parts)
+    return source.error(
+        UnknownTable,
+        f'unknown table "{name}"',
+        starts_at(node),
+        "existing tables are taken in with `tique adopt`",
+    )
+
+
+def check_private(source: Source, node: exp.Table) -> None:
+    """Refuse names in the schema that belongs to tique."""
+    if node.catalog:
+        raise source.unsupported(
+            "a name with a database in it", starts_at(node), "write schema.table"
+        )
+    if node.db.lower() == _PRIVATE_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{_PRIVATE_SCHEMA}"', starts_at(node), "it is reserved"
+        )
+
+
+def find_reads(
+    source: Source,
+    parts: Sequence[exp.Expr],
+    catalog: Catalog,
+    target: exp.Table | None = None,
+) -> Reads:
+    """Every place in these parts of a tree that reads a managed table.
+
+    Parameters
+    ----------
+    parts
+        What the statement reads: the whole tree of a query, and of a change its
+        conditions and values, with the target where its rows are read too.
+    target
+        The table that the statement changes: its name is never that of a CTE.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For anything in the parts that is not understood.
+    UnknownTable
+        For a relation that is neither managed nor a system catalog or file.
+    """
+    found: list[Read] = []
+    for part in parts:
+        check_query(source, part)
+        for node in part.find_all(exp.Table):
+            table = _managed(source, node, catalog, is_target=node is target)
+            if table is not None:
+                found.append(Read(node, table, Span(*table_span(source, node), 0)))
+    found.sort(key=lambda read: read.span.start)
+    for index, read in enumerate(found):
+        read.span = Span(read.span.start, read.span.end, index)
+    reads = Reads(found)
+    for part in parts:
+        _check_names(source, part, reads)
+    _check_accounted(source, parts[0].root(), catalog)
+    return reads
+
+
+def _managed(
+    source: Source, node: exp.Table, catalog: Catalog, *, is_target: bool
+) -> Table | None:
+    if not isinstance(node.this, exp.Identifier):
+        return None
+    check_private(source, node)
+    if is_target:
+        return find_table(source, node, catalog)
+    name, schema = node.name.lower(), node.db.lower()
+    if not schema and is_common_table(source, node, name):
+        return None
+    table = catalog.find(node.db or None, node.name)
+    if table is not None:
+        return table
+    if schema in _SYSTEM_SCHEMAS:
+        return None
+    if not schema and (_SYSTEM_RELATION.fullmatch(name) or _FILE.fullmatch(name)):
+        return None
+    raise unknown_table(source, node)
+
+
+def is_common_table(source: Source, table: exp.Table, name: str) -> bool:
+    """Whether the unqualified folded ``name`` is that of a CTE in scope."""
+    below: exp.Expr = table
+    common: exp.CTE | None = None
+    node = table.parent
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            common = node
+        with_ = node.args.get("with_")
+        if with_ is not None and with_ is below:
+            if common is not None and _seen_from(source, with_, common, table, name):
+                return True
+        elif with_ is not None and any(_is_named(c, name) for c in with_.expressions):
+            return True
+        below, node = node, node.parent
+    return False
+
+
+def _seen_from(
+    source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
+) -> bool:
+    """Whether the WITH list names ``name`` where its member ``common`` is read."""
+    for sibling in with_.expressions:
+        if sibling is common:
+            break
+        if _is_named(sibling, name):
+            return True
+    if not (with_.args.get("recursive") and _is_named(common, name)):
+        return False
+    body = common.this
+    if not isinstance(body, exp.Union):
+        if body.find(exp.Union):
+            raise source.unsupported(
+                f'the way the recursive query "{name}" names itself',
+                table_span(source, table)[0],
+                "write WITH RECURSIVE … AS (first UNION ALL next)",
+            )
+        return False
+    return any(node is body.expression for node in _ancestors(table))
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    current: exp.Expr | None = node
+    while current is not None:
+        yield current
+        current = current.parent
+
+
+def _is_named(common: exp.Expr, name: str) -> bool:
+    return common.alias.lower() == name
+
+
+def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
+    """Refuse names that a filled hole would resolve in another way."""
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() == "rowid" and not _defines(tree, reads, "rowid"):
+            raise source.unsupported(
+                "the pseudo-column rowid",
+                starts_at(column),
+                "name the table's key instead",
+            )
+        parts = [part.name.lower() for part in column.parts]
+        if any(
+            len(parts) > 2
+            and parts[:2] == [r.table.schema.lower(), r.node.name.lower()]
+            for r in reads.reads
+        ):
+            raise source.unsupported(
+                "a column qualified by schema and table",
+                starts_at(column),
+                "give the table an alias and qualify the column by it",
+            )
+    for select in tree.find_all(exp.Select):
+        names: set[str] = set()
+        for relation in relations_of(select):
+            read = reads.of(relation)
+            name = relation.alias_or_name.lower()
+            if read is not None and name in names:
+                raise source.syntax(
+                    f'the name "{name}" of two tables', read.span.start, "give an alias"
+                )
+            names.add(name)
+
+
+def relations_of(select: exp.Expr) -> list[exp.Expr]:
+    """What a SELECT's FROM lists and joins, outermost level only."""
+    from_ = select.args.get("from_")
+    relations = [from_.this] if from_ is not None else []
+    relations.extend(join.this for join in select.args.get("joins") or ())
+    relations.extend(select.args.get("laterals") or ())
+    for relation in list(relations):
+        relations.extend(join.this for join in relation.args.get("joins") or ())
+    return relations
+
+
+def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:
+    if any(name in read.table.positions for read in reads.reads):
+        return True
+    aliases = tree.find_all(exp.Alias, exp.TableAlias)
+    return any(
+        name
+        in (a.alias.lower(), *(c.name.lower() for c in a.args.get("columns") or ()))
+        for a in aliases
+    )
+
+
+def _check_accounted(source: Source, tree: exp.Expr, catalog: Catalog) -> None:
+    """Every managed name that follows FROM or JOIN must be a name in the tree.
+
+    A second look, by words: what the parser dropped or took for something else is
+    refused here instead of being read outside the snapshot.
+    """
+    known = {n.meta.get("start") for n in tree.find_all(exp.Identifier)}
+    words = source.words
+    for before, word in zip(words, words[1:], strict=False):
+        if before.keyword not in ("FROM", "JOIN") or word.start in known:
+            continue
+        raw = source.text[word.start : word.end]
+        if catalog.find(None, raw.strip("\"'")) is not None:
+            raise source.unsupported(f"the way {raw} is named", word.start)

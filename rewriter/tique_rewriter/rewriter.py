@@ -1,0 +1,236 @@
+"""The entry point: statements to plans, with a cache of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tique_rewriter.control import VERBS, plan_control
+from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
+from tique_rewriter.definition import plan_create_table
+from tique_rewriter.errors import ParameterError, UnsupportedSQL
+from tique_rewriter.insert import plan_insert
+from tique_rewriter.modify import plan_delete, plan_update
+from tique_rewriter.placeholders import Lexed, number_placeholders
+from tique_rewriter.plan import Explain, Plan
+from tique_rewriter.query import plan_query
+from tique_rewriter.schema import Catalog
+from tique_rewriter.source import Source
+
+_PARAMSTYLES = ("pyformat", "qmark")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A plan, and which of the application's arguments is which placeholder's.
+
+    For placeholder ``$n``, ``arguments[n - 1]`` is the position (int) or the name
+    (str) of the argument.
+    """
+
+    plan: Plan
+    arguments: tuple[int | str, ...]
+
+    def bind(self, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[Any]:
+        """The values of ``$1 … $n``.
+
+        Raises
+        ------
+        ParameterError
+            When the number or the names do not fit the statement.
+        """
+        arguments = self.arguments
+        if arguments and isinstance(arguments[0], str):
+            return self._bind_names(parameters)
+        if isinstance(parameters, Mapping):
+            if parameters or arguments:
+                raise ParameterError(
+                    f"the statement has {_positional(len(arguments))}: "
+                    "give a sequence, not a mapping"
+                )
+            return []
+        given = 0 if parameters is None else _length(parameters)
+        if given != len(arguments):
+            raise ParameterError(
+                f"the statement has {_positional(len(arguments))}, "
+                f"but {given} parameter{'' if given == 1 else 's'} "
+                f"{'was' if given == 1 else 'were'} given"
+            )
+        return [] if parameters is None else list(parameters)
+
+    def _bind_names(self, parameters: object) -> list[Any]:
+        if not isinstance(parameters, Mapping):
+            raise ParameterError(
+                "the statement has named placeholders: give a mapping, "
+                f"with {_listed(self.arguments)}"
+            )
+        try:
+            return [parameters[name] for name in self.arguments]
+        except KeyError:
+            missing = [name for name in self.arguments if name not in parameters]
+            raise ParameterError(f"the parameters lack {_listed(missing)}") from None
+
+
+def _positional(count: int) -> str:
+    return f"{count} placeholder{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _length(parameters: object) -> int:
+    if isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes):
+        return len(parameters)
+    raise ParameterError("parameters are given as a sequence or a mapping")
+
+
+class Rewriter:
+    """Makes plans of statements.
+
+    Parameters
+    ----------
+    catalog
+        The managed tables. Plans are made anew when its version changes.
+    dialect
+        sqlglot's name of the engine's dialect.
+    paramstyle
+        ``pyformat`` or ``qmark``.
+    cache_size
+        How many plans are kept.
+
+    Notes
+    -----
+    Safe to share between threads: the cache is replaced as a whole when it is full
+    or the catalog has changed, and a plan that two threads make is the same plan.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        dialect: str = "duckdb",
+        paramstyle: str = "pyformat",
+        cache_size: int = 1000,
+    ) -> None:
+        if paramstyle not in _PARAMSTYLES:
+            raise ValueError(f"paramstyle must be one of {', '.join(_PARAMSTYLES)}")
+        self._catalog = catalog
+        self._dialect = dialect
+        self._paramstyle = paramstyle
+        self._cache_size = cache_size
+        self._cache: dict[tuple[str, int, bool], Prepared] = {}
+
+    def plan(self, sql: str, has_parameters: bool = True) -> Prepared:
+        """The plan of one statement.
+
+        Parameters
+        ----------
+        sql
+            The application's text.
+        has_parameters
+            Under ``pyformat``, whether the application gave parameters: if it did
+            not, percent signs are taken as they stand.
+
+        Raises
+        ------
+        RewriteError
+            One of its subclasses, naming what is wrong and where.
+        """
+        key = (sql, self._catalog.version, has_parameters)
+        prepared = self._cache.get(key)
+        if prepared is None:
+            prepared = self._prepare(sql, has_parameters)
+            if len(self._cache) >= self._cache_size:
+                self._cache = {}
+            self._cache[key] = prepared
+        return prepared
+
+    def _prepare(self, sql: str, has_parameters: bool) -> Prepared:
+        lexed = number_placeholders(sql, self._paramstyle, has_parameters)
+        try:
+            plan = self._plan(lexed)
+        except RecursionError:
+            raise UnsupportedSQL("the statement is nested too deeply") from None
+        return Prepared(plan, lexed.arguments)
+
+    def _plan(self, lexed: Lexed) -> Plan:
+        source = Source(lexed, self._dialect)
+        keywords = source.keywords()
+        if keywords[0] == "EXPLAIN":
+            return self._explain(source)
+        if keywords[0] in VERBS:
+            return plan_control(source)
+        if keywords[0] not in ("CREATE", "DROP", "WITH", *_PLANNERS):
+            raise _refusal(source)
+        source.check_placeholders()
+        if keywords[0] in ("CREATE", "DROP"):
+            return self._definition(source, keywords)
+        verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
+        return _PLANNERS[verb](source, self._catalog)
+
+    def _explain(self, source: Source) -> Explain:
+        """The words after EXPLAIN are read afresh: the parser does not cut them."""
+        explain = source.words[0]
+        if len(source.words) < 2:
+            raise source.syntax("EXPLAIN of nothing", explain.start)
+        rest = source.lexed.after(explain.end)
+        first = Source(rest, self._dialect).keywords()[0]
+        if first in ("ANALYZE", "(", "EXPLAIN") or first in VERBS:
+            raise source.unsupported(f"EXPLAIN {first}", explain.start)
+        inner = self._plan(rest)
+        return Explain(inner.parameters, inner.references, inner)
+
+    def _definition(self, source: Source, keywords: list[str]) -> Plan:
+        match keywords:
+            case ["CREATE", "TABLE", *_]:
+                return plan_create_table(source)
+            case ["CREATE", "INDEX", *_]:
+                return plan_create_index(source, self._catalog)
+            case ["DROP", "TABLE", *_]:
+                return plan_drop_table(source, self._catalog)
+            case ["DROP", "INDEX", *_]:
+                return plan_drop_index(source)
+            case ["CREATE", "UNIQUE", *_]:
+                raise source.unsupported(
+                    "CREATE UNIQUE INDEX",
+                    source.words[0].start,
+                    "declare UNIQUE in CREATE TABLE",
+                )
+            case ["CREATE", "OR", "REPLACE", kind, *_]:
+                raise source.unsupported(
+                    f"CREATE OR REPLACE {kind}", source.words[0].start
+                )
+            case [verb, kind, *_]:
+                raise source.unsupported(f"{verb} {kind}", source.words[0].start)
+        raise source.syntax("the statement ends too early", source.words[0].start)
+
+
+_Planner = Callable[[Source, Catalog], Plan]
+
+_PLANNERS: dict[str, _Planner] = {
+    "SELECT": plan_query,
+    "FROM": plan_query,
+    "VALUES": plan_query,
+    "TABLE": plan_query,
+    "(": plan_query,
+    "INSERT": plan_insert,
+    "UPDATE": plan_update,
+    "DELETE": plan_delete,
+}
+
+
+def _verb_after_with(source: Source) -> str:
+    """The first word outside all brackets that begins a statement."""
+    for word in source.words[1:]:
+        if word.depth == 0 and word.keyword in ("INSERT", "UPDATE", "DELETE"):
+            return word.keyword
+        if word.depth == 0 and word.keyword in ("SELECT", "FROM", "VALUES", "TABLE"):
+            return "SELECT"
+    return "SELECT"
+
+
+def _refusal(source: Source) -> UnsupportedSQL:
+    word = source.words[0]
+    shown = word.keyword or source.text[word.start : word.end]
+    return source.unsupported(shown, word.start)

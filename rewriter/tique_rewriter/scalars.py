@@ -1,0 +1,48 @@
+"""Scalar expressions in SET and VALUES."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.source import Source, Word
+
+_REFUSED = (exp.AggFunc, exp.Window, exp.Explode, exp.Unnest, exp.Columns)
+
+
+def split(words: list[Word], separator: str = ",") -> list[list[Word]]:
+    """Cut a list of words at the separators of the level of its first word."""
+    if not words:
+        return []
+    level = words[0].depth - (words[0].keyword in ("(", "[", "{"))
+    pieces: list[list[Word]] = [[]]
+    for word in words:
+        if word.keyword == separator and word.depth == level:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    return pieces
+
+
+def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None:
+    """Refuse what is not one value computed from one row."""
+    for inner in _outside_subqueries(node):
+        if isinstance(inner, _REFUSED):
+            raise source.unsupported(f"{_name(inner)} in {where}", start)
+        if isinstance(inner, exp.Star):
+            raise source.unsupported(f"* in {where}", start)
+
+
+def _name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Window):
+        return "a window function"
+    return f"{node.sql_name()}()" if isinstance(node, exp.Func) else node.key.upper()
+
+
+def _outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
+    yield node
+    if isinstance(node, exp.Query):
+        return
+    for child in node.iter_expressions():
+        yield from _outside_subqueries(child)

@@ -1,0 +1,79 @@
+"""What the rewriter knows of the application's tables.
+
+An *abstract table* (DESIGN, "Words") is described by a :class:`Table`; the
+:class:`Catalog` protocol is all that the rewriter asks of whoever keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an abstract table.
+
+    ``type`` is the engine's own SQL text for the type (``DECIMAL(12,2)``) and
+    ``default`` the SQL text of the DEFAULT expression, if there is one.
+    """
+
+    name: str
+    type: str
+    not_null: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A CHECK constraint: SQL text over the table's bare column names."""
+
+    expression: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """An abstract table: what the application created and names in its SQL.
+
+    ``primary_key`` and each entry of ``unique`` are column positions. A table
+    without a primary key is a *bag*: its rows are told apart by value only.
+    """
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...] = ()
+    unique: tuple[tuple[int, ...], ...] = ()
+    checks: tuple[Check, ...] = ()
+    id: int = field(default=0, compare=False)
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Column position by case-folded name."""
+        return {column.name.lower(): i for i, column in enumerate(self.columns)}
+
+    @property
+    def is_bag(self) -> bool:
+        """Whether the table has no primary key."""
+        return not self.primary_key
+
+    @property
+    def qualified_name(self) -> str:
+        """``schema.name``, for messages (not quoted, not for SQL)."""
+        return f"{self.schema}.{self.name}"
+
+
+class Catalog(Protocol):
+    """The managed tables, as the rewriter sees them."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever any table does: plan cache key."""
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """The managed table of that (case-insensitive) name, or None.
+
+        ``schema`` is None for an unqualified name.
+        """

@@ -1,0 +1,212 @@
+"""A statement's text with its tokens, its places and its holes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.expressions import Expr
+from sqlglot.tokens import Token, TokenType
+
+from tique_rewriter.errors import (
+    RewriteError,
+    SyntaxProblem,
+    UnsupportedSQL,
+    line_and_column,
+)
+from tique_rewriter.placeholders import Lexed
+from tique_rewriter.plan import Hole, Text
+
+_Error = TypeVar("_Error", bound=RewriteError)
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
+_NOT_SPACE = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A token at ``text[start:end]``.
+
+    ``keyword`` is its upper-case text, or empty for a quoted name or a string;
+    ``depth`` counts the brackets around it (a bracket counts itself as inside).
+    """
+
+    keyword: str
+    start: int
+    end: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The place of hole ``index``: ``text[start:end]`` is a table's name."""
+
+    start: int
+    end: int
+    index: int
+
+
+class Source:
+    """One statement's text, ``$n`` for placeholders, cut into words.
+
+    Raises
+    ------
+    SyntaxProblem
+        When the text cannot be cut into words.
+    UnsupportedSQL
+        When it holds more than one statement.
+    """
+
+    def __init__(self, lexed: Lexed, dialect: str) -> None:
+        self.lexed = lexed
+        self.text = lexed.text
+        self._dialect = Dialect.get_or_raise(dialect)
+        try:
+            tokens = list(self._dialect.tokenize(self.text))
+        except TokenError as error:
+            raise SyntaxProblem(f"the statement cannot be read: {error}") from None
+        self.tokens = self._one_statement(tokens)
+        self.words = list(self._words())
+
+    def check_placeholders(self) -> None:
+        """Refuse a text in which the parser sees other placeholders than the lexer.
+
+        Raises
+        ------
+        UnsupportedSQL
+            At the first difference.
+        """
+        seen = {t.start for t in self.tokens if self.text[t.start] == "$"}
+        seen -= {w.start for w in self.words if not w.keyword}
+        if seen != set(self.lexed.starts):
+            differing = min(seen ^ set(self.lexed.starts))
+            raise self.unsupported("the text around a placeholder", differing)
+
+    def parse(self) -> Expr:
+        """The statement's syntax tree."""
+        try:
+            trees = self._dialect.parser().parse(list(self.tokens), self.text)
+        except ParseError as error:
+            raise self._parse_problem(error) from None
+        except RecursionError:
+            raise UnsupportedSQL("the statement is nested too deeply") from None
+        if len(trees) != 1 or trees[0] is None:
+            raise SyntaxProblem("the statement cannot be read")
+        return trees[0]
+
+    def keywords(self, start: int = 0) -> list[str]:
+        """The words from number ``start`` on, in upper case."""
+        return [word.keyword for word in self.words[start:]]
+
+    def find(self, *keywords: str, after: int = 0) -> int:
+        """The place of the first of these keywords, or ``after``."""
+        for word in self.words:
+            if word.start >= after and word.keyword in keywords:
+                return word.start
+        return after
+
+    def cut(self, start: int, end: int, holes: Iterable[Span] = ()) -> Text:
+        """``text[start:end]`` with the holes that lie in it."""
+        pieces: list[str | Hole] = []
+        for span in sorted(holes, key=lambda span: span.start):
+            if start <= span.start and span.end <= end:
+                if start < span.start:
+                    pieces.append(self.text[start : span.start])
+                pieces.append(Hole(span.index))
+                start = span.end
+        if start < end:
+            pieces.append(self.text[start:end])
+        return tuple(pieces)
+
+    @property
+    def end(self) -> int:
+        """Where the statement's last word ends."""
+        return self.words[-1].end
+
+    def words_text(self, words: list[Word]) -> str:
+        """The exact text from the first of these words to the last."""
+        return self.text[words[0].start : words[-1].end]
+
+    def identifier(self, word: Word) -> str:
+        """The name that a word stands for, without its quotes."""
+        raw = self.text[word.start : word.end]
+        if raw.startswith('"'):
+            return raw[1:-1].replace('""', '"')
+        if not word.keyword or not (raw[0].isalpha() or raw[0] == "_"):
+            raise self.syntax("a name is expected", word.start)
+        return raw
+
+    def place(self, start: int) -> tuple[int, int, int]:
+        """Offset, line and column in the application's text."""
+        position = self.lexed.original_position(start)
+        return (position, *line_and_column(self.lexed.original, position))
+
+    def error(
+        self, kind: type[_Error], what: str, start: int, advice: str = ""
+    ) -> _Error:
+        """An exception that says what is wrong at ``start`` and what to do."""
+        position, line, column = self.place(start)
+        message = f"{what} at line {line}, column {column}"
+        if kind is UnsupportedSQL:
+            message += " is not supported"
+        if advice:
+            message += f"; {advice}"
+        return kind(message, position, line, column)
+
+    def unsupported(self, what: str, start: int, advice: str = "") -> UnsupportedSQL:
+        """The refusal of the construct at ``start``."""
+        return self.error(UnsupportedSQL, what, start, advice)
+
+    def syntax(self, what: str, start: int, advice: str = "") -> SyntaxProblem:
+        """The complaint about the text at ``start``."""
+        return self.error(SyntaxProblem, what, start, advice)
+
+    def _one_statement(self, tokens: list[Token]) -> list[Token]:
+        ends = [i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON]
+        kept = tokens[: ends[0]] if ends else tokens
+        for token in tokens[len(kept) :]:
+            if token.token_type is not TokenType.SEMICOLON:
+                raise self.unsupported(
+                    "a second statement in one text",
+                    token.start,
+                    "execute the statements one by one",
+                )
+        if not kept:
+            raise SyntaxProblem("the statement is empty")
+        return kept
+
+    def _words(self) -> Iterator[Word]:
+        depth = 0
+        for token in self.tokens:
+            raw = self.text[token.start : token.end + 1]
+            if raw in _OPENING:
+                depth += 1
+            if "'" in raw or raw[0] == '"' or (raw[0] == "$" and len(raw) > 1):
+                yield Word("", token.start, token.end + 1, depth)
+            else:
+                for part in _NOT_SPACE.finditer(raw):
+                    yield Word(
+                        part.group().upper(),
+                        token.start + part.start(),
+                        token.start + part.end(),
+                        depth,
+                    )
+            if raw in _CLOSING:
+                depth -= 1
+
+    def _parse_problem(self, error: ParseError) -> SyntaxProblem:
+        details = error.errors[0] if error.errors else {}
+        line, column = details.get("line"), details.get("col")
+        if line is None or column is None:
+            return SyntaxProblem("the statement cannot be read")
+        near = str(details.get("highlight") or "")
+        start = next(
+            (t.start for t in self.tokens if (t.line, t.col) == (line, column)),
+            self.tokens[-1].start,
+        )
+        what = "syntax error" + (f' near "{near}"' if near else "")
+        return self.syntax(what, start)

@@ -1,0 +1,217 @@
+"""Python values as the engine stores them, where that is certain.
+
+A *coercer* returns a value exactly as the engine would give it back from a column,
+or raises :class:`NotLocal`: then the engine must be asked, which converts the value
+or raises the right error.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+Coercer = Callable[[Any], Any]
+
+EXACT = Context(prec=80)
+"""Decimal arithmetic that never rounds, whatever the application's context says."""
+
+
+class NotLocal(Exception):  # noqa: N818 - a signal, not an error
+    """The value must be computed or converted by the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a type's text means: a family and its range."""
+
+    family: str
+    low: int = 0
+    high: int = 0
+    precision: int = 0
+    scale: int = 0
+
+
+_INTEGER_BITS = {
+    8: "TINYINT INT1",
+    16: "SMALLINT INT2 INT16 SHORT",
+    32: "INTEGER INT INT4 INT32 SIGNED",
+    64: "BIGINT INT8 INT64 LONG OID",
+    128: "HUGEINT INT128",
+}
+_UNSIGNED_BITS = {
+    8: "UTINYINT UINT8",
+    16: "USMALLINT UINT16",
+    32: "UINTEGER UINT32",
+    64: "UBIGINT UINT64",
+}
+_FAMILIES = {
+    "text": "VARCHAR TEXT STRING CHAR BPCHAR NVARCHAR",
+    "boolean": "BOOLEAN BOOL LOGICAL",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP DATETIME",
+    "double": "DOUBLE FLOAT8",
+    "blob": "BLOB BYTEA BINARY VARBINARY",
+    "uuid": "UUID GUID",
+}
+_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)(?:\((\d+)(?:,(\d+))?\))?")
+_SIZED_TEXT = re.compile(r"(?:VARCHAR|CHAR|TEXT|STRING|BPCHAR|NVARCHAR)\(\d+\)")
+_TWO_WORDS = {
+    "DOUBLE PRECISION": "DOUBLE",
+    "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
+    "CHARACTER VARYING": "VARCHAR",
+}
+_WIDEST_DECIMAL = 38
+
+
+def _kinds() -> dict[str, Kind]:
+    kinds: dict[str, Kind] = {}
+    for bits, names in _INTEGER_BITS.items():
+        half = 2 ** (bits - 1)
+        kinds |= dict.fromkeys(names.split(), Kind("integer", -half, half - 1))
+    for bits, names in _UNSIGNED_BITS.items():
+        kinds |= dict.fromkeys(names.split(), Kind("integer", 0, 2**bits - 1))
+    for family, names in _FAMILIES.items():
+        kinds |= dict.fromkeys(names.split(), Kind(family))
+    return kinds
+
+
+_KINDS = _kinds()
+
+
+@lru_cache(maxsize=1024)
+def kind_of(type_: str) -> Kind | None:
+    """What the text of a type means, or None for a type not dealt with here."""
+    text = " ".join(type_.upper().split())
+    text = _TWO_WORDS.get(text, text).replace(", ", ",").replace(" (", "(")
+    text = text.replace("( ", "(").replace(" )", ")").replace(" ,", ",")
+    if text in _KINDS:
+        return _KINDS[text]
+    if _SIZED_TEXT.fullmatch(text):
+        return Kind("text")
+    if match := _DECIMAL.fullmatch(text):
+        precision, scale = match.groups()
+        if precision is None:
+            return _decimal(18, 3)
+        return _decimal(int(precision), int(scale or 0))
+    return None
+
+
+def _decimal(precision: int, scale: int) -> Kind | None:
+    if not 1 <= precision <= _WIDEST_DECIMAL or scale > precision:
+        return None
+    return Kind("decimal", precision=precision, scale=scale)
+
+
+def _exactly(type_: type) -> Coercer:
+    def coerce(value: Any) -> Any:
+        if type(value) is type_ or value is None:
+            return value
+        raise NotLocal
+
+    return coerce
+
+
+def _integer(kind: Kind) -> Coercer:
+    low, high = kind.low, kind.high
+
+    def coerce(value: Any) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value
+        if value is None:
+            return None
+        raise NotLocal
+
+    return coerce
+
+
+def _decimal_coercer(kind: Kind) -> Coercer:
+    scale = kind.scale
+    step = Decimal(1).scaleb(-scale)
+    limit = 10 ** (kind.precision - scale)
+
+    def coerce(value: Any) -> Any:
+        if type(value) is int:
+            if -limit < value < limit:
+                return Decimal(value).quantize(step, context=EXACT)
+        elif type(value) is Decimal:
+            exponent = value.as_tuple().exponent
+            if isinstance(exponent, int) and -scale <= exponent <= 0:
+                if not value:
+                    return abs(value).quantize(step, context=EXACT)
+                if -limit < value < limit:
+                    return value.quantize(step, context=EXACT)
+        elif value is None:
+            return None
+        raise NotLocal
+
+    return coerce
+
+
+def _text(value: Any) -> Any:
+    if type(value) is str:
+        if value.isascii():
+            return value
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotLocal from None
+        return value
+    if value is None:
+        return None
+    raise NotLocal
+
+
+def _double(value: Any) -> Any:
+    if (type(value) is float and not math.isnan(value)) or value is None:
+        return value
+    raise NotLocal
+
+
+def _date(value: Any) -> Any:
+    if (type(value) is date and value != date.max) or value is None:
+        return value
+    raise NotLocal
+
+
+def _timestamp(value: Any) -> Any:
+    if type(value) is datetime and value.tzinfo is None and value.year < date.max.year:
+        return value.replace(fold=0) if value.fold else value
+    if value is None:
+        return None
+    raise NotLocal
+
+
+def _never(value: Any) -> Any:
+    raise NotLocal
+
+
+_COERCERS: dict[str, Callable[[Kind], Coercer]] = {
+    "integer": _integer,
+    "decimal": _decimal_coercer,
+    "text": lambda _: _text,
+    "boolean": lambda _: _exactly(bool),
+    "date": lambda _: _date,
+    "timestamp": lambda _: _timestamp,
+    "double": lambda _: _double,
+    "blob": lambda _: _exactly(bytes),
+    "uuid": lambda _: _exactly(UUID),
+}
+
+
+@lru_cache(maxsize=1024)
+def coercer(type_: str) -> Coercer:
+    """A function that returns a value as a column of this type gives it back.
+
+    The function raises :class:`NotLocal` for a value that is not certain to be
+    stored exactly, and for every value of a type that is not dealt with here.
+    ``None`` is NULL in every type that is.
+    """
+    kind = kind_of(type_)
+    return _never if kind is None else _COERCERS[kind.family](kind)

@@ -1,0 +1,66 @@
+"""The marks ``notimpl`` and ``never``: what is known not to work on an engine.
+
+Both take the engines' names, the error that must be raised and the reason. A marked
+test has to fail with exactly that error; passing is a failure, so that a mark goes
+when its gap does.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugins.engine import ENGINES, Engine
+
+MARKS = {
+    "notimpl": "tique does not do this on these engines yet",
+    "never": "these engines can never do this",
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKS.items():
+        config.addinivalue_line(
+            "markers", f"{name}(engines, *, raises, reason): {meaning}"
+        )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    known = {engine.name for engine in ENGINES}
+    for item in items:
+        for name in MARKS:
+            for mark in item.iter_markers(name):
+                _apply(item, _read(item, mark, known))
+
+
+def _read(
+    item: pytest.Item, mark: pytest.Mark, known: set[str]
+) -> tuple[set[str], pytest.MarkDecorator]:
+    def refuse(what: str) -> pytest.UsageError:
+        return pytest.UsageError(f"{item.nodeid}: mark {mark.name!r} {what}")
+
+    if len(mark.args) != 1 or isinstance(mark.args[0], str):
+        raise refuse("takes one list of engines' names")
+    engines = set(mark.args[0])
+    if not engines <= known:
+        raise refuse(f"names unknown engines: {sorted(engines - known)}")
+    if mark.kwargs.keys() != {"raises", "reason"} or not all(mark.kwargs.values()):
+        raise refuse("needs raises= and reason=, and nothing else")
+    reason = f"{mark.name}: {mark.kwargs['reason']}"
+    return engines, pytest.mark.xfail(
+        raises=mark.kwargs["raises"], reason=reason, strict=True
+    )
+
+
+def _apply(
+    item: pytest.Item, expectation: tuple[set[str], pytest.MarkDecorator]
+) -> None:
+    engines, xfail = expectation
+    callspec = getattr(item, "callspec", None)
+    engine = callspec.params.get("engine") if callspec else None
+    if engine is None:
+        raise pytest.UsageError(
+            f"{item.nodeid}: marked for engines but takes no engine fixture"
+        )
+    assert issubclass(engine, Engine)
+    if engine.name in engines:
+        item.add_marker(xfail)

@@ -1,0 +1,48 @@
+"""Reads the fixture files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "fixtures"
+_EXPECTED = "--= "
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement and the lines that are expected of it."""
+
+    file: str
+    line: int
+    sql: str
+    expected: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def read_cases(*names: str) -> list[Case]:
+    """The cases of the fixture files of these names, or of all."""
+    paths = [FOLDER / f"{n}.sql" for n in names] or sorted(FOLDER.glob("*.sql"))
+    return [case for path in paths for case in _cases(path)]
+
+
+def _cases(path: Path) -> Iterator[Case]:
+    statement: list[str] = []
+    expected: list[str] = []
+    start = 0
+    for number, line in enumerate([*path.read_text().splitlines(), ""], start=1):
+        if line.startswith(_EXPECTED):
+            expected.append(line.removeprefix(_EXPECTED))
+            continue
+        if expected:
+            yield Case(path.stem, start, "\n".join(statement), tuple(expected))
+            statement, expected = [], []
+        if statement or (line and not line.startswith("--#")):
+            start = start if statement else number
+            statement.append(line)
+    if statement != [] and any(statement):
+        raise ValueError(f"{path.name}:{start}: a statement without expectations")

@@ -1,0 +1,154 @@
+"""Plans as the lines of a fixture file: see README.md beside the fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tique_rewriter import RewriteError, Rewriter, plan
+from tique_rewriter.plan import Hole, Plan, Text
+from tique_rewriter.schema import Table
+
+
+def render(rewriter: Rewriter, sql: str) -> list[str]:
+    """What the rewriter makes of a statement, as ``key: value`` lines."""
+    try:
+        prepared = rewriter.plan(sql)
+    except RewriteError as error:
+        place = f"{error.line}:{error.column}"
+        return [f"refused: {type(error).__name__} {place} {error}"]
+    lines = list(_plan(prepared.plan))
+    numbered = tuple(range(len(prepared.arguments)))
+    if prepared.arguments != numbered:
+        lines.append(f"arguments: {', '.join(map(str, prepared.arguments))}")
+    return lines
+
+
+def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
+    """A plan's text with each hole shown as ⟦schema.table alias⟧."""
+    return "".join(
+        _hole(references[p.index]) if isinstance(p, Hole) else p for p in pieces
+    )
+
+
+def _hole(reference: plan.Reference) -> str:
+    return f"⟦{reference.table.qualified_name}{reference.alias}⟧"
+
+
+def _names(table: Table, positions: tuple[int, ...]) -> str:
+    return ", ".join(table.columns[i].name for i in positions)
+
+
+def _kernel(kernel: plan.Kernel, table: Table | None) -> str:
+    match kernel:
+        case plan.Parameter(number):
+            return f"${number}"
+        case plan.Literal(value):
+            return repr(value)
+        case plan.ColumnValue(position):
+            return table.columns[position].name
+        case plan.Arithmetic(operator, left, right):
+            return f"({_kernel(left, table)} {operator} {_kernel(right, table)})"
+
+
+def _operands(table: Table, key: tuple[plan.Operand, ...]) -> str:
+    return ", ".join(
+        f"{table.columns[i].name} = {_kernel(o, table)}"
+        for i, o in zip(table.primary_key, key, strict=True)
+    )
+
+
+def _expression(
+    expression: plan.Expression | None, made: Plan, table: Table | None = None
+) -> str:
+    if expression is None:
+        return "DEFAULT"
+    shown = text(expression.text, made.references)
+    if expression.kernel is not None:
+        shown += f" ⇒ {_kernel(expression.kernel, table)}"
+    return shown
+
+
+def _bindings(made: Plan) -> Iterator[str]:
+    for reference in made.references:
+        if reference.binding:
+            yield f"bound: {reference.table.qualified_name}: " + ", ".join(
+                f"{reference.table.columns[i].name} = {_kernel(o, None)}"
+                for i, o in sorted(reference.binding.items())
+            )
+
+
+def _plan(made: Plan) -> Iterator[str]:
+    match made:
+        case plan.Select():
+            yield f"query: {text(made.text, made.references)}"
+            yield from _bindings(made)
+            if made.point is not None:
+                table = made.point.table
+                columns = _names(table, made.point.columns)
+                names = ", ".join(made.point.names)
+                yield (
+                    f"point: {table.qualified_name}"
+                    f" where {_operands(table, made.point.key)}"
+                    f": {columns}" + (f" as {names}" if names != columns else "")
+                )
+        case plan.InsertRows():
+            columns = _names(made.table, made.columns)
+            yield f"insert: {made.table.qualified_name} ({columns})"
+            for row in made.rows:
+                yield "row: " + " | ".join(_expression(e, made) for e in row)
+            yield from _bindings(made)
+        case plan.InsertQuery():
+            columns = _names(made.table, made.columns)
+            yield f"insert: {made.table.qualified_name} ({columns})"
+            yield f"query: {text(made.query, made.references)}"
+            yield from _bindings(made)
+        case plan.Update() | plan.Delete():
+            kind = "update" if isinstance(made, plan.Update) else "delete"
+            yield f"{kind}: {made.table.qualified_name} as {made.qualifier}"
+            if isinstance(made, plan.Update):
+                for position, value in made.assignments:
+                    name = made.table.columns[position].name
+                    yield f"set: {name} = {_expression(value, made, made.table)}"
+            yield f"source:{text(made.source, made.references)}"
+            yield from _bindings(made)
+            if made.key is not None:
+                yield f"key: {_operands(made.table, made.key)}"
+        case plan.CreateTable():
+            yield from _create_table(made)
+        case plan.DropTable():
+            names = [table.qualified_name for table in made.tables]
+            yield f"drop: {', '.join(names)}"
+            if made.missing:
+                yield f"missing: {', '.join(made.missing)}"
+        case plan.CreateIndex():
+            yield f"index: {made.table.qualified_name}: {made.text}"
+        case plan.DropIndex():
+            yield f"drop index: {made.text}"
+        case plan.Explain():
+            yield "explain"
+            yield from _plan(made.statement)
+        case plan.TransactionControl():
+            said = (
+                made.control.value,
+                made.savepoint,
+                made.isolation,
+                {True: "READ ONLY", False: "READ WRITE", None: None}[made.read_only],
+            )
+            yield "control: " + ", ".join(s for s in said if s)
+
+
+def _create_table(made: plan.CreateTable) -> Iterator[str]:
+    table = made.table
+    exists = " if not exists" if made.if_not_exists else ""
+    yield f"create: {table.qualified_name}{exists}"
+    for column in table.columns:
+        default = f" default {column.default}" if column.default else ""
+        not_null = " not null" if column.not_null else ""
+        yield f"column: {column.name} {column.type}{not_null}{default}"
+    if table.primary_key:
+        yield f"primary key: {_names(table, table.primary_key)}"
+    for unique in table.unique:
+        yield f"unique: {_names(table, unique)}"
+    for check in table.checks:
+        name = f" ({check.name})" if check.name else ""
+        yield f"check{name}: {check.expression}"

@@ -1,0 +1,74 @@
+"""The tables of the rewriter's tests, as a catalog and as DDL with some rows."""
+
+from __future__ import annotations
+
+from tique_rewriter.schema import Column, Table
+
+ACCOUNT = Table(
+    "main",
+    "account",
+    (
+        Column("id", "INTEGER", not_null=True),
+        Column("Owner", "VARCHAR"),
+        Column("balance", "DECIMAL(12,2)", default="0.00"),
+        Column("open", "BOOLEAN"),
+    ),
+    (0,),
+)
+STOCK = Table(
+    "main",
+    "stock",
+    (
+        Column("warehouse", "INTEGER", not_null=True),
+        Column("item", "INTEGER", not_null=True),
+        Column("quantity", "INTEGER"),
+        Column("note", "VARCHAR"),
+    ),
+    (0, 1),
+)
+EVENT = Table(
+    "main", "event", (Column("account", "INTEGER"), Column("what", "VARCHAR"))
+)
+OTHER = Table(
+    "other",
+    "account",
+    (Column("id", "INTEGER", not_null=True), Column("name", "VARCHAR")),
+    (0,),
+)
+SPACED = Table(
+    "main",
+    "T x",
+    (Column("the id", "BIGINT", not_null=True), Column("é", "VARCHAR")),
+    (0,),
+)
+
+SETUP = """
+CREATE SCHEMA other;
+CREATE TABLE account (id INTEGER PRIMARY KEY, "Owner" VARCHAR,
+                      balance DECIMAL(12,2) DEFAULT 0.00, open BOOLEAN);
+CREATE TABLE stock (warehouse INTEGER, item INTEGER, quantity INTEGER, note VARCHAR,
+                    PRIMARY KEY (warehouse, item));
+CREATE TABLE event (account INTEGER, what VARCHAR);
+CREATE TABLE other.account (id INTEGER PRIMARY KEY, name VARCHAR);
+CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" VARCHAR);
+INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
+                           (3, 'cyd', NULL, true), (4, NULL, -4.25, NULL);
+INSERT INTO stock VALUES (1, 1, 5, 'x'), (1, 2, 7, NULL), (2, 1, 1, 'y'),
+                         (2, 3, NULL, 'z'), (4, 1, 9, 'w');
+INSERT INTO event VALUES (1, 'in'), (1, 'in'), (2, 'out'), (9, 'lost'), (NULL, '?');
+INSERT INTO other.account VALUES (1, 'eins'), (2, 'zwei'), (7, 'sieben');
+INSERT INTO "T x" VALUES (1, 'a'), (2, 'b');
+"""
+
+
+class Tables:
+    """A catalog of the tables above."""
+
+    version = 1
+
+    def __init__(self) -> None:
+        tables = (ACCOUNT, STOCK, EVENT, OTHER, SPACED)
+        self.tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        return self.tables.get(((schema or "main").lower(), name.lower()))

@@ -1,0 +1,137 @@
+/*
+ * Threads that begin, refresh, commit, abort and end as fast as they can, beside
+ * checkpointers that read lambda. Exits with 1 and a message when a promise breaks.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sequencer.h"
+
+#define WORKERS 4
+#define CHECKPOINTERS 2
+#define TRANSACTIONS 20000
+
+static tique_handle handle;
+static _Atomic int64_t published;
+static _Atomic int working = WORKERS;
+
+static void
+require(int holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	exit(1);
+}
+
+static void
+publish(int64_t lambda)
+{
+	int64_t before = atomic_load(&published);
+
+	while (before < lambda &&
+	       !atomic_compare_exchange_weak(&published, &before, lambda))
+		continue;
+}
+
+static void *
+check_point(void *unused)
+{
+	int64_t before = 0;
+
+	while (atomic_load(&working) > 0) {
+		int64_t lambda = tique_lambda(handle);
+
+		require(lambda >= before, "lambda went back");
+		publish(lambda);
+		before = lambda;
+	}
+	return unused;
+}
+
+static void
+commit(int64_t sts, unsigned choice)
+{
+	int64_t cts = tique_next_cts(handle);
+
+	require(cts > sts, "cts is after sts");
+	if (choice & 2) {
+		/* Finished out of order: this one after a later one. */
+		int64_t later = tique_next_cts(handle);
+
+		require(later > cts, "cts is unique");
+		require(tique_finish(handle, later) == TIQUE_OK, "finish");
+	}
+	require(tique_finish(handle, cts) == TIQUE_OK, "finish");
+	require(tique_finish(handle, cts) == TIQUE_OK, "finish twice");
+	require(tique_wait(handle, cts, 20000000000) == 1, "wait");
+	require(tique_sts(handle) >= cts, "sts covers what was waited for");
+}
+
+static void *
+work(void *seed)
+{
+	unsigned state = (unsigned)(uintptr_t)seed * 2654435761u + 1;
+
+	for (int i = 0; i < TRANSACTIONS; i++) {
+		int64_t floor = atomic_load(&published);
+		struct tique_transaction begun = tique_begin(handle);
+		unsigned choice;
+
+		state = state * 1664525u + 1013904223u;
+		choice = state >> 16;
+		require(begun.txid > 0, "begin");
+		require(floor <= begun.sts, "a checkpoint overtook begin");
+		if (choice & 4) {
+			floor = atomic_load(&published);
+			begun.sts = tique_refresh(handle, begun.txid);
+			require(floor <= begun.sts,
+			        "a checkpoint overtook refresh");
+		}
+		if (choice & 1)
+			commit(begun.sts, choice);
+		require(atomic_load(&published) <= begun.sts,
+		        "a checkpoint overtook an active snapshot");
+		require(tique_end(handle, begun.txid) == TIQUE_OK, "end");
+		require(tique_end(handle, begun.txid) == TIQUE_OK, "end twice");
+	}
+	atomic_fetch_sub(&working, 1);
+	return NULL;
+}
+
+static void *
+wait_for_close(void *unused)
+{
+	require(tique_wait(handle, INT64_MAX, INT64_MAX) == TIQUE_CLOSED,
+	        "close wakes a waiter");
+	return unused;
+}
+
+int
+main(void)
+{
+	pthread_t threads[WORKERS + CHECKPOINTERS];
+	pthread_t waiter;
+
+	handle = tique_open();
+	require(handle > 0, "open");
+	pthread_create(&waiter, NULL, wait_for_close, NULL);
+	for (uintptr_t i = 0; i < WORKERS + CHECKPOINTERS; i++)
+		pthread_create(&threads[i], NULL,
+		               i < WORKERS ? work : check_point, (void *)i);
+	for (int i = 0; i < WORKERS + CHECKPOINTERS; i++)
+		pthread_join(threads[i], NULL);
+	require(tique_active_count(handle) == 0, "nobody is active");
+	require(tique_sts(handle) == tique_cts(handle), "no hole is left");
+	require(tique_lambda(handle) == tique_sts(handle), "lambda is sts");
+	require(tique_close(handle) == TIQUE_OK, "close");
+	pthread_join(waiter, NULL);
+	require(tique_sts(handle) == TIQUE_CLOSED, "closed");
+	require(tique_close(handle) == TIQUE_CLOSED, "close twice");
+	return 0;
+}

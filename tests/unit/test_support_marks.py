@@ -1,0 +1,53 @@
+"""The marks for what an engine cannot do keep their word."""
+
+import pytest
+
+
+@pytest.fixture
+def outcome(pytester):
+    def run(mark, body, argument="engine"):
+        pytester.makepyfile(
+            f"import pytest\n@{mark}\ndef test_it({argument}):\n  {body}"
+        )
+        plugins = ("-p", "tests.plugins.engine", "-p", "tests.plugins.support")
+        return pytester.runpytest_subprocess(*plugins, "-ra", "-p", "no:cacheprovider")
+
+    return run
+
+
+NOTIMPL = 'pytest.mark.notimpl(["duckdb"], raises=KeyError, reason="later")'
+
+
+def test_the_expected_error_is_an_expected_failure(outcome):
+    result = outcome(NOTIMPL, "raise KeyError(1)")
+    result.assert_outcomes(xfailed=1)
+    result.stdout.fnmatch_lines("*notimpl: later*")
+
+
+def test_another_error_fails(outcome):
+    outcome(NOTIMPL, "raise ValueError(1)").assert_outcomes(failed=1)
+
+
+def test_passing_fails(outcome):
+    outcome(NOTIMPL, "pass").assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ('pytest.mark.never(["duckdb"], raises=KeyError)', "raises= and reason="),
+        ('pytest.mark.never(["duckdb"], reason="so")', "raises= and reason="),
+        ('pytest.mark.never("duckdb", raises=KeyError, reason="so")', "one list"),
+        ('pytest.mark.never(["oracle"], raises=KeyError, reason="so")', "unknown"),
+    ],
+)
+def test_a_careless_mark_is_refused(outcome, mark, message):
+    result = outcome(mark, "pass")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(f"*test_it*{message}*")
+
+
+def test_a_mark_without_an_engine_is_refused(outcome):
+    result = outcome(NOTIMPL, "pass", argument="tmp_path")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines("*takes no engine fixture*")

@@ -1,0 +1,99 @@
+"""Snapshot-isolated transactions for analytical databases (PEP 249).
+
+The query engine does the transactional work: statements are rewritten so that
+reads become snapshot queries, writes become versions in cache tables, and a commit
+is a certification and one atomic append.
+
+>>> import tique
+>>> with tique.connect("duckdb:///shop.duckdb") as conn:
+...     conn.execute("UPDATE account SET balance = balance - %s WHERE id = %s", (10, 1))
+"""
+
+from __future__ import annotations
+
+from tique import errors
+from tique._adoption import adopt, detach
+from tique._connect import connect
+from tique._connection import Connection, ConnectionInfo
+from tique._cursor import Cursor
+from tique._retry import run_transaction
+from tique._transaction import IsolationLevel
+from tique._version import __version__
+from tique.errors import (
+    DatabaseError,
+    DatabaseLocked,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    OutcomeUnknown,
+    ProgrammingError,
+    SerializationError,
+    Warning,  # noqa: A004 - the name is PEP 249's
+)
+from tique.rows import dict_row, namedtuple_row, tuple_row
+from tique.types import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+)
+
+apilevel = "2.0"
+threadsafety = 2
+paramstyle = "pyformat"
+
+__all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "Connection",
+    "ConnectionInfo",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "DatabaseLocked",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "IsolationLevel",
+    "NotSupportedError",
+    "OperationalError",
+    "OutcomeUnknown",
+    "ProgrammingError",
+    "SerializationError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "__version__",
+    "adopt",
+    "apilevel",
+    "connect",
+    "detach",
+    "dict_row",
+    "errors",
+    "namedtuple_row",
+    "paramstyle",
+    "run_transaction",
+    "threadsafety",
+    "tuple_row",
+]

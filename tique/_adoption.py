@@ -1,0 +1,73 @@
+"""Taking existing tables in, and letting them go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from tique import _definition
+from tique._database import acquire, release
+from tique._translation import translating
+
+
+def adopt(
+    url: str | os.PathLike[str], tables: Sequence[str] | None = None
+) -> list[str]:
+    """Take existing tables under tique's management without moving a row.
+
+    Parameters
+    ----------
+    url
+        The database's URL.
+    tables
+        ``table`` or ``schema.table``; None takes all that are not managed yet.
+
+    Returns
+    -------
+    list of str
+        The qualified names of the tables that were adopted.
+
+    Raises
+    ------
+    NotSupportedError
+        If a table has something whose promises tique cannot keep (foreign keys,
+        generated columns); then none is adopted.
+    ProgrammingError
+        If a table does not exist or is managed already.
+    """
+    with translating():
+        database = acquire(url, {})
+        try:
+            return _definition.adopt(database, tables)
+        finally:
+            release(database)
+
+
+def detach(
+    url: str | os.PathLike[str], tables: Sequence[str] | None = None
+) -> list[str]:
+    """Release tables from tique's management; all of them leaves no trace of it.
+
+    Parameters
+    ----------
+    url
+        The database's URL.
+    tables
+        As for :func:`adopt`; None releases all and drops tique's schema.
+
+    Returns
+    -------
+    list of str
+        The qualified names of the tables that were released.
+
+    Raises
+    ------
+    OperationalError
+        If an open transaction still needs a table's recent versions.
+    """
+    with translating():
+        database = acquire(url, {})
+        try:
+            return _definition.detach(database, tables)
+        finally:
+            release(database)

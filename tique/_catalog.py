@@ -1,0 +1,70 @@
+"""The managed tables of one database: definitions and their recent versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tique._versions import TableVersions
+from tique_backends.base import Engine
+from tique_rewriter.values import kind_of
+from tique_rewriter.schema import Table
+
+DEFAULT_SCHEMA = "main"
+
+
+class ManagedCatalog:
+    """What the rewriter's ``Catalog`` protocol asks, and each table's versions.
+
+    Readers take no lock: a change replaces the dictionaries as a whole.
+    """
+
+    def __init__(self, engine: Engine, row_cache: int) -> None:
+        self._engine = engine
+        self._row_cache = row_cache
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._versions: dict[int, TableVersions] = {}
+        self._buffered: dict[int, bool] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Changes whenever any table does."""
+        return self._version
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """Return the managed table of that name, whatever its case."""
+        return self._tables.get(((schema or DEFAULT_SCHEMA).lower(), name.lower()))
+
+    def __iter__(self) -> Iterator[Table]:
+        """All managed tables."""
+        return iter(self._tables.values())
+
+    def versions(self, table: Table) -> TableVersions:
+        """The table's recent versions."""
+        return self._versions[table.id]
+
+    def all_versions(self) -> list[TableVersions]:
+        """Every table's recent versions."""
+        return list(self._versions.values())
+
+    def buffers(self, table: Table) -> bool:
+        """Whether the table's rows survive the way through Python unchanged."""
+        return self._buffered[table.id]
+
+    def load(self, tables: Iterable[Table]) -> None:
+        """Replace the catalog's content; known tables keep their versions."""
+        tables = list(tables)
+        self._versions = {
+            table.id: self._versions.get(table.id)
+            or TableVersions(table, self._row_cache)
+            for table in tables
+        }
+        self._buffered = {
+            table.id: all(
+                kind_of(column.type) is not None and self._engine.round_trips(column.type)
+                for column in table.columns
+            )
+            for table in tables
+        }
+        self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
+        self._version += 1

@@ -1,0 +1,177 @@
+"""The checkpointer: folds stable versions into storage (paper 2.4.1, P7).
+
+Argument
+--------
+*Only what is ≤ λ moves.* λ is read from the sequencer once per round. A
+transaction that begins meanwhile registers its snapshot before it learns its sts
+and sts ≥ λ, so everything folded is part of its snapshot.
+
+*Nobody is blocked.* One fold is one engine transaction over at most a batch of
+commits; under the engine's own multi-versioning a reader's statement sees storage
+and cache from before it or from after it, and both give the same snapshot.
+Committers append to the cache table meanwhile; a fold deletes only what it moved.
+
+*A crash* leaves the fold done or not done. The index forgets versions only
+after the engine's COMMIT; in between a reader finds the same rows twice, in
+memory and in storage, and takes the first.
+
+``lock`` is held for a round: definitions and detaching wait for it.
+
+The thread also closes what connections that were garbage-collected left behind,
+because a finalizer may run anywhere and must not take locks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from tique._versions import TableVersions
+from tique_backends.base import Session
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique._database import Database
+
+logger = logging.getLogger("tique")
+
+_TICK = 0.25
+_BATCH_ROWS = 20_000
+_PRUNE_INTERVAL = 60.0
+
+
+class Checkpointer:
+    """Runs rounds when a threshold is passed, or when asked.
+
+    Parameters
+    ----------
+    database
+        The database.
+    rows
+        The number of cached rows of a table that starts a round.
+    age
+        The time, in seconds, after which cached rows start a round anyhow.
+    automatic
+        Whether a background thread watches the thresholds.
+    retention
+        The time, in seconds, for which commit records are kept.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        rows: int,
+        age: float,
+        automatic: bool,
+        retention: float,
+    ) -> None:
+        self.lock = threading.Lock()
+        self.rounds = 0
+        self.folded = 0
+        self.last_round: float | None = None
+        self.last_error: str | None = None
+        self._database = database
+        self._rows = rows
+        self._age = age
+        self._automatic = automatic
+        self._retention = retention
+        self._wake = threading.Event()
+        self._stopping = False
+        self._session: Session | None = None
+        self._thread: threading.Thread | None = None
+        self._due_since = self._pruned = time.monotonic()
+
+    def start(self) -> None:
+        """Start the background thread."""
+        self._thread = threading.Thread(
+            target=self._run, name="tique-checkpointer", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the background thread and wait for it."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def close(self) -> None:
+        """Close the checkpointer's session."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def notice(self) -> None:
+        """Wake the thread if some table has too many cached rows."""
+        if self._automatic and not self._wake.is_set() and self._is_over():
+            self._wake.set()
+
+    def _is_over(self) -> bool:
+        stable = None
+        for versions in self._database.catalog.all_versions():
+            if versions.rows >= self._rows:
+                if stable is None:
+                    stable = self._database.sequencer.stable()
+                if versions.oldest is not None and versions.oldest <= stable:
+                    return True
+        return False
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(_TICK)
+            self._wake.clear()
+            try:
+                self._database.release_abandoned()
+                if self._stopping or not self._automatic:
+                    continue
+                late = time.monotonic() - self._due_since >= self._age
+                if late or self._is_over():
+                    self.checkpoint()
+            except Exception as error:
+                # The versions stay where they are; the next round tries again.
+                self.last_error = f"{type(error).__name__}: {error}"
+                logger.exception("checkpoint failed, will be tried again")
+
+    def checkpoint(self, *, compact: bool = False) -> int:
+        """Fold everything that is stable now; return the number of versions.
+
+        Parameters
+        ----------
+        compact
+            Whether to run the engine's own checkpoint even if its log is short.
+        """
+        with self.lock:
+            if self._session is None:
+                self._session = self._database.engine.session()
+            stable = self._database.sequencer.stable()
+            moved = sum(
+                self._fold(versions, stable)
+                for versions in self._database.catalog.all_versions()
+            )
+            engine = self._database.engine
+            if time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
+                engine.prune_commits(self._session, stable, self._retention)
+                self._pruned = time.monotonic()
+            try:
+                engine.compact(self._session, force=compact)
+            except EngineError as error:
+                # Other engine transactions may be in the way; the log only grows.
+                logger.debug("the engine's own checkpoint was put off: %s", error)
+            self.rounds += 1
+            self.folded += moved
+            self.last_round = time.time()
+            self.last_error = None
+            self._due_since = time.monotonic()
+            return moved
+
+    def _fold(self, versions: TableVersions, stable: int) -> int:
+        moved = 0
+        while versions.oldest is not None and versions.oldest <= stable:
+            until = versions.batch_end(stable, _BATCH_ROWS)
+            assert self._session is not None
+            moved += self._database.engine.fold(self._session, versions.table, until)
+            versions.folded(until)
+        return moved

@@ -1,0 +1,78 @@
+"""``connect()``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tique import errors
+from tique._connection import Connection
+from tique._database import acquire, release
+from tique._transaction import IsolationLevel
+from tique._translation import translating
+from tique.rows import RowFactory, tuple_row
+
+_PARAMSTYLES = ("pyformat", "qmark")
+
+
+def connect(
+    url: str | os.PathLike[str],
+    *,
+    isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+    autocommit: bool = False,
+    paramstyle: str = "pyformat",
+    row_factory: RowFactory = tuple_row,
+    **options: Any,
+) -> Connection:
+    """Open a connection.
+
+    Connections of one process to one file share an engine instance, a sequencer
+    and a checkpointer.
+
+    Parameters
+    ----------
+    url
+        ``duckdb:///relative/path``, ``duckdb:////absolute/path`` or
+        ``duckdb:///:memory:``; options of the engine follow as in ``?threads=4``.
+    isolation_level
+        ``"SNAPSHOT"`` or ``"READ COMMITTED"``.
+    autocommit
+        Whether every statement is a transaction of its own.
+    paramstyle
+        ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
+    row_factory
+        What fetched rows are made of: see :mod:`tique.rows`.
+    **options
+        How the database is run; the first connection decides: ``certifier``
+        (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
+        ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
+        table) and ``retention`` (seconds).
+
+    Raises
+    ------
+    InterfaceError
+        If the URL or an option makes no sense.
+    DatabaseLocked
+        If another process has the database open.
+    OperationalError
+        If the database cannot be opened, is read-only, or was written by a version
+        of tique with another format.
+    """
+    level = IsolationLevel.parse(isolation_level)
+    if paramstyle not in _PARAMSTYLES:
+        raise errors.InterfaceError(
+            f"paramstyle {paramstyle!r} is not one of {', '.join(_PARAMSTYLES)}"
+        )
+    with translating():
+        database = acquire(url, options)
+        try:
+            return Connection(
+                database,
+                isolation_level=level,
+                autocommit=autocommit,
+                paramstyle=paramstyle,
+                row_factory=row_factory,
+            )
+        except BaseException:
+            release(database)
+            raise

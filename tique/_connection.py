@@ -1,0 +1,407 @@
+"""Connections."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tique import errors
+from tique._control import Controls
+from tique._cursor import Cursor
+from tique._database import Database, release
+from tique._statements import Outcome, Statement, executable
+from tique._transaction import IsolationLevel, Transaction
+from tique._translation import translated, translating
+from tique.rows import RowFactory
+from tique_backends.base import Session
+from tique_backends.errors import EngineError
+from tique_rewriter import Prepared
+from tique_rewriter.errors import RewriteError
+from tique_rewriter.plan import TransactionControl
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from tique_backends.base import ResultColumn, Row
+
+_STATEMENTS = 1000
+
+
+@dataclass(frozen=True)
+class ConnectionInfo:
+    """What an operator may want to know; figures are of the whole database.
+
+    Attributes
+    ----------
+    sequencer : str
+        ``"c"`` or ``"python"``.
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    engine_statements : int
+        Statements that the engine was asked to run since it was opened.
+    engine_seconds : float
+        Wall-clock seconds spent waiting for the engine, summed over threads.
+    """
+
+    sequencer: str
+    certifier: str
+    engine_statements: int
+    engine_seconds: float
+
+
+class _Holder:
+    """What of a connection must be cleaned up if nobody closes it."""
+
+    def __init__(self, database: Database, session: Session) -> None:
+        self.database = database
+        self.session = session
+        self.transaction: Transaction | None = None
+
+    def abandon(self) -> None:
+        """End the transaction and leave the rest to the checkpointer's thread.
+
+        Runs as a finalizer: at any point of any thread, so it takes no lock.
+        """
+        if self.transaction is not None:
+            self.database.sequencer.end(self.transaction.txid)
+        self.database.abandon(self.session)
+
+
+class Connection:
+    """A connection to a database under tique's management (PEP 249).
+
+    Threads may share the module and connections: calls on one connection wait for
+    each other. A transaction begins with the first statement after a commit or
+    rollback and sees what was committed by then.
+
+    Use :func:`tique.connect` to make one.
+    """
+
+    Warning: ClassVar = errors.Warning
+    Error: ClassVar = errors.Error
+    InterfaceError: ClassVar = errors.InterfaceError
+    DatabaseError: ClassVar = errors.DatabaseError
+    DataError: ClassVar = errors.DataError
+    OperationalError: ClassVar = errors.OperationalError
+    IntegrityError: ClassVar = errors.IntegrityError
+    InternalError: ClassVar = errors.InternalError
+    ProgrammingError: ClassVar = errors.ProgrammingError
+    NotSupportedError: ClassVar = errors.NotSupportedError
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        isolation_level: IsolationLevel,
+        autocommit: bool,
+        paramstyle: str,
+        row_factory: RowFactory,
+    ) -> None:
+        self.row_factory = row_factory
+        self._database = database
+        self._isolation = isolation_level
+        self._autocommit = autocommit
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._rewriter = database.rewriter(paramstyle)
+        self._statements: dict[Prepared, Statement] = {}
+        with translating():
+            self._session = database.engine.session()
+        self._controls = Controls(self)
+        self._holder = _Holder(database, self._session)
+        self._finalizer = weakref.finalize(self, self._holder.abandon)
+        self._finalizer.atexit = False
+
+    # State
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return not self._finalizer.alive
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether every statement is a transaction of its own."""
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        with self._lock:
+            self._check_usable()
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "autocommit cannot change inside a transaction", sqlstate="25001"
+                )
+            self._autocommit = bool(value)
+
+    @property
+    def isolation_level(self) -> str:
+        """The level of the transactions to come."""
+        return self._isolation.value
+
+    @isolation_level.setter
+    def isolation_level(self, value: str | IsolationLevel) -> None:
+        with self._lock:
+            self._check_usable()
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "the isolation level cannot change inside a transaction",
+                    sqlstate="25001",
+                )
+            self._isolation = IsolationLevel.parse(value)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._holder.transaction is not None or self._controls.is_explicit
+
+    @property
+    def txid(self) -> int | None:
+        """The open transaction's id, by which its outcome can be asked for."""
+        transaction = self._holder.transaction
+        return None if transaction is None else transaction.txid
+
+    @property
+    def info(self) -> ConnectionInfo:
+        """Figures for operators and benchmarks."""
+        database = self._database
+        return ConnectionInfo(
+            database.sequencer.kind,
+            database.certifier.name,
+            database.engine.statistics.statements,
+            database.engine.statistics.seconds,
+        )
+
+    def outcome(self, txid: int) -> str:
+        """What became of a transaction of any connection, or of a crashed process.
+
+        Returns
+        -------
+        str
+            ``"committed"``, ``"active"``, ``"aborted"``, or ``"unknown"`` if its
+            record may have been pruned or it was never begun.
+        """
+        self._check_usable()
+        with translating():
+            return self._database.outcome(txid)
+
+    # Statements
+
+    def cursor(self, *, row_factory: RowFactory | None = None) -> Cursor:
+        """Return a new cursor."""
+        self._check_usable()
+        return Cursor(self, row_factory or self.row_factory)
+
+    def execute(
+        self, query: str, parameters: Any = None, /
+    ) -> Cursor:
+        """Execute on a new cursor and return the cursor."""
+        return self.cursor().execute(query, parameters)
+
+    def _run(self, query: str, parameters: Any) -> Outcome:
+        """Execute one statement for a cursor."""
+        with self._lock:
+            if not self._finalizer.alive or self._process != os.getpid():
+                self._check_usable()
+            try:
+                prepared = self._rewriter.plan(query, parameters is not None)
+                bound = prepared.bind(parameters)
+                statement = self._statements.get(prepared)
+                if statement is None:
+                    if isinstance(prepared.plan, TransactionControl):
+                        self._controls.run(prepared.plan)
+                        return Outcome()
+                    statement = self._executable(prepared)
+                return self._in_transaction(statement, bound)
+            except (EngineError, RewriteError) as error:
+                raise translated(error) from error
+
+    def _arrow(
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        return self._database.engine.arrow(rows, columns)
+
+    def _run_many(self, query: str, parameter_rows: Iterable[Any]) -> Outcome:
+        with self._lock:
+            self._check_usable()
+            with translating():
+                prepared = self._rewriter.plan(query, True)
+                if isinstance(prepared.plan, TransactionControl):
+                    raise errors.ProgrammingError(
+                        "executemany() takes INSERT, UPDATE or DELETE"
+                    )
+                statement = self._statements.get(prepared) or self._executable(prepared)
+                bound = [prepared.bind(parameters) for parameters in parameter_rows]
+                if not bound:
+                    return Outcome(0)
+                return self._in_transaction(statement, bound, many=True)
+
+    def _executable(self, prepared: Prepared) -> Statement:
+        if len(self._statements) >= _STATEMENTS:
+            self._statements.clear()
+        statement = self._statements[prepared] = executable(prepared.plan)
+        return statement
+
+    def _in_transaction(
+        self, statement: Statement, bound: Sequence[Any], *, many: bool = False
+    ) -> Outcome:
+        transaction = self._holder.transaction
+        if transaction is None:
+            transaction = self._begin()
+        run = statement.run_many if many else statement.run
+        if not self._autocommit or self._controls.is_explicit:
+            return run(transaction, bound)
+        try:
+            outcome = run(transaction, bound)
+        except BaseException:
+            self._rollback()
+            raise
+        self._commit()
+        return outcome
+
+    # Transactions
+
+    def _begin(self) -> Transaction:
+        if self._database.is_detached:
+            raise errors.OperationalError("the database was detached from tique")
+        transaction = Transaction(
+            self._database,
+            self._session,
+            self._controls.isolation or self._isolation,
+            read_only=self._controls.read_only,
+        )
+        self._holder.transaction = transaction
+        self._database.transactions.add(transaction)
+        return transaction
+
+    def commit(self) -> None:
+        """Commit: on return it is durable and every new transaction sees it.
+
+        Raises
+        ------
+        SerializationError
+            If another transaction committed one of the keys first; the
+            transaction is rolled back and can be run again.
+        OutcomeUnknown
+            If the outcome cannot be known; ask :meth:`outcome` later.
+        """
+        with self._lock:
+            self._check_usable()
+            self._commit()
+
+    def _commit(self) -> None:
+        transaction = self._holder.transaction
+        try:
+            if transaction is not None and transaction.has_writes:
+                self._database.committer.commit(transaction)
+        finally:
+            self._end()
+
+    def rollback(self) -> None:
+        """Undo everything since the transaction began."""
+        with self._lock:
+            self._check_usable()
+            self._rollback()
+
+    def _rollback(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        transaction, self._holder.transaction = self._holder.transaction, None
+        self._controls.reset()
+        if transaction is not None:
+            self._database.transactions.discard(transaction)
+            with translating():
+                transaction.end()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A block that commits at its end or rolls back if it raises.
+
+        Inside a transaction it is a savepoint, as in psycopg.
+        """
+        if self.in_transaction:
+            with self._controls.savepoint():
+                yield self
+            return
+        with self._lock:
+            self._check_usable()
+            self._controls.is_explicit = True
+        try:
+            yield self
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+
+    def checkpoint(self) -> int:
+        """Fold all stable versions into storage now.
+
+        Returns
+        -------
+        int
+            The number of versions that left the cache tables.
+        """
+        self._check_usable()
+        with translating():
+            return self._database.checkpointer.checkpoint(compact=True)
+
+    def cancel(self) -> None:
+        """Make the statement that runs on this connection fail; from any thread."""
+        self._check_usable()
+        self._session.interrupt()
+
+    # The end
+
+    def close(self) -> None:
+        """Roll back what is open and close; further use is an error. Idempotent."""
+        with self._lock:
+            if self._finalizer.detach() is None:
+                return
+            try:
+                if self._process == os.getpid():
+                    with suppress(EngineError, errors.Error):
+                        self._end()
+                    with suppress(EngineError):
+                        self._session.close()
+            finally:
+                if self._process == os.getpid():
+                    with translating():
+                        release(self._database)
+
+    def _check_usable(self) -> None:
+        if not self._finalizer.alive:
+            raise errors.InterfaceError("the connection is closed", sqlstate="08003")
+        if self._process != os.getpid():
+            raise errors.InterfaceError(
+                "the connection belongs to the process that this one was forked from",
+                sqlstate="08003",
+            )
+
+    def __enter__(self) -> Connection:
+        """Enter a block at whose end the connection is closed."""
+        self._check_usable()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Commit, or roll back if the block raised; then close."""
+        if self.closed:
+            return
+        try:
+            if kind is None:
+                self.commit()
+            else:
+                self.rollback()
+        finally:
+            self.close()

@@ -1,0 +1,120 @@
+"""Constraints of a statement's new rows (P9).
+
+NOT NULL and primary keys are checked here, over rows that the driver has. CHECK
+and UNIQUE are the engine's to judge: buffered rows are spilled to the staging
+table, which has the CHECK constraints, and one query looks for doubled values
+in what the transaction would see. All of it happens inside the statement, so
+that a violation undoes the statement and nothing else; against concurrent
+transactions certification holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique._versions import Key
+from tique._writes import TableWrites
+from tique_backends.base import Row
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique._transaction import Transaction
+
+
+def not_null_columns(table: Table) -> list[tuple[int, str]]:
+    """Position and name of every column that must not be NULL."""
+    return [(i, c.name) for i, c in enumerate(table.columns) if c.not_null]
+
+
+def check_not_null(
+    table: Table, columns: Sequence[tuple[int, str]], row: Row
+) -> None:
+    """Refuse NULL where the table does.
+
+    Raises
+    ------
+    NotNullViolation
+        If one of ``columns`` is NULL in ``row``.
+    """
+    for position, name in columns:
+        if row[position] is None:
+            raise errors.NotNullViolation(
+                f"NOT NULL constraint failed: {table.qualified_name}.{name}"
+            )
+
+
+def check_new_keys(
+    transaction: Transaction, table: Table, keys: Sequence[Key], freed: Collection[Key]
+) -> None:
+    """Refuse keys that are there already, or twice among the new ones.
+
+    Parameters
+    ----------
+    transaction
+        The transaction that inserts.
+    table
+        The table.
+    keys
+        The new rows' primary keys.
+    freed
+        Keys that the same statement deletes.
+
+    Raises
+    ------
+    UniqueViolation
+        If a key is not free.
+    """
+    if len(set(keys)) < len(keys):
+        raise _duplicate(table, "PRIMARY KEY")
+    transaction.prefetch(table, keys)
+    for key in keys:
+        if key not in freed and transaction.row(table, key) is not None:
+            raise _duplicate(table, "PRIMARY KEY")
+
+
+def check_buffered(
+    transaction: Transaction, writes: TableWrites, changed: Collection[int]
+) -> None:
+    """Have the engine judge CHECK and UNIQUE over what the statement buffered.
+
+    ``changed`` are the positions of the columns that the statement set.
+    """
+    table = writes.table
+    unique = any(set(columns) & set(changed) for columns in table.unique)
+    if table.checks or unique:
+        writes.spill(transaction.session)
+        check_unique(transaction, table, changed)
+
+
+def check_staged_keys(transaction: Transaction, table: Table) -> None:
+    """As :func:`check_new_keys`, for the rows that the statement staged."""
+    if table.is_bag:
+        return
+    sql = transaction.database.engine.forms.staged_duplicate(
+        table, transaction.sts, transaction.sequence
+    )
+    if transaction.session.execute(sql).fetch_all():
+        raise _duplicate(table, "PRIMARY KEY")
+
+
+def check_unique(
+    transaction: Transaction, table: Table, changed: Collection[int]
+) -> None:
+    """Refuse doubled UNIQUE values among staged rows and what is visible."""
+    for columns in table.unique:
+        if not set(columns) & set(changed):
+            continue
+        sql = transaction.database.engine.forms.unique_duplicate(
+            table, columns, transaction.sts, transaction.sequence
+        )
+        if transaction.session.execute(sql).fetch_all():
+            names = ", ".join(table.columns[i].name for i in columns)
+            raise _duplicate(table, f"UNIQUE ({names})")
+
+
+def _duplicate(table: Table, constraint: str) -> errors.UniqueViolation:
+    return errors.UniqueViolation(
+        f"duplicate key: {table.qualified_name} has a row with this {constraint} already"
+    )

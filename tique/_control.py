@@ -1,0 +1,95 @@
+"""Transaction control in SQL text: BEGIN, COMMIT, savepoints, SET TRANSACTION."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import proxy
+
+from tique import errors
+from tique._transaction import IsolationLevel, Transaction
+from tique_rewriter.plan import Control, TransactionControl
+
+if TYPE_CHECKING:
+    from tique._connection import Connection
+
+
+class Controls:
+    """What statements said about the connection's current transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.is_explicit = False
+        """Whether BEGIN (or ``transaction()``) opened it: autocommit rests."""
+        self.isolation: IsolationLevel | None = None
+        self.read_only = False
+        # A plain reference would keep an abandoned connection from being finalized.
+        self._connection: Connection = proxy(connection)
+        self._numbers = itertools.count(1)
+        self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
+            Control.BEGIN: self._begin,
+            Control.COMMIT: lambda _: self._connection.commit(),
+            Control.ROLLBACK: lambda _: self._connection.rollback(),
+            Control.SET_TRANSACTION: self._set,
+            Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
+            Control.ROLLBACK_TO: lambda c: self._open().rollback_to(_name(c)),
+            Control.RELEASE: lambda c: self._open().release(_name(c)),
+        }
+
+    def run(self, control: TransactionControl) -> None:
+        """Do what the statement says."""
+        self._handlers[control.control](control)
+
+    def reset(self) -> None:
+        """The transaction ended."""
+        self.is_explicit = False
+        self.isolation = None
+        self.read_only = False
+
+    def _begin(self, control: TransactionControl) -> None:
+        if self._connection.in_transaction:
+            raise errors.ProgrammingError(
+                "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
+            )
+        self._set(control)
+        self.is_explicit = True
+
+    def _set(self, control: TransactionControl) -> None:
+        if self._connection.txid is not None:
+            raise errors.ProgrammingError(
+                "SET TRANSACTION must come before the transaction's first statement",
+                sqlstate="25001",
+            )
+        if control.isolation is not None:
+            self.isolation = IsolationLevel.parse(control.isolation)
+        if control.read_only is not None:
+            self.read_only = control.read_only
+
+    def _open(self) -> Transaction:
+        connection = self._connection
+        if connection.autocommit and not self.is_explicit:
+            raise errors.ProgrammingError(
+                "savepoints need a transaction: BEGIN first, or turn autocommit off",
+                sqlstate="25P01",
+            )
+        return connection._holder.transaction or connection._begin()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A block whose statements are undone if it raises."""
+        name = f"tique block {next(self._numbers)}"
+        transaction = self._open()
+        transaction.savepoint(name)
+        try:
+            yield
+        except BaseException:
+            transaction.rollback_to(name)
+            transaction.release(name)
+            raise
+        transaction.release(name)
+
+
+def _name(control: TransactionControl) -> str:
+    assert control.savepoint is not None
+    return control.savepoint

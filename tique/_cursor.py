@@ -1,0 +1,236 @@
+"""Cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tique import errors
+from tique._translation import translating
+from tique.rows import RowFactory
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from tique._connection import Connection
+    from tique._statements import Outcome
+    from tique_backends.base import Row
+
+_CHUNK = 1024
+
+DescriptionItem = tuple[str, str, None, None, None, None, None]
+
+
+class Cursor:
+    """Executes statements and holds one result at a time (PEP 249).
+
+    Attributes
+    ----------
+    arraysize : int
+        How many rows :meth:`fetchmany` fetches by default.
+    row_factory : RowFactory
+        What rows are made of: see :mod:`tique.rows`.
+    """
+
+    def __init__(self, connection: Connection, row_factory: RowFactory) -> None:
+        self.arraysize = 1
+        self.row_factory = row_factory
+        self._connection = connection
+        self._closed = False
+        self._outcome: Outcome | None = None
+        self._position = 0
+        self._rownumber = 0
+        self._make: Callable[[tuple[Any, ...]], Any] | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that the cursor belongs to."""
+        return self._connection
+
+    @property
+    def description(self) -> list[DescriptionItem] | None:
+        """Name and type of each column of the result; None without a result."""
+        outcome = self._outcome
+        if outcome is None or outcome.columns is None:
+            return None
+        return [
+            (column.name, column.type, None, None, None, None, None)
+            for column in outcome.columns
+        ]
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the last statement changed or found; -1 where not known."""
+        return -1 if self._outcome is None else self._outcome.rowcount
+
+    @property
+    def rownumber(self) -> int | None:
+        """The index of the next row in the result; None without a result."""
+        outcome = self._outcome
+        return None if outcome is None or outcome.columns is None else self._rownumber
+
+    def execute(self, query: str, parameters: Any = None, /) -> Cursor:
+        """Execute one statement.
+
+        Parameters
+        ----------
+        query
+            SQL with ``%s`` or ``%(name)s`` placeholders (``?`` with qmark). Without
+            parameters it is taken literally: no ``%`` needs doubling.
+        parameters
+            A sequence, or a mapping for named placeholders.
+
+        Returns
+        -------
+        Cursor
+            This cursor.
+
+        Raises
+        ------
+        ProgrammingError
+            For wrong SQL, unknown names, and a wrong number of parameters.
+        NotSupportedError
+            For SQL that tique refuses rather than misreads; it names the construct
+            and its place.
+        """
+        self._reset()
+        self._outcome = self._connection._run(query, parameters)
+        return self
+
+    def executemany(self, query: str, parameters: Iterable[Any], /) -> Cursor:
+        """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one.
+
+        All rows take effect or, if one fails, none.
+        """
+        self._reset()
+        self._outcome = self._connection._run_many(query, parameters)
+        return self
+
+    def _reset(self) -> None:
+        if self._closed:
+            raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        self._outcome = None
+        self._position = 0
+        self._rownumber = 0
+        self._make = None
+
+    # Results
+
+    def _require_result(self) -> Outcome:
+        if self._closed:
+            raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        outcome = self._outcome
+        if outcome is None or outcome.columns is None:
+            raise errors.ProgrammingError("there is no result to fetch from")
+        return outcome
+
+    def _take(self, size: int | None) -> list[Row]:
+        """The next rows: ``size`` of them, or all."""
+        outcome = self._require_result()
+        if outcome.rows is None or (
+            outcome.result is not None
+            and (size is None or self._position + size > len(outcome.rows))
+        ):
+            self._fill(outcome, size)
+        assert outcome.rows is not None
+        end = len(outcome.rows) if size is None else self._position + size
+        rows = outcome.rows[self._position : end]
+        self._position += len(rows)
+        self._rownumber += len(rows)
+        return rows
+
+    def _fill(self, outcome: Outcome, size: int | None) -> None:
+        """Fetch from the engine until ``size`` rows are at hand."""
+        left = [] if outcome.rows is None else outcome.rows[self._position :]
+        self._position = 0
+        result = outcome.result
+        if result is not None:
+            with self._connection._lock, translating():
+                if size is None:
+                    left += result.fetch_all()
+                    outcome.result = None
+                else:
+                    wanted = max(size - len(left), _CHUNK)
+                    more = result.fetch(wanted)
+                    if len(more) < wanted:
+                        outcome.result = None
+                    left += more
+        outcome.rows = left
+
+    def _factory(self) -> Callable[[tuple[Any, ...]], Any]:
+        if self._make is None:
+            columns = self._require_result().columns or ()
+            self._make = self.row_factory([column.name for column in columns])
+        return self._make
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None at the end."""
+        rows = self._take(1)
+        return self._factory()(rows[0]) if rows else None
+
+    def fetchmany(self, size: int | None = None) -> list[Any]:
+        """Return up to ``size`` (by default ``arraysize``) further rows."""
+        return [
+            self._factory()(row)
+            for row in self._take(self.arraysize if size is None else size)
+        ]
+
+    def fetchall(self) -> list[Any]:
+        """Return all further rows."""
+        return [self._factory()(row) for row in self._take(None)]
+
+    def fetch_arrow_table(self) -> pyarrow.Table:
+        """Return all further rows as an Arrow table."""
+        outcome = self._require_result()
+        if outcome.result is not None and not outcome.rows:
+            with self._connection._lock, translating():
+                table = outcome.result.arrow()
+            outcome.rows, outcome.result = [], None
+            self._rownumber += table.num_rows
+            return table
+        rows = self._take(None)
+        with translating():
+            return self._connection._arrow(rows, outcome.columns or ())
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the further rows."""
+        return self
+
+    def __next__(self) -> Any:
+        """Return the next row."""
+        rows = self._take(1)
+        if not rows:
+            raise StopIteration
+        return self._factory()(rows[0])
+
+    def setinputsizes(self, sizes: Sequence[Any], /) -> None:
+        """Do nothing (PEP 249 allows it)."""
+
+    def setoutputsize(self, size: int, column: int | None = None, /) -> None:
+        """Do nothing (PEP 249 allows it)."""
+
+    def close(self) -> None:
+        """Give up the result; further use is an error. Idempotent."""
+        if self._outcome is not None and self._outcome.result is not None:
+            self._outcome.result.close()
+        self._outcome = None
+        self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor was closed."""
+        return self._closed
+
+    def __enter__(self) -> Cursor:
+        """Enter a block at whose end the cursor is closed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the cursor."""
+        self.close()

@@ -1,0 +1,260 @@
+"""One open database: what all of a process's connections to it share.
+
+Connections to the same file share one engine instance, sequencer, committer and
+checkpointer (an embedded engine lets one process in). The first connection opens
+the database, runs recovery and starts the checkpointer; the last one to go folds
+what can be folded and closes it.
+
+``_registry_lock`` guards the registry and the connection counts; opening and
+closing happen under it, so that nobody gets a database that is being closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from weakref import WeakSet
+
+from tique import errors
+from tique._catalog import ManagedCatalog
+from tique._certification import Certifier, MemoryCertifier, QueryCertifier
+from tique._checkpoint import Checkpointer
+from tique._commit import Committer
+from tique._recovery import TXIDS_PER_EPOCH, prepare, recover
+from tique._transaction import Transaction
+from tique._url import DatabaseURL, parse_url
+from tique_backends import registry
+from tique_backends.base import Engine, Session
+from tique_backends.errors import EngineError
+from tique_rewriter import Rewriter
+from tique_udfs import open_sequencer
+
+_registry: dict[str, Database] = {}
+_registry_lock = threading.RLock()
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a database is run; the first connection of a process decides.
+
+    Attributes
+    ----------
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    checkpoint : str
+        ``"auto"`` (a background thread) or ``"manual"``.
+    checkpoint_rows : int
+        Cached rows of a table that start a checkpoint.
+    checkpoint_age : float
+        Seconds after which cached rows are folded anyhow.
+    row_cache : int
+        Storage rows per table that are remembered.
+    retention : float
+        Seconds for which the outcome of a transaction can be asked for.
+    """
+
+    certifier: str = "memory"
+    checkpoint: str = "auto"
+    checkpoint_rows: int = 10_000
+    checkpoint_age: float = 1.0
+    row_cache: int = 100_000
+    retention: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("certifier", ("memory", "query")),
+            ("checkpoint", ("auto", "manual")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise errors.InterfaceError(
+                    f"{name}={value!r} is not one of {', '.join(allowed)}"
+                )
+
+
+class Database:
+    """An open database and everything that its connections share."""
+
+    def __init__(
+        self, name: str, url: DatabaseURL, engine: Engine, settings: Settings
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.engine = engine
+        self.settings = settings
+        self.process = os.getpid()
+        self.connections = 0
+        self.epoch = 0
+        self.is_detached = False
+        self.transactions: WeakSet[Transaction] = WeakSet()
+        self.abandoned: deque[Session] = deque()
+        self.catalog = ManagedCatalog(engine, settings.row_cache)
+        self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
+        query = QueryCertifier(engine.forms)
+        self.certifier: Certifier = (
+            query
+            if settings.certifier == "query"
+            else MemoryCertifier(self.catalog, query)
+        )
+        self.committer = Committer(self)
+        self.checkpointer = Checkpointer(
+            self,
+            rows=settings.checkpoint_rows,
+            age=settings.checkpoint_age,
+            automatic=settings.checkpoint == "auto",
+            retention=settings.retention,
+        )
+        self._rewriters: dict[str, Rewriter] = {}
+
+    def rewriter(self, paramstyle: str) -> Rewriter:
+        """The rewriter for a parameter style, shared with its plan cache."""
+        found = self._rewriters.get(paramstyle)
+        if found is None:
+            found = self._rewriters[paramstyle] = Rewriter(
+                self.catalog, self.engine.capabilities.dialect, paramstyle
+            )
+        return found
+
+    def start(self) -> None:
+        """Recover, then serve."""
+        session = self.engine.session()
+        try:
+            prepare(self.engine, session)
+            recover(self, session)
+        finally:
+            session.close()
+        self.engine.attach_sequencer(self.sequencer)
+        self.checkpointer.start()
+
+    def reload(self, session: Session) -> None:
+        """Read the managed tables' definitions again after one changed."""
+        self.catalog.load(self.engine.managed_tables(session))
+
+    def outcome(self, txid: int) -> str:
+        """What became of a transaction (P4).
+
+        Returns
+        -------
+        str
+            ``"committed"``, ``"active"``, ``"aborted"`` or ``"unknown"``: it ran
+            longer ago than commit records are kept, or was never begun.
+        """
+        session = self.engine.session()
+        try:
+            # A commit between these two questions leaves the active set last.
+            active = any(entry.txid == txid for entry in self.sequencer.active())
+            if self.engine.find_commit(session, txid) is not None:
+                return "committed"
+            if active:
+                return "active"
+            forgotten = self.engine.forgotten_until(session)
+        finally:
+            session.close()
+        is_ours = forgotten < txid < (self.epoch + 1) * TXIDS_PER_EPOCH
+        return "aborted" if is_ours else "unknown"
+
+    def abandon(self, session: Session) -> None:
+        """Take over what a garbage-collected connection left; takes no lock."""
+        self.abandoned.append(session)
+
+    def release_abandoned(self) -> None:
+        """Close abandoned sessions and count their connections out."""
+        while self.abandoned:
+            session = self.abandoned.popleft()
+            with suppress(EngineError):
+                session.close()
+            release(self)
+
+    def close(self) -> None:
+        """Fold what can be folded and close the engine."""
+        self.checkpointer.stop()
+        try:
+            if self.settings.checkpoint == "auto" and not self.is_detached:
+                self.checkpointer.checkpoint()
+        finally:
+            self.checkpointer.close()
+            self.committer.close()
+            self.engine.close()
+            self.sequencer.close()
+
+
+def acquire(
+    url: str | os.PathLike[str] | DatabaseURL, options: Mapping[str, object]
+) -> Database:
+    """Return the open database of that URL, opening it if need be.
+
+    Parameters
+    ----------
+    url
+        The database's URL.
+    options
+        Fields of :class:`Settings`.
+
+    Raises
+    ------
+    InterfaceError
+        If the URL or an option makes no sense, or the database is open already
+        with other settings.
+    DatabaseLocked
+        If another process has it open.
+    """
+    parsed = url if isinstance(url, DatabaseURL) else parse_url(url)
+    try:
+        settings = Settings(**options)  # type: ignore[arg-type]
+    except TypeError as error:
+        known = ", ".join(Settings.__dataclass_fields__)
+        raise errors.InterfaceError(
+            f"unknown option ({error}); there is: {known}"
+        ) from None
+    backend = registry.find(parsed.backend)
+    location = backend.locate(parsed.path, parsed.options)
+    with _registry_lock:
+        found = _registry.get(location.identity) if location.identity else None
+        if found is not None and found.process != os.getpid():
+            raise errors.InterfaceError(
+                "the database was opened before this process was forked; open it in "
+                "one of the two processes only",
+                sqlstate="08003",
+            )
+        if found is None:
+            name = location.identity or f":memory:{next(_numbers)}"
+            found = Database(name, parsed, backend.open_engine(location), settings)
+            try:
+                found.start()
+            except BaseException:
+                found.checkpointer.stop()
+                found.engine.close()
+                raise
+            _registry[name] = found
+        elif options and found.settings != settings:
+            raise errors.InterfaceError(
+                f"{parsed.path} is open in this process with {found.settings}; "
+                "all connections to a database share its settings"
+            )
+        found.connections += 1
+        return found
+
+
+def release(database: Database) -> None:
+    """Count a connection out; the last one closes the database."""
+    with _registry_lock:
+        database.connections -= 1
+        if database.connections == 0 and _registry.get(database.name) is database:
+            del _registry[database.name]
+            database.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    with _registry_lock:
+        for database in list(_registry.values()):
+            if database.process == os.getpid():
+                del _registry[database.name]
+                database.close()

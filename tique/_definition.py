@@ -1,0 +1,239 @@
+"""Changes of definitions, adoption and detaching: one at a time, alone.
+
+A definition takes effect at once and is durable when the statement returns; it
+is not part of the transaction that surrounds it (and is refused while that has
+uncommitted writes). While it runs, no commit and no checkpoint does: it holds the
+committer's lock, then the checkpointer's. It is refused if another open
+transaction has used the table. Each is one engine transaction: a crash leaves
+all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique._catalog import DEFAULT_SCHEMA
+from tique_backends.base import Session
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique._database import Database
+    from tique._transaction import Transaction
+
+LOCK_TIMEOUT = 10.0
+
+
+@contextmanager
+def _alone(database: Database) -> Iterator[None]:
+    with database.committer.paused(LOCK_TIMEOUT):
+        if not database.checkpointer.lock.acquire(timeout=LOCK_TIMEOUT):
+            raise errors.OperationalError(
+                f"a checkpoint has been running for {LOCK_TIMEOUT:g} s; try again",
+                sqlstate="55P03",
+            )
+        try:
+            yield
+        finally:
+            database.checkpointer.lock.release()
+
+
+@contextmanager
+def _engine_transaction(session: Session) -> Iterator[None]:
+    session.begin()
+    try:
+        yield
+        session.commit()
+    except BaseException:
+        session.rollback()
+        raise
+
+
+def _refuse_users(
+    database: Database, tables: Collection[Table], mine: Transaction | None
+) -> None:
+    ids = {table.id for table in tables}
+    for other in list(database.transactions):
+        used = ids & other.touched
+        if other is not mine and used:
+            names = ", ".join(t.qualified_name for t in tables if t.id in used)
+            raise errors.OperationalError(
+                f"cannot change {names}: an open transaction uses it; end that "
+                "transaction and try again",
+                sqlstate="55006",
+            )
+
+
+def _refuse_writes(transaction: Transaction) -> None:
+    if transaction.has_writes:
+        raise errors.NotSupportedError(
+            "a definition cannot run in a transaction that has uncommitted writes; "
+            "commit or roll back first",
+            sqlstate="25001",
+        )
+
+
+def create_table(
+    transaction: Transaction, table: Table, text: str, *, if_not_exists: bool
+) -> None:
+    """Create an abstract table: the storage table and its cache table."""
+    _refuse_writes(transaction)
+    database, session = transaction.database, transaction.session
+    with _alone(database):
+        if database.catalog.find(table.schema, table.name) is not None:
+            if if_not_exists:
+                return
+            raise errors.ProgrammingError(
+                f"table {table.qualified_name} exists already", sqlstate="42P07"
+            )
+        exists = (table.schema.lower(), table.name.lower()) in {
+            (schema.lower(), name.lower())
+            for schema, name in database.engine.user_tables(session)
+        }
+        if exists:
+            raise errors.ProgrammingError(
+                f"table {table.qualified_name} exists in the database but is not "
+                "under tique's management; take it in with 'tique adopt'",
+                sqlstate="42P07",
+            )
+        with _engine_transaction(session):
+            session.execute(text)
+            described = database.engine.describe(session, table.schema, table.name)
+            database.engine.manage(session, described)
+        database.reload(session)
+
+
+def drop_tables(transaction: Transaction, tables: Sequence[Table]) -> None:
+    """Drop abstract tables with everything that belongs to them."""
+    _refuse_writes(transaction)
+    database, session = transaction.database, transaction.session
+    with _alone(database):
+        _refuse_users(database, tables, transaction)
+        with _engine_transaction(session):
+            for table in tables:
+                database.engine.unmanage(session, table)
+                plain = database.engine.forms.plain(table)
+                session.execute(f"DROP TABLE {plain}")
+        database.reload(session)
+
+
+def define(transaction: Transaction, table: Table | None, text: str) -> None:
+    """Run a definition that concerns the storage table only (an index)."""
+    _refuse_writes(transaction)
+    database, session = transaction.database, transaction.session
+    with _alone(database):
+        if table is not None:
+            _refuse_users(database, [table], transaction)
+        session.execute(text)
+
+
+def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
+    """Take existing tables under management without moving a row.
+
+    Parameters
+    ----------
+    database
+        The open database.
+    names
+        ``table`` or ``schema.table``; None takes every table that is not managed.
+
+    Returns
+    -------
+    list of str
+        The adopted tables' qualified names.
+
+    Raises
+    ------
+    NotSupportedError
+        If a table has something whose promises tique cannot keep; none of the
+        tables is adopted then.
+    ProgrammingError
+        If a table does not exist or is managed already.
+    """
+    engine = database.engine
+    session = engine.session()
+    try:
+        with _alone(database), _engine_transaction(session):
+            wanted = (
+                [
+                    (schema, name)
+                    for schema, name in engine.user_tables(session)
+                    if database.catalog.find(schema, name) is None
+                ]
+                if names is None
+                else [_split(name) for name in names]
+            )
+            adopted = []
+            for schema, name in wanted:
+                if database.catalog.find(schema, name) is not None:
+                    raise errors.ProgrammingError(
+                        f"table {schema}.{name} is under tique's management already"
+                    )
+                table = engine.describe(session, schema, name)
+                engine.manage(session, table)
+                adopted.append(table.qualified_name)
+        database.reload(session)
+    finally:
+        session.close()
+    return adopted
+
+
+def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
+    """Fold everything and forget the tables; with the last, drop tique's schema.
+
+    Parameters
+    ----------
+    database
+        The open database.
+    names
+        As for :func:`adopt`; None detaches all tables and removes every trace.
+
+    Raises
+    ------
+    OperationalError
+        If an open transaction's snapshot still needs versions of a table.
+    """
+    engine = database.engine
+    tables = list(database.catalog)
+    if names is not None:
+        tables = [_managed(database, name) for name in names]
+    database.checkpointer.checkpoint()
+    session = engine.session()
+    try:
+        with _alone(database):
+            _refuse_users(database, tables, None)
+            for table in tables:
+                if not database.catalog.versions(table).is_empty:
+                    raise errors.OperationalError(
+                        f"cannot detach {table.qualified_name}: an open snapshot "
+                        "needs its recent versions; end all transactions first",
+                        sqlstate="55006",
+                    )
+            with _engine_transaction(session):
+                for table in tables:
+                    engine.unmanage(session, table)
+                if names is None:
+                    engine.uninstall(session)
+            if names is None:
+                database.is_detached = True
+                database.catalog.load([])
+                engine.compact(session, force=True)
+            else:
+                database.reload(session)
+    finally:
+        session.close()
+    return [table.qualified_name for table in tables]
+
+
+def _split(name: str) -> tuple[str, str]:
+    schema, _, table = name.rpartition(".")
+    return schema or DEFAULT_SCHEMA, table
+
+
+def _managed(database: Database, name: str) -> Table:
+    table = database.catalog.find(*_split(name))
+    if table is None:
+        raise errors.ProgrammingError(f"table {name} is not under tique's management")
+    return table

@@ -1,0 +1,62 @@
+"""Running a transaction again after a conflict."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tique._connection import Connection
+from tique.errors import ProgrammingError, SerializationError
+
+_Result = TypeVar("_Result")
+
+_FIRST_PAUSE = 0.001
+_LONGEST_PAUSE = 0.25
+
+
+def run_transaction(
+    connection: Connection,
+    work: Callable[[Connection], _Result],
+    *,
+    attempts: int = 20,
+) -> _Result:
+    """Run ``work(connection)`` in a transaction, again if it meets a conflict.
+
+    Parameters
+    ----------
+    connection
+        A connection without an open transaction.
+    work
+        What to do; it must not commit, and must bear being run more than once.
+    attempts
+        How often to try, at most.
+
+    Returns
+    -------
+    object
+        What ``work`` returned in the attempt that was committed.
+
+    Raises
+    ------
+    SerializationError
+        If the last attempt met a conflict too.
+    ProgrammingError
+        If a transaction is open on the connection.
+    """
+    if connection.in_transaction:
+        raise ProgrammingError(
+            "run_transaction() begins a transaction itself; commit or roll back first",
+            sqlstate="25001",
+        )
+    for attempt in range(1, attempts + 1):
+        try:
+            with connection.transaction():
+                return work(connection)
+        except SerializationError:
+            if attempt == attempts:
+                raise
+            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+            time.sleep(random.uniform(0, longest))  # noqa: S311 - not for secrets
+    raise ProgrammingError(f"attempts must be at least 1, not {attempts}")

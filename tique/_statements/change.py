@@ -1,0 +1,310 @@
+"""UPDATE and DELETE.
+
+With the whole primary key bound, the row is usually known or one index look-up
+away, and simple assignments are computed here. Everything else is a query over
+the snapshot for the old rows and the new values; few rows are buffered, many
+are staged by the same query.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from tique._constraints import (
+    check_buffered,
+    check_new_keys,
+    check_not_null,
+    not_null_columns,
+)
+from tique._snapshot import KeyReader
+from tique._statements.base import Outcome, Statement
+from tique._statements.insert import BUFFERED_ROWS, finish_staged
+from tique._versions import key_of
+from tique_backends.base import Row
+from tique_rewriter.kernel import NotLocal, compile_kernel
+from tique_rewriter.plan import Delete, Text, Update
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique._transaction import Transaction
+
+_CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
+"""What Python makes of timestamps that it cannot hold (infinity): not exact."""
+
+Change = tuple[Row, Row | None]
+"""An old row and what becomes of it; None: it is deleted."""
+
+
+class ChangeStatement(Statement):
+    """What UPDATE and DELETE have in common."""
+
+    def __init__(self, plan: Update | Delete) -> None:
+        super().__init__(plan)
+        self._table = table = plan.table
+        self._source = plan.source
+        self._qualifier = plan.qualifier
+        self._changed: tuple[int, ...] = ()
+        self._changes_key = False
+        self._keys = (
+            None
+            if plan.key is None
+            else KeyReader(table, table.primary_key, plan.key)
+        )
+        self._timestamps = [
+            i
+            for i, column in enumerate(table.columns)
+            if column.type in ("DATE", "TIMESTAMP")
+        ]
+
+    @abstractmethod
+    def _new_values(self) -> list[tuple[int, Text]]:
+        """The assigned columns' positions and expressions."""
+
+    @abstractmethod
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
+        """What becomes of a row; raises NotLocal if the engine must say."""
+
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Change the rows that the WHERE clause finds in the snapshot."""
+        with transaction.statement():
+            return Outcome(self._change(transaction, parameters))
+
+    def run_many(
+        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
+    ) -> Outcome:
+        """Change rows for every row of parameters, as one statement.
+
+        The rows of keyed changes are read in one engine statement; later ones see
+        what earlier ones did.
+        """
+        rows = list(parameter_rows)
+        with transaction.statement():
+            if self._keys is not None:
+                keys = []
+                for parameters in rows:
+                    try:
+                        keys.append(self._keys.read(parameters))
+                    except NotLocal:
+                        continue
+                transaction.prefetch(self._table, keys)
+            changed = 0
+            for parameters in rows:
+                transaction.visible_sequence = transaction.sequence
+                changed += self._change(transaction, parameters)
+                transaction.sequence += 2
+            return Outcome(changed)
+
+    def _change(self, transaction: Transaction, parameters: Sequence[Any]) -> int:
+        writes = transaction.writes_to(self._table)
+        if (
+            self._keys is not None
+            and not writes.is_staged
+            and transaction.database.catalog.buffers(self._table)
+        ):
+            try:
+                key = self._keys.read(parameters)
+                row = transaction.row(self._table, key)
+                if row is None:
+                    return 0
+                if self._is_exact(row):
+                    new = self._local_change(row, parameters)
+                    self._buffer(transaction, [(row, new)])
+                    return 1
+            except NotLocal:
+                pass
+        return self._change_by_query(transaction, parameters)
+
+    def _is_exact(self, row: Row) -> bool:
+        return all(
+            not isinstance(row[i], str) and row[i] not in _CLAMPED
+            for i in self._timestamps
+        )
+
+    # By a query over the snapshot
+
+    def _change_by_query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> int:
+        table = self._table
+        if transaction.database.catalog.buffers(table) and not (
+            transaction.writes_to(table).is_staged
+        ):
+            sql, bound = self.query(transaction, parameters)
+            result = transaction.session.execute(sql, bound)
+            found = result.fetch(BUFFERED_ROWS + 1)
+            result.close()
+            if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):
+                self._buffer(transaction, [self._split(row) for row in found])
+                return len(found)
+        return self._stage(transaction, parameters)
+
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, list[Any]]:
+        """The query for old rows and new values."""
+        items, source, bound = self._items(transaction, parameters)
+        values = [items[position] for position, _ in self._new_values()]
+        return f"SELECT {', '.join(self._old_items(transaction) + values)}{source}", bound
+
+    def _old_items(self, transaction: Transaction) -> list[str]:
+        quote = transaction.database.engine.forms.quote
+        return [f"{self._qualifier}.{quote(c.name)}" for c in self._table.columns]
+
+    def _items(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[list[str], str, list[Any]]:
+        """The new row's items, the `` FROM …`` part, and the parameters."""
+        assigned = self._new_values()
+        (source, *texts), bound = self.text.fill(
+            transaction, parameters, self._source, *[text for _, text in assigned]
+        )
+        items = self._old_items(transaction)
+        cast = transaction.database.engine.forms.cast
+        for (position, _), text in zip(assigned, texts, strict=True):
+            items[position] = cast(f"({text})", self._table.columns[position].type)
+        return items, source, bound
+
+    def _split(self, found: Row) -> Change:
+        width = len(self._table.columns)
+        new = list(found[:width])
+        for (position, _), value in zip(
+            self._new_values(), found[width:], strict=True
+        ):
+            new[position] = value
+        return found[:width], tuple(new)
+
+    def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> int:
+        """Let the engine compute the versions and keep them."""
+        table = self._table
+        writes = transaction.writes_to(table)
+        writes.switch_to_stage(transaction.session)
+        items, source, bound = self._items(transaction, parameters)
+        stage_query = transaction.database.engine.forms.stage_query
+        number = transaction.sequence
+        is_delete = isinstance(self.plan, Delete)
+        if not is_delete and (self._changes_key or table.is_bag):
+            # The new values are in it too, so that it takes the same parameters.
+            quote = transaction.database.engine.forms.quote
+            values = [items[i] for i in self._changed]
+            inner = ", ".join(self._old_items(transaction) + values)
+            old = stage_query(
+                [f"_o.{quote(column.name)}" for column in table.columns],
+                f" FROM (SELECT {inner}{source}) AS _o({self._aliases(quote)})",
+                number - 1,
+                deleted=True,
+            )
+            self._run_staged(transaction, old, bound)
+        new = stage_query(items, source, number, deleted=is_delete)
+        count = self._run_staged(transaction, new, bound)
+        finish_staged(
+            transaction, table, count, self._changed, new_keys=self._changes_key
+        )
+        return count
+
+    def _aliases(self, quote: Callable[[str], str]) -> str:
+        names = [quote(column.name) for column in self._table.columns]
+        return ", ".join(names + [f"_new_{i}" for i in self._changed])
+
+    def _run_staged(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> int:
+        return transaction.session.stage_query(self._table, sql, bound)
+
+    # Through the buffer
+
+    def _buffer(self, transaction: Transaction, changes: Sequence[Change]) -> None:
+        table = self._table
+        writes = transaction.writes_to(table)
+        required = [
+            (i, name) for i, name in not_null_columns(table) if i in self._changed
+        ]
+        for _, new in changes:
+            if new is not None:
+                check_not_null(table, required, new)
+        if table.is_bag:
+            for old, new in changes:
+                writes.add(transaction.version_of(old, deleted=True))
+                if new is not None:
+                    writes.add(transaction.version_of(new))
+        elif self._changes_key:
+            self._buffer_moved(transaction, changes)
+        else:
+            for old, new in changes:
+                key = key_of(table.primary_key, old)
+                writes.put(
+                    key,
+                    transaction.version_of(old, deleted=True)
+                    if new is None
+                    else transaction.version_of(new),
+                )
+        check_buffered(transaction, writes, self._changed)
+
+    def _buffer_moved(
+        self, transaction: Transaction, changes: Sequence[Change]
+    ) -> None:
+        """Changed keys: a tombstone for the old key and a row for the new."""
+        table = self._table
+        writes = transaction.writes_to(table)
+        old_rows = {key_of(table.primary_key, old): old for old, _ in changes}
+        new_rows = [new for _, new in changes if new is not None]
+        new_keys = [key_of(table.primary_key, new) for new in new_rows]
+        check_new_keys(transaction, table, new_keys, old_rows)
+        for key, old in old_rows.items():
+            tombstone = transaction.version_of(old, deleted=True)
+            writes.put(key, tombstone._replace(sequence=transaction.sequence - 1))
+        for key, new in zip(new_keys, new_rows, strict=True):
+            writes.put(key, transaction.version_of(new))
+
+
+class UpdateStatement(ChangeStatement):
+    """UPDATE."""
+
+    def __init__(self, plan: Update) -> None:
+        super().__init__(plan)
+        self._assignments = [(i, expression.text) for i, expression in plan.assignments]
+        self._changed = tuple(i for i, _ in plan.assignments)
+        self._changes_key = plan.changes_key
+        self._kernels = self._compile(plan)
+
+    def _compile(
+        self, plan: Update
+    ) -> list[tuple[int, Callable[[Row, Sequence[Any]], Any]]] | None:
+        types = [column.type for column in self._table.columns]
+        kernels = []
+        for position, expression in plan.assignments:
+            if expression.kernel is None:
+                return None
+            kernel = compile_kernel(expression.kernel, types[position], types)
+            if kernel is None:
+                return None
+            kernels.append((position, kernel))
+        return kernels
+
+    def _new_values(self) -> list[tuple[int, Text]]:
+        return self._assignments
+
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
+        if self._kernels is None:
+            raise NotLocal
+        new = list(row)
+        for position, kernel in self._kernels:
+            new[position] = kernel(row, parameters)
+        return tuple(new)
+
+
+class DeleteStatement(ChangeStatement):
+    """DELETE."""
+
+    def _new_values(self) -> list[tuple[int, Text]]:
+        return []
+
+    def _local_change(
+        self, row: Row, parameters: Sequence[Any]  # noqa: ARG002
+    ) -> Row | None:
+        return None
+
+    def _split(self, found: Row) -> Change:
+        return found, None

@@ -1,0 +1,41 @@
+"""EXPLAIN: the rewritten statement, and the engine's plan for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tique import errors
+from tique._statements.base import Outcome, Statement
+from tique._statements.change import ChangeStatement
+from tique._statements.insert import InsertQueryStatement
+from tique._statements.select import SelectStatement
+from tique_backends.base import ResultColumn
+
+if TYPE_CHECKING:
+    from tique._transaction import Transaction
+
+_COLUMNS = (ResultColumn("explain_key", "VARCHAR"), ResultColumn("explain_value", "VARCHAR"))
+
+
+class ExplainStatement(Statement):
+    """Shows what a statement would run, without running it."""
+
+    writes = False
+
+    def __init__(self, statement: Statement) -> None:
+        super().__init__(statement.plan)
+        self._statement = statement
+
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Fill the snapshot forms in and ask the engine for its plan."""
+        if not isinstance(
+            self._statement, SelectStatement | ChangeStatement | InsertQueryStatement
+        ):
+            raise errors.NotSupportedError(
+                "EXPLAIN takes a SELECT, UPDATE, DELETE or INSERT … SELECT"
+            )
+        sql, bound = self._statement.query(transaction, parameters)
+        plans = transaction.session.execute(f"EXPLAIN {sql}", bound).fetch_all()
+        rows = [("rewritten statement", sql), *[(str(r[0]), str(r[1])) for r in plans]]
+        return Outcome(len(rows), _COLUMNS, rows)

@@ -1,0 +1,77 @@
+"""SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from tique._snapshot import KeyReader
+from tique._statements.base import Outcome, Statement
+from tique_backends.base import ResultColumn
+from tique_rewriter.kernel import NotLocal
+from tique_rewriter.plan import Select
+
+if TYPE_CHECKING:
+    from tique._transaction import Transaction
+
+
+class SelectStatement(Statement):
+    """A query: its holes are filled with snapshot forms, the engine does the rest."""
+
+    writes = False
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        self._query = plan.text
+
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Run the snapshot query."""
+        transaction.refresh()
+        result = transaction.session.execute(*self.query(transaction, parameters))
+        return Outcome(columns=result.columns, result=result)
+
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, list[Any]]:
+        """The snapshot query and its parameters."""
+        (sql,), bound = self.text.fill(transaction, parameters, self._query)
+        return sql, bound
+
+
+class PointSelectStatement(SelectStatement):
+    """A query for plain columns of one row by primary key.
+
+    The driver answers it from rows that it has; only a row that it has not is
+    asked for. The whole row is read, so that an UPDATE of it needs no statement.
+    """
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        point = plan.point
+        assert point is not None
+        self._table = table = point.table
+        self._keys = KeyReader(table, table.primary_key, point.key)
+        self._columns = [
+            ResultColumn(name, table.columns[position].type)
+            for name, position in zip(point.names, point.columns, strict=True)
+        ]
+        self._is_whole_row = point.columns == tuple(range(len(table.columns)))
+        self._project = itemgetter(*point.columns)
+        self._is_single = len(point.columns) == 1
+
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Look the row up; let the engine compare a key of another type."""
+        try:
+            key = self._keys.read(parameters)
+        except NotLocal:
+            return super().run(transaction, parameters)
+        transaction.refresh()
+        row = transaction.row(self._table, key)
+        if row is None:
+            return Outcome(0, self._columns, [])
+        if not self._is_whole_row:
+            row = self._project(row)
+            if self._is_single:
+                row = (row,)
+        return Outcome(1, self._columns, [row])

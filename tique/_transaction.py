@@ -1,0 +1,256 @@
+"""A transaction: its snapshot, its uncommitted writes, its savepoints.
+
+Rows are found in this order (P1, P8): the transaction's own writes, the newest
+version with cts ≤ sts in the index of recent versions, the storage table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique._versions import Key, TableVersions
+from tique._writes import TableWrites, Write
+from tique_backends.base import Row, Session
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique._database import Database
+
+_REMEMBERED_ROWS = 50_000
+"""Rows read under one snapshot that a transaction keeps at the most."""
+
+
+class IsolationLevel(Enum):
+    """The isolation levels that are kept; any other is refused, not weakened."""
+
+    READ_COMMITTED = "READ COMMITTED"
+    SNAPSHOT = "SNAPSHOT"
+
+    @classmethod
+    def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
+        """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.
+
+        Raises
+        ------
+        NotSupportedError
+            For SERIALIZABLE and for anything unknown.
+        """
+        if isinstance(name, cls):
+            return name
+        folded = str(name).upper().replace("_", " ").strip()
+        if folded in ("REPEATABLE READ", "SNAPSHOT ISOLATION"):
+            folded = cls.SNAPSHOT.value
+        try:
+            return cls(folded)
+        except ValueError:
+            known = ", ".join(level.value for level in cls)
+            raise errors.NotSupportedError(
+                f"isolation level {folded!r} is not supported; choose one of: {known}"
+            ) from None
+
+
+class Transaction:
+    """One transaction of one connection; used by one thread at a time.
+
+    Parameters
+    ----------
+    database
+        The database it runs on.
+    session
+        The connection's engine session, which holds the staging tables.
+    isolation
+        The isolation level.
+    read_only
+        Whether writes are refused.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        session: Session,
+        isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.database = database
+        self.session = session
+        self.isolation = isolation
+        self.read_only = read_only
+        self.writes: dict[int, TableWrites] = {}
+        self.touched: set[int] = set()
+        # Each statement has two numbers: its tombstones for changed keys take the
+        # odd one, its rows the even one, so that "newest wins" holds within it.
+        self.sequence = 0
+        self.visible_sequence = 0
+        """What a statement's own reads may see: all that earlier statements wrote."""
+        self.savepoints: list[tuple[str, int]] = []
+        self._read: dict[tuple[int, Key], Row | None] = {}
+        self._is_first_statement = True
+        self.txid, self.sts = database.sequencer.begin()
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether there is anything to commit."""
+        return any(self.writes.values())
+
+    def end(self) -> None:
+        """Leave the set of active snapshots and drop what was staged."""
+        self.database.sequencer.end(self.txid)
+        for writes in self.writes.values():
+            writes.discard(self.session)
+        self.writes.clear()
+
+    # Statements and savepoints
+
+    @contextmanager
+    def statement(self) -> Iterator[None]:
+        """Run one statement: all of it or, if it raises, nothing (P8)."""
+        self.refresh()
+        before = self.sequence
+        self.sequence += 2
+        try:
+            yield
+        except BaseException:
+            self._undo(before)
+            self.sequence = before
+            raise
+        finally:
+            self.visible_sequence = self.sequence
+
+    def refresh(self) -> None:
+        """Take a new snapshot for this statement, where the level asks for it."""
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            if not self._is_first_statement:
+                self.sts = self.database.sequencer.refresh(self.txid)
+                self._read.clear()
+            self._is_first_statement = False
+
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
+        self.savepoints.append((name, self.sequence))
+
+    def rollback_to(self, name: str) -> None:
+        """Undo what came after the savepoint, which stays."""
+        position = self._find_savepoint(name)
+        self._undo(self.savepoints[position][1])
+        del self.savepoints[position + 1 :]
+
+    def release(self, name: str) -> None:
+        """Forget the savepoint and those after it; what they cover stays."""
+        del self.savepoints[self._find_savepoint(name) :]
+
+    def _find_savepoint(self, name: str) -> int:
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position][0] == name:
+                return position
+        raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
+
+    def _undo(self, sequence: int) -> None:
+        for writes in self.writes.values():
+            writes.rollback_to(sequence, self.session)
+
+    # Reading
+
+    def versions(self, table: Table) -> TableVersions:
+        """The recent versions of a table, noted as used by this transaction."""
+        self.touched.add(table.id)
+        return self.database.catalog.versions(table)
+
+    def row(self, table: Table, key: Key) -> Row | None:
+        """Return the row that this transaction sees under a primary key."""
+        writes = self.writes.get(table.id)
+        if writes is not None:
+            own = writes.rows.get(key)
+            if own is not None:
+                return None if own.deleted else own.row
+            if writes.is_staged:
+                return self._queried_row(table, key)
+        versions = self.versions(table)
+        version = versions.newest_visible(key, self.sts)
+        if version is not None:
+            return version.row
+        known, row = versions.storage_row(key)
+        if known:
+            return row
+        read = self._read.get((table.id, key), self)
+        if not isinstance(read, Transaction):
+            return read
+        epoch = versions.epoch
+        if versions.is_complete:
+            row = self.session.read_row(table, key)
+            versions.remember(epoch, [(key, row)])
+        else:
+            row = self._queried_row(table, key)
+        self._remember(table, key, row)
+        return row
+
+    def prefetch(self, table: Table, keys: Sequence[Key]) -> None:
+        """Read what :meth:`row` would have to ask the engine for, in one go."""
+        versions = self.versions(table)
+        writes = self.writes.get(table.id)
+        if not versions.is_complete or (writes is not None and writes.is_staged):
+            return
+        own = writes.rows if writes is not None else {}
+        missing = [
+            key
+            for key in dict.fromkeys(keys)
+            if key not in own
+            and (table.id, key) not in self._read
+            and versions.newest_visible(key, self.sts) is None
+            and not versions.storage_row(key)[0]
+        ]
+        if not missing:
+            return
+        epoch = versions.epoch
+        found = self.session.read_rows(table, missing)
+        rows = [(key, found.get(key)) for key in missing]
+        versions.remember(epoch, rows)
+        for key, row in rows:
+            self._remember(table, key, row)
+
+    def _remember(self, table: Table, key: Key, row: Row | None) -> None:
+        if len(self._read) >= _REMEMBERED_ROWS:
+            self._read.clear()
+        self._read[table.id, key] = row
+
+    def _queried_row(self, table: Table, key: Key) -> Row | None:
+        writes = self.writes.get(table.id)
+        if writes:
+            writes.spill(self.session)
+        source = self.database.engine.forms.point(
+            table,
+            self.sts,
+            [f"${i + 1}" for i in range(len(key))],
+            staged=self.sequence if writes else None,
+        )
+        rows = self.session.execute(f"SELECT * FROM {source}", key).fetch_all()
+        return rows[0] if rows else None
+
+    # Writing
+
+    def writes_to(self, table: Table) -> TableWrites:
+        """The transaction's writes to a table, to add to them.
+
+        Raises
+        ------
+        OperationalError
+            In a read-only transaction (SQLSTATE 25006).
+        """
+        if self.read_only:
+            raise errors.OperationalError(
+                f"cannot write to {table.qualified_name} in a read-only transaction",
+                sqlstate="25006",
+            )
+        self.touched.add(table.id)
+        writes = self.writes.get(table.id)
+        if writes is None:
+            writes = self.writes[table.id] = TableWrites(table)
+        return writes
+
+    def version_of(self, row: Row, *, deleted: bool = False) -> Write:
+        """A version that the current statement writes."""
+        return Write(row, deleted, self.sequence, self.sts)

@@ -1,0 +1,50 @@
+"""From the lower layers' exceptions to PEP 249's tree, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tique import errors
+from tique_backends.errors import EngineError, ErrorKind
+from tique_rewriter.errors import RewriteError, UnsupportedSQL
+
+_BY_KIND: dict[ErrorKind, type[errors.Error]] = {
+    ErrorKind.PROGRAMMING: errors.ProgrammingError,
+    ErrorKind.UNSUPPORTED: errors.NotSupportedError,
+    ErrorKind.DATA: errors.DataError,
+    ErrorKind.UNIQUE: errors.UniqueViolation,
+    ErrorKind.NOT_NULL: errors.NotNullViolation,
+    ErrorKind.CHECK: errors.CheckViolation,
+    ErrorKind.INTEGRITY: errors.IntegrityError,
+    ErrorKind.LOCKED: errors.DatabaseLocked,
+    ErrorKind.READ_ONLY: errors.OperationalError,
+    ErrorKind.FULL: errors.OperationalError,
+    ErrorKind.INTERRUPTED: errors.OperationalError,
+    ErrorKind.OPERATIONAL: errors.OperationalError,
+    ErrorKind.INTERNAL: errors.InternalError,
+}
+
+_SQLSTATES = {
+    ErrorKind.READ_ONLY: "25006",
+    ErrorKind.FULL: "53100",
+    ErrorKind.INTERRUPTED: "57014",
+}
+
+
+def translated(error: EngineError | RewriteError) -> errors.Error:
+    """The PEP 249 exception for what a lower layer raised."""
+    if isinstance(error, EngineError):
+        return _BY_KIND[error.kind](str(error), sqlstate=_SQLSTATES.get(error.kind))
+    if isinstance(error, UnsupportedSQL):
+        return errors.NotSupportedError(str(error))
+    return errors.ProgrammingError(str(error))
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raise PEP 249 exceptions in place of the lower layers' own."""
+    try:
+        yield
+    except (EngineError, RewriteError) as error:
+        raise translated(error) from error

@@ -1,0 +1,128 @@
+"""Database URLs: ``backend:///path?option=value``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from tique.errors import InterfaceError
+from tique_backends import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MEMORY = ":memory:"
+
+_SHAPES = (
+    "a database URL looks like duckdb:///relative/path, duckdb:////absolute/path "
+    "or duckdb:///:memory:, options follow as in ?threads=4"
+)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class DatabaseURL:
+    """Where a database is and how to open it.
+
+    Attributes
+    ----------
+    backend : str
+        The engine's name, in lower case.
+    path : str
+        The database's file as the URL has it, decoded; ``:memory:`` for none.
+    options : Mapping[str, str]
+        The options after ``?``, decoded. Their values stay out of ``repr``: one of
+        them may be a password.
+    """
+
+    backend: str
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the database has no file and ends with its last connection."""
+        return self.path == MEMORY
+
+
+def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
+    """Take a database URL apart.
+
+    Parameters
+    ----------
+    url
+        ``duckdb:///relative/path``, ``duckdb:////absolute/path``, ``duckdb://`` or
+        ``duckdb:///:memory:``; ``%XX`` stands for a byte of UTF-8.
+
+    Raises
+    ------
+    InterfaceError
+        If ``url`` is a bare path, names an unknown backend or a server, or cannot
+        be decoded. The message never repeats what may hold a password.
+    """
+    if not isinstance(url, str | os.PathLike):
+        raise InterfaceError(f"not a database URL: {type(url).__name__}; {_SHAPES}")
+    scheme, separator, rest = os.fspath(url).partition("://")
+    if not separator or not _SCHEME.fullmatch(scheme):
+        raise InterfaceError(f"not a database URL, the backend is missing; {_SHAPES}")
+    backend = scheme.lower()
+    if backend not in registry.names():
+        raise InterfaceError(_unknown(backend))
+    location, _, query = rest.partition("?")
+    if "#" in rest:
+        raise InterfaceError(f"'#' in a {backend} URL must be written %23")
+    server, _, path = location.partition("/")
+    if server:
+        raise InterfaceError(
+            f"{backend} opens a file and has no server: after {backend}: come three "
+            f"slashes for a relative path, four for an absolute one; {_SHAPES}"
+        )
+    return DatabaseURL(
+        backend=backend,
+        path=_decode(path, "path") or MEMORY,
+        options=MappingProxyType(_options(query)),
+    )
+
+
+def _unknown(backend: str) -> str:
+    dialect, plus, engine = backend.rpartition("+")
+    if plus and engine in registry.names():
+        return (
+            f"{dialect}+{engine}:// is a form for SQLAlchemy's create_engine; "
+            f"tique.connect takes {engine}:///path"
+        )
+    known = ", ".join(registry.names())
+    return f"unknown backend {backend!r}, known are: {known}; {_SHAPES}"
+
+
+def _options(query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for option in filter(None, query.split("&")):
+        encoded_name, equals, encoded_value = option.partition("=")
+        name = _decode(encoded_name, "name of an option")
+        if not name or not equals:
+            raise InterfaceError("an option in a database URL is written name=value")
+        if name in options:
+            raise InterfaceError(f"the database URL sets option {name!r} twice")
+        options[name] = _decode(encoded_value, f"value of option {name!r}")
+    return options
+
+
+def _decode(text: str, what: str) -> str:
+    if re.search(r"%(?![0-9A-Fa-f]{2})", text):
+        raise InterfaceError(
+            f"stray '%' in the {what} of a database URL; write it as %25"
+        )
+    try:
+        decoded = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise InterfaceError(
+            f"the {what} of a database URL is not UTF-8 after decoding"
+        ) from None
+    if "\0" in decoded:
+        raise InterfaceError(f"NUL in the {what} of a database URL")
+    return decoded

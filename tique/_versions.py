@@ -1,0 +1,248 @@
+"""The recent versions of every table, in memory: the fast form of the cache tables.
+
+The process that has an embedded database open is its only writer, so an index
+of the versions in the cache tables can be complete. It answers three questions
+without asking the engine: which version of a key a snapshot sees, whether
+anybody committed a key after a snapshot was taken (certification, paper 2.3.4),
+and whether a statement needs to look at a cache table at all.
+
+Invariants
+----------
+* *Publish before sts.* The committer adds a commit's versions before sts covers
+  its cts; a reader whose sts is older skips them.
+* *Fold before forget.* The checkpointer removes versions with cts ≤ λ only after
+  the engine committed the fold. A reader that finds no version ≤ its sts reads
+  storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
+  holds exactly what it may see.
+* *Chains are immutable tuples*, newest first, replaced under ``lock``; readers
+  take no lock.
+* ``storage`` caches rows of the storage table. A fold raises ``epoch`` under the
+  lock; a row that was read before a fold is not remembered after it.
+* Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
+  index is incomplete and only SQL may answer (the fold empties it).
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+from tique_backends.base import Row
+from tique_rewriter.schema import Table
+
+
+class Version(NamedTuple):
+    """One version of a row: its commit timestamp, and None for a tombstone."""
+
+    cts: int
+    row: Row | None
+
+
+class BulkCommit(NamedTuple):
+    """A commit whose versions are in the cache table only."""
+
+    cts: int
+    rows: int
+    tombstones: int
+
+
+Key = tuple[Any, ...]
+
+_UNKNOWN = object()
+
+
+class TableVersions:
+    """The recent versions of one table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    capacity
+        The number of storage rows to remember.
+    """
+
+    def __init__(self, table: Table, capacity: int) -> None:
+        self.table = table
+        self.lock = threading.Lock()
+        self.chains: dict[Key, tuple[Version, ...]] = {}
+        self.bulk: tuple[BulkCommit, ...] = ()
+        self.epoch = 0
+        self.rows = 0
+        self.tombstones = 0
+        self.oldest: int | None = None
+        self.newest = 0
+        self._storage: dict[Key, Row | None] = {}
+        self._capacity = capacity
+        self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
+        self._prefixes: dict[tuple[int, ...], dict[Key, int]] = {}
+        self._bag: list[tuple[int, bool]] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the index holds every version that the cache table holds."""
+        return not self.bulk
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the cache table holds nothing."""
+        return self.rows == 0
+
+    def newest_visible(self, key: Key, sts: int) -> Version | None:
+        """The newest version with cts ≤ sts (P1); None sends you to storage."""
+        for version in self.chains.get(key, ()):
+            if version.cts <= sts:
+                return version
+        return None
+
+    def last_commit(self, key: Key) -> int:
+        """The cts of the key's newest version; 0 if it has none."""
+        chain = self.chains.get(key)
+        return chain[0].cts if chain else 0
+
+    def last_unique_commit(self, constraint: int, values: Key) -> int:
+        """The cts of the newest version with these values of a UNIQUE key."""
+        return self._unique[constraint].get(values, 0)
+
+    def may_match(self, positions: tuple[int, ...], values: Key) -> bool:
+        """Whether any version may have ``values`` in the key columns ``positions``.
+
+        The first question about a set of columns builds an index for it.
+        """
+        if not self.is_complete:
+            return True
+        counts = self._prefixes.get(positions)
+        if counts is None:
+            counts = {}
+            with self.lock:
+                for key in self.chains:
+                    _count(counts, self._prefix(positions, key), 1)
+                self._prefixes[positions] = counts
+        return values in counts
+
+    def _prefix(self, positions: tuple[int, ...], key: Key) -> Key:
+        primary_key = self.table.primary_key
+        return tuple(key[primary_key.index(position)] for position in positions)
+
+    def storage_row(self, key: Key) -> tuple[bool, Row | None]:
+        """Whether the storage row is known, and the row (None: there is none)."""
+        row = self._storage.get(key, _UNKNOWN)
+        if row is _UNKNOWN or self.bulk:
+            return False, None
+        return True, cast("Row | None", row)
+
+    def remember(self, epoch: int, rows: Iterable[tuple[Key, Row | None]]) -> None:
+        """Keep storage rows that were read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch != self.epoch or not self.is_complete:
+                return
+            self._store(rows)
+
+    def _store(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
+        storage = self._storage
+        for key, row in rows:
+            storage.pop(key, None)
+            storage[key] = row
+        while len(storage) > self._capacity:
+            storage.pop(next(iter(storage)))
+
+    def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
+        """Add a commit's versions (key, row, whether it is a tombstone)."""
+        with self.lock:
+            if self.oldest is None:
+                self.oldest = cts
+            self.newest = cts
+            for key, row, deleted in writes:
+                self.rows += 1
+                self.tombstones += deleted
+                if self.table.is_bag:
+                    self._bag.append((cts, deleted))
+                    continue
+                version = Version(cts, None if deleted else row)
+                chain = self.chains.get(key)
+                if chain is None:
+                    for positions, counts in self._prefixes.items():
+                        _count(counts, self._prefix(positions, key), 1)
+                self.chains[key] = (version, *(chain or ()))
+            for index, positions in zip(self._unique, self.table.unique, strict=True):
+                for _, row, deleted in writes:
+                    if not deleted:
+                        index[tuple(row[i] for i in positions)] = cts
+
+    def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
+        """Note a commit whose versions are in the cache table only."""
+        with self.lock:
+            if self.oldest is None:
+                self.oldest = cts
+            self.newest = cts
+            self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
+            self.rows += rows
+            self.tombstones += tombstones
+            self._storage.clear()
+
+    def batch_end(self, stable: int, size: int) -> int:
+        """The cts up to which about ``size`` versions can be folded, at most λ."""
+        if self.rows <= size:
+            return stable
+        with self.lock:
+            stamps = [cts for cts, _ in self._bag] + [
+                version.cts for chain in self.chains.values() for version in chain
+            ]
+            stamps += [bulk.cts for bulk in self.bulk]
+        oldest = heapq.nsmallest(size, stamps)
+        return min(stable, oldest[-1]) if oldest else stable
+
+    def folded(self, until: int) -> None:
+        """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
+        with self.lock:
+            self.epoch += 1
+            self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
+            if self.table.is_bag:
+                self._bag = [entry for entry in self._bag if entry[0] > until]
+                self.rows = len(self._bag)
+                self.tombstones = sum(deleted for _, deleted in self._bag)
+                self.oldest = self._bag[0][0] if self._bag else None
+            else:
+                self._fold_chains(until)
+            for bulk in self.bulk:
+                self.oldest = min(self.oldest or bulk.cts, bulk.cts)
+                self.rows += bulk.rows
+                self.tombstones += bulk.tombstones
+            for index in self._unique:
+                for values in [v for v, cts in index.items() if cts <= until]:
+                    del index[values]
+
+    def _fold_chains(self, until: int) -> None:
+        oldest: int | None = None
+        rows = tombstones = 0
+        for key, chain in list(self.chains.items()):
+            kept = tuple(version for version in chain if version.cts > until)
+            if len(kept) < len(chain):
+                self._store([(key, chain[len(kept)].row)])
+                if kept:
+                    self.chains[key] = kept
+                else:
+                    del self.chains[key]
+                    for positions, counts in self._prefixes.items():
+                        _count(counts, self._prefix(positions, key), -1)
+            if kept:
+                rows += len(kept)
+                tombstones += sum(version.row is None for version in kept)
+                last = kept[-1].cts
+                oldest = last if oldest is None else min(oldest, last)
+        self.rows, self.tombstones, self.oldest = rows, tombstones, oldest
+
+
+def _count(counts: dict[Key, int], values: Key, by: int) -> None:
+    total = counts.get(values, 0) + by
+    if total:
+        counts[values] = total
+    else:
+        counts.pop(values, None)
+
+
+def key_of(positions: Sequence[int], row: Row) -> Key:
+    """The columns of ``row`` at ``positions``."""
+    return tuple(row[position] for position in positions)

@@ -1,0 +1,164 @@
+"""What can go wrong, as PEP 249 orders it.
+
+Every error carries a five-character ``sqlstate``: its class's own unless the place
+that raises it knows better. Errors and all their attributes survive pickling, so
+that a pool of processes can hand them on.
+"""
+
+from __future__ import annotations
+
+
+class Warning(Exception):
+    """An important notice, such as data truncated while inserting."""
+
+
+class Error(Exception):
+    """The base of every error that tique raises.
+
+    Parameters
+    ----------
+    *args
+        The message, as for any exception.
+    sqlstate
+        A more exact SQLSTATE than the class's own.
+
+    Attributes
+    ----------
+    sqlstate : str or None
+        The SQLSTATE; None where the error did not come from a database.
+    """
+
+    sqlstate: str | None = None
+
+    def __init__(self, *args: object, sqlstate: str | None = None) -> None:
+        super().__init__(*args)
+        if sqlstate is not None:
+            self.sqlstate = sqlstate
+
+
+class InterfaceError(Error):
+    """The driver was used wrongly: a malformed URL, a closed cursor."""
+
+
+class DatabaseError(Error):
+    """An error that concerns the database."""
+
+    sqlstate = "HY000"
+
+
+class DataError(DatabaseError):
+    """A value that cannot be processed: division by zero, out of range."""
+
+    sqlstate = "22000"
+
+
+class OperationalError(DatabaseError):
+    """Something outside the program's control: disk full, connection lost."""
+
+    sqlstate = "58000"
+
+
+class IntegrityError(DatabaseError):
+    """A constraint would not hold."""
+
+    sqlstate = "23000"
+
+
+class InternalError(DatabaseError):
+    """An invariant of tique or of the engine is broken."""
+
+    sqlstate = "XX000"
+
+
+class ProgrammingError(DatabaseError):
+    """The statement is wrong: its syntax, a name, its number of parameters."""
+
+    sqlstate = "42000"
+
+
+class NotSupportedError(DatabaseError):
+    """A construct that tique, or this engine, refuses rather than misreads."""
+
+    sqlstate = "0A000"
+
+
+class NotNullViolation(IntegrityError):
+    """NULL in a column that is NOT NULL."""
+
+    sqlstate = "23502"
+
+
+class UniqueViolation(IntegrityError):
+    """A second row with the same PRIMARY KEY or UNIQUE key."""
+
+    sqlstate = "23505"
+
+
+class CheckViolation(IntegrityError):
+    """A row for which a CHECK constraint is false."""
+
+    sqlstate = "23514"
+
+
+class SerializationError(OperationalError):
+    """Another transaction committed first; running this one again may succeed.
+
+    Parameters
+    ----------
+    *args
+        The message.
+    table
+        The table in which the two transactions met.
+    key
+        The key they both wrote.
+    winner
+        The commit timestamp of the transaction that came first.
+    sqlstate
+        A more exact SQLSTATE than 40001.
+    """
+
+    sqlstate = "40001"
+
+    def __init__(
+        self,
+        *args: object,
+        table: str | None = None,
+        key: tuple[object, ...] | None = None,
+        winner: int | None = None,
+        sqlstate: str | None = None,
+    ) -> None:
+        super().__init__(*args, sqlstate=sqlstate)
+        self.table = table
+        self.key = key
+        self.winner = winner
+
+
+class OutcomeUnknown(OperationalError):
+    """The connection was lost inside ``commit()``: it may or may not have happened.
+
+    Parameters
+    ----------
+    *args
+        The message.
+    txid
+        The transaction's id, by which a new connection can ask for the outcome.
+    sqlstate
+        A more exact SQLSTATE than 08007.
+    """
+
+    sqlstate = "08007"
+
+    def __init__(
+        self,
+        *args: object,
+        txid: int | None = None,
+        sqlstate: str | None = None,
+    ) -> None:
+        super().__init__(*args, sqlstate=sqlstate)
+        self.txid = txid
+
+
+class DatabaseLocked(OperationalError):
+    """Another process owns the database's file."""
+
+    sqlstate = "55006"

@@ -1,0 +1,93 @@
+"""Row factories: in which shape a cursor hands out its rows.
+
+A factory is called once per result with the columns' names and returns the function
+that makes each row from the tuple of its values. Any such callable will do.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections import namedtuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tique.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["RowFactory", "dict_row", "namedtuple_row", "tuple_row"]
+
+
+class RowFactory(Protocol):
+    """Makes the function that makes rows."""
+
+    def __call__(self, names: Sequence[str], /) -> Callable[[tuple[Any, ...]], Any]:
+        """Return what turns a tuple of values into a row.
+
+        Parameters
+        ----------
+        names
+            The result's column names, in order; a name may occur twice.
+        """
+        ...
+
+
+def tuple_row(names: Sequence[str], /) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Rows as plain tuples, the default."""
+    return _unchanged
+
+
+def dict_row(names: Sequence[str], /) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
+    """Rows as dictionaries by column name.
+
+    Of columns with the same name the last one counts, as in psycopg: name them
+    apart with AS.
+    """
+
+    def make(values: tuple[Any, ...]) -> dict[str, Any]:
+        return dict(zip(names, values, strict=True))
+
+    return make
+
+
+def namedtuple_row(
+    names: Sequence[str], /
+) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Rows as named tuples.
+
+    What cannot stand in a Python name becomes ``_`` (``count(*)`` is ``count___``), a
+    name that begins with a digit or ``_`` is prefixed with ``f``, and a keyword is
+    followed by ``_``. Results with the same names share one class.
+
+    Raises
+    ------
+    ProgrammingError
+        If two columns come to the same name.
+    """
+    return _row_class(tuple(names))._make  # type: ignore[no-any-return]
+
+
+def _unchanged(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values
+
+
+@lru_cache(maxsize=512)
+def _row_class(names: tuple[str, ...]) -> Any:  # noqa: ANN401 - no type for such a class
+    fields: dict[str, str] = {}
+    for name in names:
+        field = _field_name(name)
+        if field in fields:
+            raise ProgrammingError(
+                f"namedtuple_row: columns {fields[field]!r} and {name!r} would both be "
+                f"called {field!r}; name them apart with AS, or use tuple_row"
+            )
+        fields[field] = name
+    return namedtuple("Row", fields)
+
+
+def _field_name(column: str) -> str:
+    field = "".join(c if f"a{c}".isidentifier() else "_" for c in column)
+    if not field or field[0] == "_" or not field.isidentifier():
+        return f"f{field}"
+    return f"{field}_" if keyword.iskeyword(field) else field

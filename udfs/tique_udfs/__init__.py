@@ -1,0 +1,77 @@
+"""The sequencer: transaction ids, timestamps, active snapshots.
+
+It is written in C (``core/``), with one thin skin per engine, and once more in
+Python for machines without a C compiler. Both do exactly the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from ._interface import (
+    RING_CAPACITY,
+    ActiveSnapshot,
+    RingFullError,
+    Sequencer,
+    SequencerClosedError,
+    SequencerError,
+)
+from ._native import NativeSequencer
+from ._python import PythonSequencer
+from .build import BuildError
+
+__all__ = [
+    "RING_CAPACITY",
+    "ActiveSnapshot",
+    "BuildError",
+    "RingFullError",
+    "Sequencer",
+    "SequencerClosedError",
+    "SequencerError",
+    "open_sequencer",
+]
+
+_logger = logging.getLogger("tique")
+
+
+def open_sequencer(name: str) -> Sequencer:
+    """Open a new sequencer: in C, or in Python where that cannot be had.
+
+    The environment variable ``TIQUE_SEQUENCER`` decides: ``python`` and ``c`` ask
+    for one of them, ``auto`` (the default) takes the Python one with a warning in
+    the log ("tique") when the C one cannot be compiled or loaded.
+
+    Parameters
+    ----------
+    name
+        What it belongs to, for messages. Two sequencers are independent of each
+        other even when they have the same name.
+
+    Raises
+    ------
+    BuildError
+        ``TIQUE_SEQUENCER=c`` and the C sequencer cannot be had.
+    ValueError
+        ``TIQUE_SEQUENCER`` has any other value.
+    """
+    choice = os.environ.get("TIQUE_SEQUENCER") or "auto"
+    if choice not in {"auto", "c", "python"}:
+        raise ValueError(
+            f"TIQUE_SEQUENCER must be 'auto', 'c' or 'python', not {choice!r}"
+        )
+    if choice == "python":
+        return PythonSequencer(name)
+    try:
+        return NativeSequencer(name)
+    except BuildError as error:
+        if choice == "c":
+            raise
+        _logger.warning(
+            "using the Python sequencer for %r; SQL functions such as tique_sts() are "
+            "missing from it: %s\nInstall a C compiler and run 'tique udf build', or "
+            "set TIQUE_SEQUENCER=python to have it so without this warning",
+            name,
+            error,
+        )
+        return PythonSequencer(name)

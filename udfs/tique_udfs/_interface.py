@@ -1,0 +1,230 @@
+"""What every sequencer does, whatever it is made of."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+RING_CAPACITY = 65536
+"""Timestamps that may be handed out and not yet covered by sts."""
+
+_LARGEST_START = 2**62
+_LONGEST_WAIT = 10.0**9
+
+
+class SequencerError(Exception):
+    """The sequencer refused a call; nothing was changed."""
+
+
+class SequencerClosedError(SequencerError):
+    """The sequencer was closed, possibly while the caller was waiting."""
+
+
+class RingFullError(SequencerError):
+    """Too many timestamps are unfinished to hand out another one."""
+
+
+class ActiveSnapshot(NamedTuple):
+    """A transaction that holds λ back.
+
+    Attributes
+    ----------
+    txid
+        The transaction.
+    sts
+        The timestamp it reads at.
+    age
+        Seconds since this snapshot was taken, or last refreshed.
+    """
+
+    txid: int
+    sts: int
+    age: float
+
+
+class Sequencer(ABC):
+    """Hands out transaction ids and timestamps, and knows who is active.
+
+    Commit timestamps are dense (1, 2, 3, …) and each must be finished, whether
+    its transaction committed or aborted: ``sts`` covers the contiguous prefix of
+    the finished ones, in whatever order they finish. ``stable()`` (λ) is a lower
+    bound of every snapshot that is active or will ever begin, and never
+    decreases; ``core/sequencer.h`` has the argument.
+
+    All methods may be called from any thread. Only :meth:`end` may be called
+    from a finaliser (``__del__``, a weak reference's callback), which can run at
+    any moment inside another method of the same thread.
+
+    Every method but :meth:`end` and :meth:`close` raises
+    :exc:`SequencerClosedError` after :meth:`close`.
+    """
+
+    kind: ClassVar[str]
+    """``"c"`` or ``"python"``."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """What the sequencer belongs to, for messages."""
+
+    @abstractmethod
+    def recover(self, *, sts: int, txid: int) -> None:
+        """Continue behind a durable state, before service starts.
+
+        Parameters
+        ----------
+        sts
+            The last timestamp that was handed out in an earlier life: both sts
+            and cts afterwards, so that the next cts is ``sts + 1``.
+        txid
+            The last transaction id of an earlier life.
+
+        Raises
+        ------
+        SequencerError
+            A transaction is active or a timestamp unfinished, or a number would
+            be handed out for the second time.
+        """
+
+    @abstractmethod
+    def begin(self) -> tuple[int, int]:
+        """Start a transaction: its txid and its sts, atomically registered."""
+
+    @abstractmethod
+    def refresh(self, txid: int) -> int:
+        """Move an active transaction's snapshot to the current sts; return it.
+
+        READ COMMITTED does this before each statement.
+
+        Raises
+        ------
+        SequencerError
+            The transaction is not active.
+        """
+
+    @abstractmethod
+    def end(self, txid: int) -> None:
+        """Forget a transaction's snapshot; it no longer holds λ back.
+
+        Idempotent, and without effect once the sequencer is closed.
+
+        Raises
+        ------
+        SequencerError
+            The txid was never handed out.
+        """
+
+    @abstractmethod
+    def next_cts(self) -> int:
+        """Hand out the next commit timestamp; it must be finished some day.
+
+        Raises
+        ------
+        RingFullError
+            ``RING_CAPACITY`` timestamps are waiting for an unfinished one.
+        """
+
+    @abstractmethod
+    def finish(self, cts: int) -> None:
+        """Mark a timestamp as committed or aborted; sts may advance.
+
+        Idempotent. Wakes those who wait for a timestamp that sts now covers.
+
+        Raises
+        ------
+        SequencerError
+            The cts was never handed out.
+        """
+
+    @abstractmethod
+    def sts(self) -> int:
+        """Return the timestamp up to which everything is finished."""
+
+    @abstractmethod
+    def cts(self) -> int:
+        """Return the last commit timestamp that was handed out."""
+
+    @abstractmethod
+    def stable(self) -> int:
+        """Return λ: the smallest sts of any active transaction, else sts itself."""
+
+    @abstractmethod
+    def wait(self, cts: int, timeout: float) -> bool:
+        """Wait until sts covers a timestamp; other threads run meanwhile.
+
+        A Ctrl-C interrupts it.
+
+        Parameters
+        ----------
+        cts
+            The timestamp; it need not have been handed out yet.
+        timeout
+            Seconds; 0 or less only looks.
+
+        Returns
+        -------
+        bool
+            False when the time passed first.
+
+        Raises
+        ------
+        ValueError
+            The timeout is infinite or not a number: every wait is bounded.
+        """
+
+    @abstractmethod
+    def active(self) -> list[ActiveSnapshot]:
+        """List the active transactions' snapshots, the oldest first."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the sequencer and wake whoever waits. Idempotent."""
+
+    def _closed(self) -> SequencerClosedError:
+        return SequencerClosedError(
+            f"the sequencer of {self.name!r} is closed; open the database again"
+        )
+
+    def _not_active(self, txid: int) -> SequencerError:
+        return SequencerError(
+            f"transaction {txid} is not active in the sequencer of {self.name!r}; "
+            "begin a new one"
+        )
+
+    def _never_handed_out(self, what: str, number: int) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} never handed out {what} {number}"
+        )
+
+    def _ring_full(self) -> RingFullError:
+        return RingFullError(
+            f"the sequencer of {self.name!r} has {RING_CAPACITY} timestamps that "
+            "wait for an unfinished commit; finish it, or close the database and "
+            "open it again"
+        )
+
+    def _in_use(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} cannot recover while transactions are "
+            "active or commits under way; recover before the first transaction"
+        )
+
+    def _backwards(self, sts: int, txid: int) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} cannot go back to sts {sts} and "
+            f"txid {txid}: numbers would be handed out for the second time"
+        )
+
+
+def check_start(*, sts: int, txid: int) -> None:
+    """Refuse a start state that no sequencer can have reached."""
+    for name, number in (("sts", sts), ("txid", txid)):
+        if not 0 <= number < _LARGEST_START:
+            raise ValueError(f"{name} must be from 0 to 2**62 - 1, not {number}")
+
+
+def bounded(timeout: float) -> float:
+    """Seconds to wait, as a number that every clock can add to its time."""
+    if not math.isfinite(timeout):
+        raise ValueError(f"the timeout of a wait must be finite, not {timeout}")
+    return min(max(timeout, 0.0), _LONGEST_WAIT)

@@ -1,0 +1,233 @@
+"""Compile the sequencer once, and keep it in a cache folder.
+
+The result is one shared object for two doors: ctypes opens it, and DuckDB loads
+it as an extension, for which it ends with a footer that DuckDB reads. Footer and
+compiler are all it takes; no header or library of an engine is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-pthread",
+    "-Wall",
+    "-Wextra",
+)
+_FOLDERS = {"duckdb": ("core", "duckdb")}
+_COMPILE_SECONDS = 120
+_DUCKDB_ABI = "C_STRUCT"
+_DUCKDB_API_VERSION = "v1.2.0"
+
+
+class BuildError(Exception):
+    """The sequencer's library cannot be built, stored or opened."""
+
+
+def build(target: str = "duckdb", *, force: bool = False) -> Path:
+    """Return the compiled sequencer, compiling it when it is not in the cache.
+
+    The file's name holds a hash of the sources, the compiler's flags and the
+    platform, so an upgrade compiles anew and old files do no harm. Several
+    processes may build at once. The folder is ``$TIQUE_CACHE_DIR``, else
+    ``$XDG_CACHE_HOME/tique``, else ``~/.cache/tique``, else, where that cannot be
+    written, one of the user's own below the system's temporary folder. A folder
+    that other users may write to is never used. The compiler is ``$CC``, else
+    ``cc``.
+
+    Parameters
+    ----------
+    target
+        The engine to build for: ``"duckdb"``.
+    force
+        Compile even when the cache has the file.
+
+    Returns
+    -------
+    pathlib.Path
+        The absolute path of the shared object.
+
+    Raises
+    ------
+    BuildError
+        No compiler, a compiler's error (with its output), or no folder that can
+        be written.
+    """
+    parts = _FOLDERS.get(target)
+    if parts is None:
+        raise BuildError(
+            f"there is no build for {target!r}; targets: {', '.join(_FOLDERS)}"
+        )
+    sources = [
+        path
+        for part in parts
+        for path in sorted((_HERE / part).iterdir())
+        if path.suffix in {".c", ".h"}
+    ]
+    digest = _digest(sources)
+    # DuckDB derives the entry point's name from what precedes the first dot.
+    name = f"tique.{digest}.{target}_extension"
+    if not force:
+        for folder in _cache_folders():
+            if (folder / name).is_file() and _is_safe(folder):
+                return folder / name
+    library = _writable_folder() / name
+    _compile(
+        [path for path in sources if path.suffix == ".c"],
+        library,
+        _footer(version=digest),
+    )
+    return library
+
+
+@cache
+def duckdb_platform() -> str:
+    """Name this machine the way DuckDB does (``linux_amd64``)."""
+    system = {"Linux": "linux", "Darwin": "osx"}.get(platform.system())
+    machine = {
+        "x86_64": "amd64",
+        "amd64": "amd64",
+        "aarch64": "arm64",
+        "arm64": "arm64",
+    }.get(platform.machine().lower())
+    if system is None or machine is None:
+        raise BuildError(
+            f"the C sequencer is not ported to {platform.system()} on "
+            f"{platform.machine()}"
+        )
+    musl = system == "linux" and platform.libc_ver()[0] != "glibc"
+    return f"{system}_{machine}{'_musl' if musl else ''}"
+
+
+def _digest(sources: list[Path]) -> str:
+    content = hashlib.sha256()
+    for part in (*_FLAGS, duckdb_platform(), _DUCKDB_ABI, _DUCKDB_API_VERSION):
+        content.update(part.encode() + b"\0")
+    for path in sources:
+        text = path.read_bytes()
+        content.update(f"{path.name}\0{len(text)}\0".encode() + text)
+    return content.hexdigest()[:16]
+
+
+def _cache_folders() -> list[Path]:
+    chosen = os.environ.get("TIQUE_CACHE_DIR")
+    if chosen:
+        return [Path(chosen).absolute()]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    return [
+        Path(os.path.expanduser(base)).absolute() / "tique",
+        Path(tempfile.gettempdir()).absolute() / f"tique-{os.geteuid()}",
+    ]
+
+
+def _is_safe(folder: Path) -> bool:
+    """Whether no other user could have put a library into the folder."""
+    status = folder.stat()
+    return status.st_uid in {0, os.geteuid()} and not status.st_mode & stat.S_IWOTH
+
+
+def _writable_folder() -> Path:
+    tried = []
+    for folder in _cache_folders():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _is_safe(folder):
+                tried.append(f"{folder} (other users may write there)")
+                continue
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError as error:
+            tried.append(f"{folder} ({error.strerror})")
+    raise BuildError(
+        "no folder to keep the compiled sequencer in; tried "
+        f"{', '.join(tried)}; set TIQUE_CACHE_DIR to a folder of your own"
+    )
+
+
+def _compile(sources: list[Path], library: Path, footer: bytes) -> None:
+    """Compile beside the library and rename, so that nobody sees half a file."""
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    try:
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            fresh = Path(folder) / library.name
+            _run([*compiler, *_FLAGS, "-o", str(fresh), *map(str, sources)])
+            with fresh.open("ab") as file:
+                file.write(footer)
+            fresh.replace(library)
+    except OSError as error:
+        raise BuildError(f"cannot write {library}: {error.strerror}") from error
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own compiler, no shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_COMPILE_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        raise BuildError(
+            f"no C compiler: {command[0]!r} cannot be run ({error.strerror}); "
+            "install gcc or clang, or set CC"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(
+            f"{command[0]!r} did not finish in {_COMPILE_SECONDS} seconds"
+        ) from error
+    if done.returncode != 0:
+        raise BuildError(
+            f"{shlex.join(command)} failed with status {done.returncode}:\n"
+            f"{done.stdout}"
+        )
+
+
+def _footer(*, version: str) -> bytes:
+    """Write what DuckDB reads at a library's end before it loads it.
+
+    A WebAssembly custom section (the form that serves all of DuckDB's platforms)
+    named ``duckdb_signature`` of 512 bytes: eight fields of 32, in reverse order,
+    and room for a signature, which stays empty.
+    """
+    fields = (
+        "",
+        "",
+        "",
+        _DUCKDB_ABI,
+        version,
+        _DUCKDB_API_VERSION,
+        duckdb_platform(),
+        "4",
+    )
+    name = b"duckdb_signature"
+    content = b"".join(field.encode().ljust(32, b"\0") for field in fields)
+    content += bytes(256)
+    section = bytes([len(name)]) + name + _leb128(len(content)) + content
+    return b"\0" + _leb128(len(section)) + section
+
+
+def _leb128(number: int) -> bytes:
+    """Encode a number as WebAssembly does: seven bits a byte, lowest first."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])

@@ -1,0 +1,107 @@
+/*
+ * The sequencer: hands out transaction ids and timestamps, for any engine.
+ *
+ * Words
+ *   txid    identifies a transaction; never reused
+ *   cts     commit timestamp; handed out densely: 1, 2, 3, ...
+ *   sts     every timestamp <= sts is finished, that is committed or aborted.
+ *           A transaction that begins reads the versions with cts <= sts
+ *   lambda  the smallest sts of any active transaction, else sts itself
+ *
+ * sts advances over the contiguous prefix of finished timestamps. Finishing is
+ * a bit in a ring, in any order, so nobody waits for his turn and a timestamp
+ * whose commit failed leaves no hole. The ring bounds how far cts may run ahead
+ * of sts: beyond TIQUE_RING_CAPACITY timestamps tique_next_cts refuses.
+ *
+ * Why no checkpoint overtakes a snapshot (promise P7)
+ *   tique_begin reads sts and registers the snapshot under the sequencer's
+ *   mutex, and tique_lambda reads the table under the same mutex, so a
+ *   transaction is either registered before lambda is read, and then
+ *   lambda <= its sts; or registered afterwards, and then its sts is the sts of
+ *   a later moment, and sts never decreases, so lambda <= its sts again. The
+ *   same holds for tique_refresh, which moves a snapshot forward only. Hence a
+ *   value that tique_lambda has returned is a lower bound of every snapshot that
+ *   is active or will ever begin, for as long as the sequencer lives, and
+ *   lambda itself never decreases.
+ *
+ * Why lambda is cheap
+ *   sts never decreases, so snapshots are registered in ascending order of sts:
+ *   a list that is appended to at one end is sorted, and lambda is its head.
+ *
+ * Handles are numbers and not pointers: one that was closed is refused with
+ * TIQUE_CLOSED for ever after. Every function may be called from any thread.
+ * No mutex is held when a function has returned, and none while one waits.
+ */
+#ifndef TIQUE_SEQUENCER_H
+#define TIQUE_SEQUENCER_H
+
+#include <stdint.h>
+
+#define TIQUE_EXPORT __attribute__((visibility("default")))
+
+/* Timestamps that may be handed out and not yet covered by sts. */
+#define TIQUE_RING_CAPACITY 65536
+
+/* Results below zero; everything a function hands out is zero or more. */
+enum tique_status {
+	TIQUE_OK = 0,
+	TIQUE_CLOSED = -1,    /* no open sequencer has that handle */
+	TIQUE_NO_MEMORY = -2, /* nothing was changed */
+	TIQUE_RING_FULL = -3, /* TIQUE_RING_CAPACITY timestamps are unfinished */
+	TIQUE_UNKNOWN = -4,   /* never handed out, or no longer active */
+	TIQUE_IN_USE = -5,    /* transactions are active or commits under way */
+	TIQUE_BACKWARDS = -6  /* would hand out a number for the second time */
+};
+
+typedef int64_t tique_handle;
+
+struct tique_transaction {
+	int64_t txid; /* a tique_status when the call failed */
+	int64_t sts;
+};
+
+struct tique_snapshot {
+	int64_t txid;
+	int64_t sts;
+	int64_t age_nanoseconds; /* since the snapshot was taken or refreshed */
+};
+
+/* A new sequencer with sts, cts and txid at 0, or TIQUE_NO_MEMORY. */
+TIQUE_EXPORT tique_handle tique_open(void);
+
+/* Wakes every waiter with TIQUE_CLOSED. */
+TIQUE_EXPORT int tique_close(tique_handle handle);
+
+/* Continues behind a durable state: the next cts is sts + 1, the next txid
+ * txid + 1. Refused while anything is active, and backwards always. */
+TIQUE_EXPORT int tique_recover(tique_handle handle, int64_t sts, int64_t txid);
+
+TIQUE_EXPORT struct tique_transaction tique_begin(tique_handle handle);
+
+/* Registers txid anew at the current sts and returns that. */
+TIQUE_EXPORT int64_t tique_refresh(tique_handle handle, int64_t txid);
+
+/* Ending a transaction twice is the same as ending it once. */
+TIQUE_EXPORT int tique_end(tique_handle handle, int64_t txid);
+
+TIQUE_EXPORT int64_t tique_next_cts(tique_handle handle);
+
+/* Finishing a timestamp twice is the same as finishing it once. */
+TIQUE_EXPORT int tique_finish(tique_handle handle, int64_t cts);
+
+TIQUE_EXPORT int64_t tique_sts(tique_handle handle);
+TIQUE_EXPORT int64_t tique_cts(tique_handle handle);
+TIQUE_EXPORT int64_t tique_lambda(tique_handle handle);
+TIQUE_EXPORT int64_t tique_active_count(tique_handle handle);
+
+/* Copies the oldest `capacity` snapshots, oldest first; returns how many are
+ * active in all. */
+TIQUE_EXPORT int64_t tique_active(tique_handle handle,
+                                  struct tique_snapshot *snapshots,
+                                  int64_t capacity);
+
+/* Waits until sts >= cts: 1, or 0 when `nanoseconds` have passed first. */
+TIQUE_EXPORT int tique_wait(tique_handle handle, int64_t cts,
+                            int64_t nanoseconds);
+
+#endif
