@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from benchmarks import report, targets, workloads
 from benchmarks.compare import Plan, compare
@@ -17,6 +16,7 @@ from benchmarks.tpcc.rules import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from benchmarks.compare import Comparison
     from benchmarks.workload import Workload
@@ -32,12 +32,12 @@ class CommaList(click.ParamType[tuple[Any, ...]]):
 
     def convert(
         self,
-        value: Any,
+        value: object,
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> tuple[Any, ...]:
         """Return the values as a tuple."""
-        parts = value.split(",") if isinstance(value, str) else value
+        parts = str(value).split(",")
         return tuple(self._element.convert(part, param, ctx) for part in parts)
 
 
@@ -124,7 +124,7 @@ def compare_command(
         directory,
         as_json,
     )
-    if plot:
+    if plot and pyplot:
         report.plot_comparison(result, pyplot, plot)
     _exit(result.failures)
 
@@ -141,6 +141,9 @@ def compare_command(
     default="duckdb+tique,duckdb",
     show_default=True,
 )
+@click.option(
+    "--explicit", is_flag=True, help="BEGIN, UPDATE, COMMIT instead of autocommit."
+)
 @_directory_option
 @_json_option
 def group_commit_command(
@@ -149,30 +152,32 @@ def group_commit_command(
     warmup: float,
     rounds: int,
     names: tuple[str, ...],
+    explicit: bool,
     directory: Path,
     as_json: bool,
 ) -> None:
-    """Commits per second of single-row updates on distinct keys."""
+    """Count commits per second of single-row updates on distinct keys."""
     plan = Plan(names, (threads,), seconds, warmup, rounds)
-    _exit(_compare(GroupCommitWorkload(), plan, directory, as_json).failures)
+    workload = GroupCommitWorkload(autocommit=not explicit)
+    _exit(_compare(workload, plan, directory, as_json).failures)
 
 
 @main.command("driver-cost")
 @click.option(
-    "--statements", type=click.IntRange(min=1), default=5000, show_default=True
+    "--statements", type=click.IntRange(1, 50_000), default=5000, show_default=True
 )
 @_directory_option
 @_json_option
 def driver_cost_command(statements: int, directory: Path, as_json: bool) -> None:
-    """The driver's own cost of a cached point SELECT, without the engine's time."""
-    from benchmarks.micro.driver_cost import measure_driver_cost  # noqa: PLC0415
+    """Measure the driver's own cost of a point SELECT, without the engine's time."""
+    from benchmarks.micro.driver_cost import measure_driver_cost
 
     with report.progress() as tell:
         result = measure_driver_cost(directory, statements, tell)
     if as_json:
         click.echo(report.as_json(result))
     else:
-        report.print_driver_cost(result, Console())
+        report.print_driver_cost(result, report.stdout())
 
 
 @main.command("scans")
@@ -184,8 +189,8 @@ def driver_cost_command(statements: int, directory: Path, as_json: bool) -> None
 def scans_command(
     rows: int, cached: int, repetitions: int, directory: Path, as_json: bool
 ) -> None:
-    """Analytical queries with an empty cache and a filled one, against native."""
-    from benchmarks.micro.scans import measure_scans  # noqa: PLC0415
+    """Time analytical queries with an empty cache and a filled one."""
+    from benchmarks.micro.scans import measure_scans
 
     with report.progress() as tell:
         result = measure_scans(
@@ -194,7 +199,7 @@ def scans_command(
     if as_json:
         click.echo(report.as_json(result))
     else:
-        report.print_scans(result, Console())
+        report.print_scans(result, report.stdout())
     _exit(result.failures)
 
 
@@ -216,13 +221,13 @@ def demo_command(
     items: int,
 ) -> None:
     """Load TPC-C through tique and run it beside analytical queries."""
-    from benchmarks.demo import run_demo  # noqa: PLC0415
+    from benchmarks.demo import run_demo
 
     fine = run_demo(
         targets.target_class(target)(),
         Scale(1, districts, customers, items),
         directory,
-        Console(),
+        report.stdout(),
         clients=clients,
         seconds=seconds,
         seed=seed,
@@ -239,11 +244,11 @@ def _compare(
     if as_json:
         click.echo(report.as_json(result))
     else:
-        report.print_comparison(result, Console())
+        report.print_comparison(result, report.stdout())
     return result
 
 
-def _plotting() -> Any:
+def _plotting() -> ModuleType:
     try:
         return report.load_plotting()
     except RuntimeError as error:

@@ -139,16 +139,18 @@ class Analyst:
     def __exit__(self, *_exception: object) -> None:
         self._stopping.set()
         self._thread.join()
+        self._connection.close()
 
     def print(self, console: Console) -> None:
         """Print how long the queries took and what they answered last."""
         for name, answer in self._answers.items():
             times = latency_ms(answer.seconds)
-            table = Table(
-                title=f"CH-benCHmark {name}: asked {len(answer.seconds)} times beside"
+            console.print(
+                f"CH-benCHmark {name}: asked {len(answer.seconds)} times beside"
                 f" the transactions, p50 {times['p50']:.1f} ms,"
-                f" p99 {times['p99']:.1f} ms; last answer"
+                f" p99 {times['p99']:.1f} ms; last answer:"
             )
+            table = Table()
             for heading in COLUMNS[name]:
                 table.add_column(heading, justify="right")
             for row in answer.rows:
@@ -167,8 +169,7 @@ class Analyst:
                 answer.rows = cursor.fetchall()
                 answer.seconds.append(perf_counter() - start)
                 self._connection.commit()
-            self._connection.close()
-        except Exception:  # noqa: BLE001
+        except Exception:
             self.failures.append(f"analyst failed: {traceback.format_exc()}")
 
 

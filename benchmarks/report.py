@@ -6,7 +6,7 @@ import dataclasses
 import json
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -14,10 +14,21 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+    from types import ModuleType
 
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.micro.driver_cost import DriverCost
     from benchmarks.micro.scans import Scans
+
+
+WIDTH = 120
+"""Columns of a report that goes to a file or a pipe."""
+
+
+def stdout() -> Console:
+    """Return the console that results are printed on."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
 
 
 @contextmanager
@@ -36,7 +47,7 @@ def as_json(result: object) -> str:
     return json.dumps(result, indent=2, default=_plain)
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     raise TypeError(f"no JSON for {type(value).__name__}")
@@ -85,7 +96,7 @@ def throughput_table(summaries: list[Summary], found: list[Ratio]) -> Table:
         "p50 ms",
         "p95 ms",
         "p99 ms",
-        "engine statements/tx",
+        "statements/tx",
     ):
         table.add_column(heading, justify="right")
     for each in summaries:
@@ -146,8 +157,11 @@ def print_driver_cost(result: DriverCost, console: Console) -> None:
             "driver's own cost": each.driver_us,
         }
         for name, times in rows.items():
-            label = f"tique, {each.cached_rows:,} cached rows: {name}"
+            label = f"tique, {each.situation}: {name}"
             table.add_row(label, *(f"{value:,.1f}" for value in times.values()))
+        table.add_row(
+            f"tique, {each.situation}: reached the engine", f"{each.engine_share:.0%}"
+        )
         table.add_section()
     native = (f"{value:,.1f}" for value in result.native_us.values())
     table.add_row("DuckDB by itself", *native)
@@ -176,7 +190,7 @@ def print_scans(result: Scans, console: Console) -> None:
     print_failures(result.failures, console)
 
 
-def load_plotting() -> Any:
+def load_plotting() -> ModuleType:
     """Return matplotlib's pyplot, which is asked for only with --plot.
 
     Raises
@@ -193,7 +207,7 @@ def load_plotting() -> Any:
         ) from error
 
 
-def plot_comparison(result: Comparison, pyplot: Any, path: Path) -> None:
+def plot_comparison(result: Comparison, pyplot: ModuleType, path: Path) -> None:
     """Draw throughput by number of clients, a line per target, with its range."""
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     for target in result.plan.targets:

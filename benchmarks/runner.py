@@ -232,7 +232,7 @@ class ClientCrew:
     def _run(self, number: int) -> None:
         tally = self.tallies[number]
         try:
-            connection = self._target.connect()
+            connection = self._target.connect(autocommit=self._workload.autocommit)
             try:
                 client = self._workload.client(
                     number, connection, self._target.parameter_style
@@ -240,7 +240,7 @@ class ClientCrew:
                 self._work(client, connection, tally, Random(number))  # noqa: S311
             finally:
                 connection.close()
-        except Exception:  # noqa: BLE001
+        except Exception:
             tally.error = f"client-{number} failed: {traceback.format_exc()}"
             self._stopping.set()
 

@@ -43,6 +43,9 @@ class Workload(ABC):
     kinds: ClassVar[tuple[str, ...]]
     """Kinds of transaction, in the order in which reports list them."""
 
+    autocommit: bool = False
+    """Whether each statement of a client is a transaction of its own."""
+
     @property
     @abstractmethod
     def label(self) -> str:

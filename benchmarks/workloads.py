@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.tpcc.rules import Scale
 from benchmarks.tpcc.workload import TpccWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from benchmarks.tpcc.rules import Scale
     from benchmarks.workload import Workload
 
 

@@ -70,11 +70,13 @@ class QueryCertifier:
 
     name = "query"
 
-    def __init__(self, forms: Forms) -> None:
+    def __init__(self, catalog: ManagedCatalog, forms: Forms) -> None:
+        self._catalog = catalog
         self._forms = forms
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
         """Ask the engine, a few hundred keys at a time."""
+        self._catalog.versions(writes.table).drain(session)
         for positions, entries in written_keys(writes):
             for start in range(0, len(entries), _KEYS_PER_QUERY):
                 part = entries[start : start + _KEYS_PER_QUERY]

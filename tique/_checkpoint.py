@@ -152,8 +152,8 @@ class Checkpointer:
                 for versions in self._database.catalog.all_versions()
             )
             engine = self._database.engine
-            if time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
-                engine.prune_commits(self._session, stable, self._retention)
+            if moved or time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
+                engine.prune_log(self._session, stable, self._retention)
                 self._pruned = time.monotonic()
             try:
                 engine.compact(self._session, force=compact)
@@ -169,6 +169,9 @@ class Checkpointer:
 
     def _fold(self, versions: TableVersions, stable: int) -> int:
         moved = 0
+        if versions.oldest is not None and versions.oldest <= stable:
+            assert self._session is not None
+            versions.drain(self._session)
         while versions.oldest is not None and versions.oldest <= stable:
             until = versions.batch_end(stable, _BATCH_ROWS)
             assert self._session is not None

@@ -1,9 +1,10 @@
 """Group commit: certify, stamp, append, publish (paper 2.3.4).
 
 Committers queue a ticket. Whoever gets the leader's lock takes all that is
-queued, certifies it in order, and appends every certified transaction's
-versions and commit records in one engine transaction; so one flush to disk
-serves them all. A lone committer is its own leader and runs inline.
+queued, certifies it in order, and appends every certified transaction's commit
+record, with its versions in it, to the log: one engine statement and one flush to
+disk serve them all. The versions reach their cache tables later (see
+:mod:`tique._versions`). A lone committer is its own leader and runs inline.
 
 Argument
 --------
@@ -13,23 +14,27 @@ index of versions, then finishes its timestamps, before it releases the lock. So
 when a transaction is certified, everything with a smaller cts is visible to the
 certifier; within a batch an earlier ticket's keys are in ``claimed``.
 
-*Durability and atomicity (P4, P5).* The engine transaction holds the versions
-and the commit records. If the process dies before the engine's COMMIT is
-durable, neither is there after reopening; after it, both are. sts lives in
+*Durability and atomicity (P4, P5).* The log's row is the commit: it holds the
+batch's versions and commit records. If the process dies before the engine made it
+durable, nothing is there after reopening; after it, everything is. sts lives in
 memory and is recovered from the commit records. No reader sees a cts before
 ``finish`` because sts is smaller.
 
-*If the engine fails* inside the engine transaction it is rolled back, and every
+*If anything fails* before COMMIT, the engine transaction is rolled back and every
 ticket of the batch gets the error; their timestamps are finished (aborted), so
-that there is no hole in front of later commits. If it fails *in* COMMIT, a new
-session looks for the commit records: they decide. If that is impossible too,
-the error is ``OutcomeUnknown``.
+that there is no hole in front of later commits. From COMMIT until memory knows
+of the batch it is ``_unsettled``: if that is cut short (an engine error, a
+KeyboardInterrupt at any instruction), a new session looks for the commit records,
+and they decide. If that is impossible too, the error is ``OutcomeUnknown``, the
+timestamps stay unfinished, so that nobody sees what may be there, and whoever
+leads next asks again before anything else.
 
 *Liveness (P6).* A follower waits for its ticket, at most ``_RECHECK`` seconds at
 a time, and then tries for the lock itself; so it needs nobody's wake-up to make
 progress. A leader runs batches until its own ticket is done, then hands over.
-An exception in the leader (KeyboardInterrupt too) settles the whole batch
-before it propagates.
+A ticket is in the queue or in the leader's batch at every instant, and an
+exception in the leader settles its batch before it propagates. A follower that
+is interrupted withdraws, so that its connection can drop the writes.
 
 Staged writes (bulk) are in their own session's staging tables: such a
 transaction is a batch of its own, in its own session. So is one that deletes
@@ -49,9 +54,8 @@ from tique._certification import Conflict, written_keys
 from tique._translation import translated
 from tique._versions import Key
 from tique._writes import TableWrites
-from tique_backends.base import CommitRecord, Row, Session, Versions
+from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import EngineError
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
     from tique._database import Database
@@ -64,27 +68,21 @@ _RECHECK = 1.0
 class _Ticket:
     """One transaction's place in the queue and, later, its outcome."""
 
-    __slots__ = ("cts", "done", "error", "gate", "transaction")
+    __slots__ = ("cts", "done", "error", "gate", "stands_alone", "transaction", "writes")
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
+        self.writes = [writes for writes in transaction.writes.values() if writes]
+        # Whether it cannot share a batch.
+        self.stands_alone = any(
+            writes.is_staged or any(write.deleted for write in writes.bag)
+            for writes in self.writes
+        )
         self.cts = 0
         self.error: BaseException | None = None
         self.done = False
         self.gate = threading.Lock()
         self.gate.acquire()
-
-    @property
-    def writes(self) -> list[TableWrites]:
-        return [writes for writes in self.transaction.writes.values() if writes]
-
-    @property
-    def stands_alone(self) -> bool:
-        """Whether it cannot share a batch."""
-        return any(
-            writes.is_staged or any(write.deleted for write in writes.bag)
-            for writes in self.transaction.writes.values()
-        )
 
     def settle(self, error: BaseException | None = None) -> None:
         self.error = error
@@ -105,6 +103,7 @@ class Committer:
         self._leader = threading.Lock()
         self._queue: deque[_Ticket] = deque()
         self._session: Session | None = None
+        self._unsettled: Sequence[_Ticket] = ()
 
     def commit(self, transaction: Transaction) -> int:
         """Commit; return the cts once sts covers it.
@@ -118,16 +117,20 @@ class Committer:
         """
         ticket = _Ticket(transaction)
         self._queue.append(ticket)
-        while not ticket.done:
-            if self._leader.acquire(blocking=False):
-                try:
-                    while not ticket.done:
-                        self._run(self._take_batch())
-                finally:
-                    self._leader.release()
-                    self._hand_over()
-            else:
-                ticket.gate.acquire(timeout=_RECHECK)
+        try:
+            while not ticket.done:
+                if self._leader.acquire(blocking=False):
+                    try:
+                        while not ticket.done:
+                            self._run()
+                    finally:
+                        self._leader.release()
+                        self._hand_over()
+                else:
+                    ticket.gate.acquire(timeout=_RECHECK)
+        except BaseException:
+            self._withdraw(ticket)
+            raise
         if ticket.error is not None:
             raise ticket.error
         return ticket.cts
@@ -141,10 +144,16 @@ class Committer:
                 sqlstate="55P03",
             )
         try:
+            self._settle_earlier()
             yield
         finally:
             self._leader.release()
             self._hand_over()
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a commit's outcome is not known."""
+        return bool(self._unsettled)
 
     def close(self) -> None:
         """Close the committer's session."""
@@ -156,31 +165,96 @@ class Committer:
         with suppress(IndexError):
             self._queue[0].wake()
 
-    def _take_batch(self) -> list[_Ticket]:
-        batch = [self._queue.popleft()]
-        while self._queue and len(batch) < _BATCH:
-            if batch[-1].stands_alone or self._queue[0].stands_alone:
-                break
-            batch.append(self._queue.popleft())
-        return batch
+    def _withdraw(self, ticket: _Ticket) -> None:
+        with self._leader:
+            if not ticket.done:
+                ticket.settle(errors.OperationalError("the commit was interrupted"))
+        self._hand_over()
 
-    def _run(self, batch: list[_Ticket]) -> None:
+    def _fill(self, batch: list[_Ticket]) -> None:
+        """Move tickets that can be committed together from the queue to ``batch``."""
+        while self._queue and len(batch) < _BATCH:
+            ticket = self._queue[0]
+            if not ticket.done:
+                if batch and (batch[-1].stands_alone or ticket.stands_alone):
+                    break
+                batch.append(ticket)
+            self._queue.popleft()
+
+    def _run(self) -> None:
+        batch: list[_Ticket] = []
         try:
+            self._settle_earlier()
+            self._fill(batch)
             self._commit_batch(batch)
         except BaseException as error:
-            for ticket in batch:
-                if not ticket.done:
-                    ticket.settle(
-                        translated(error)
-                        if isinstance(error, EngineError)
-                        else error
-                        if isinstance(error, errors.Error)
-                        else errors.OperationalError(f"the commit failed: {error!r}")
-                    )
+            self._clear_up(batch, error)
             if not isinstance(error, Exception):
                 raise
 
+    def _clear_up(self, batch: list[_Ticket], error: BaseException) -> None:
+        """Give every ticket its outcome after ``error``."""
+        if not batch:
+            self._fill(batch)
+        try:
+            self._settle_earlier()
+        except BaseException as cause:
+            for ticket in self._unsettled:
+                ticket.settle(_outcome_unknown(ticket, cause))
+        for ticket in batch:
+            if not ticket.done:
+                ticket.settle(_failure(error))
+
+    def _settle_earlier(self) -> None:
+        """Bring memory in line with a batch that was cut short, if there is one.
+
+        Repeating it does no harm. How far the batch was published is not known, so
+        its versions are noted as being in the cache table only.
+        """
+        sequencer = self._database.sequencer
+        if not self._unsettled and sequencer.sts() == sequencer.cts():
+            return
+        if self._unsettled and self._is_recorded(self._unsettled[0].transaction.txid):
+            self._replay(self._unsettled)
+            self._finish_all()
+            for ticket in self._unsettled:
+                ticket.settle()
+        self._unsettled = ()
+        self._finish_all()
+
+    def _replay(self, tickets: Sequence[_Ticket]) -> None:
+        """Bring logged versions to their cache tables, past the index."""
+        engine = self._database.engine
+        witness = engine.session()
+        try:
+            for ticket in tickets:
+                for writes in ticket.writes:
+                    versions = self._database.catalog.versions(writes.table)
+                    versions.drain(witness)
+                    engine.replay(witness, writes.table)
+                    count = writes.staged_count + sum(1 for _ in writes.buffered())
+                    versions.publish_bulk(ticket.cts, count, count)
+        finally:
+            witness.close()
+
+    def _finish_all(self) -> None:
+        """Finish every timestamp; the leader's lock is held, so all are its own."""
+        sequencer = self._database.sequencer
+        for cts in range(sequencer.sts() + 1, sequencer.cts() + 1):
+            sequencer.finish(cts)
+
+    def _is_recorded(self, txid: int) -> bool:
+        """Whether a transaction is committed, asked in a new session."""
+        engine = self._database.engine
+        witness = engine.session()
+        try:
+            return engine.find_commit(witness, txid) is not None
+        finally:
+            witness.close()
+
     def _commit_batch(self, batch: list[_Ticket]) -> None:
+        if not batch:
+            return
         if batch[0].stands_alone:
             session = batch[0].transaction.session
         else:
@@ -190,21 +264,15 @@ class Committer:
         certified = self._certify(batch, session)
         if not certified:
             return
-        sequencer = self._database.sequencer
         for ticket in certified:
-            ticket.cts = sequencer.next_cts()
-        staged: dict[int, int] = {}
-        committed = False
-        try:
-            staged = self._append(certified, session)
-            committed = True
-            self._publish(certified, staged)
-        finally:
-            for ticket in certified:
-                sequencer.finish(ticket.cts)
-            if committed:
-                for ticket in certified:
-                    ticket.settle()
+            ticket.cts = self._database.sequencer.next_cts()
+        staged = self._append(certified, session)
+        self._publish(certified, staged)
+        for ticket in certified:
+            self._database.sequencer.finish(ticket.cts)
+        self._unsettled = ()
+        for ticket in certified:
+            ticket.settle()
         self._database.checkpointer.notice()
 
     def _certify(self, batch: list[_Ticket], session: Session) -> list[_Ticket]:
@@ -257,70 +325,49 @@ class Committer:
     def _append(
         self, certified: Sequence[_Ticket], session: Session
     ) -> dict[int, int]:
-        """Write versions and commit records; the staged rows' number per table."""
-        staged: dict[int, int] = {}
-        rows: dict[int, tuple[Table, list[Row], list[int], list[bool]]] = {}
-        for ticket in certified:
-            for writes in ticket.writes:
-                if writes.is_staged:
-                    continue
-                table = writes.table
-                _, values, stamps, deleted = rows.setdefault(
-                    table.id, (table, [], [], [])
-                )
-                for _, write in writes.buffered():
-                    values.append(write.row)
-                    stamps.append(ticket.cts)
-                    deleted.append(write.deleted)
-        session.begin()
-        try:
-            for table, values, stamps, deleted in rows.values():
-                session.append(Versions(table, values, stamps, deleted))
-            for writes in certified[0].writes:
-                if writes.is_staged:
-                    staged[writes.table.id] = session.append_staged(
-                        writes.table, certified[0].cts
-                    )
-            session.record(
-                [CommitRecord(t.cts, t.transaction.txid) for t in certified]
-            )
-        except BaseException:
-            session.rollback()
-            raise
-        try:
-            session.commit()
-        except BaseException as error:
-            if not self._is_recorded(certified, session, error):
-                raise
-        return staged
+        """Log the batch, all or nothing; returns the staged rows' number per table.
 
-    def _is_recorded(
-        self, certified: Sequence[_Ticket], session: Session, error: BaseException
-    ) -> bool:
-        """Whether the batch is committed although COMMIT raised ``error``."""
-        txid = certified[0].transaction.txid
+        Buffered writes need one engine statement. Staged ones go to their cache
+        tables in the same engine transaction, behind everything older.
+        """
+        records = [
+            CommitRecord(
+                ticket.cts,
+                ticket.transaction.txid,
+                {
+                    writes.table.id: [(w.row, w.deleted) for _, w in writes.buffered()]
+                    for writes in ticket.writes
+                    if not writes.is_staged
+                },
+            )
+            for ticket in certified
+        ]
+        bulk = [writes for writes in certified[0].writes if writes.is_staged]
+        staged: dict[int, int] = {}
         try:
+            if not bulk:
+                self._unsettled = certified
+                session.log(records)
+                return staged
+            for writes in bulk:
+                self._database.catalog.versions(writes.table).drain(session)
+            session.begin()
+            for writes in bulk:
+                staged[writes.table.id] = session.append_staged(
+                    writes.table, certified[0].cts
+                )
+            session.log(records)
+            self._unsettled = certified
+            session.commit()
+        except BaseException:
+            # It may be of no use any more; a rollback after COMMIT changes nothing.
+            with suppress(EngineError):
+                session.rollback()
             if session is self._session:
                 self._session = None
                 session.close()
-            witness = self._database.engine.session()
-            try:
-                return (
-                    self._database.engine.find_commit(witness, txid) is not None
-                )
-            finally:
-                witness.close()
-        except EngineError:
-            for ticket in certified:
-                ticket.settle(
-                    errors.OutcomeUnknown(
-                        "the engine failed inside COMMIT and cannot be asked for "
-                        f"the outcome of transaction {ticket.transaction.txid}; "
-                        f"reconnect and ask then ({error})",
-                        txid=ticket.transaction.txid,
-                    )
-                )
             raise
+        return staged
 
     def _publish(
         self, certified: Sequence[_Ticket], staged: dict[int, int]
@@ -351,4 +398,22 @@ def _serialization_error(conflict: Conflict) -> errors.SerializationError:
         table=table,
         key=conflict.key,
         winner=conflict.winner,
+    )
+
+
+def _failure(error: BaseException) -> errors.Error:
+    if isinstance(error, EngineError):
+        return translated(error)
+    if isinstance(error, errors.Error):
+        return error
+    return errors.OperationalError(f"the commit failed: {error!r}")
+
+
+def _outcome_unknown(ticket: _Ticket, cause: BaseException) -> errors.OutcomeUnknown:
+    txid = ticket.transaction.txid
+    return errors.OutcomeUnknown(
+        "the engine failed inside COMMIT and cannot be asked for the outcome of "
+        f"transaction {txid}; open the database again and call outcome({txid}) "
+        f"({cause})",
+        txid=txid,
     )

@@ -15,6 +15,7 @@ from tique import errors
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._database import Database, release
+from tique._status import Status, status
 from tique._statements import Outcome, Statement, executable
 from tique._transaction import IsolationLevel, Transaction
 from tique._translation import translated, translating
@@ -70,6 +71,7 @@ class _Holder:
         """
         if self.transaction is not None:
             self.database.sequencer.end(self.transaction.txid)
+            self.database.transactions.pop(self.transaction.txid, None)
         self.database.abandon(self.session)
 
 
@@ -178,6 +180,11 @@ class Connection:
             database.engine.statistics.seconds,
         )
 
+    def status(self) -> Status:
+        """What the whole database is doing now."""
+        self._check_usable()
+        return status(self._database)
+
     def outcome(self, txid: int) -> str:
         """What became of a transaction of any connection, or of a crashed process.
 
@@ -277,7 +284,7 @@ class Connection:
             read_only=self._controls.read_only,
         )
         self._holder.transaction = transaction
-        self._database.transactions.add(transaction)
+        self._database.transactions[transaction.txid] = transaction
         return transaction
 
     def commit(self) -> None:
@@ -316,7 +323,7 @@ class Connection:
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
         if transaction is not None:
-            self._database.transactions.discard(transaction)
+            self._database.transactions.pop(transaction.txid, None)
             with translating():
                 transaction.end()
 

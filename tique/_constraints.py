@@ -92,6 +92,7 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
     """As :func:`check_new_keys`, for the rows that the statement staged."""
     if table.is_bag:
         return
+    transaction.prepare_scan(table)
     sql = transaction.database.engine.forms.staged_duplicate(
         table, transaction.sts, transaction.sequence
     )
@@ -106,6 +107,7 @@ def check_unique(
     for columns in table.unique:
         if not set(columns) & set(changed):
             continue
+        transaction.prepare_scan(table)
         sql = transaction.database.engine.forms.unique_duplicate(
             table, columns, transaction.sts, transaction.sequence
         )

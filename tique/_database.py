@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from weakref import WeakSet
 
 from tique import errors
 from tique._catalog import ManagedCatalog
@@ -93,11 +92,11 @@ class Database:
         self.connections = 0
         self.epoch = 0
         self.is_detached = False
-        self.transactions: WeakSet[Transaction] = WeakSet()
+        self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.row_cache)
         self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
-        query = QueryCertifier(engine.forms)
+        query = QueryCertifier(self.catalog, engine.forms)
         self.certifier: Certifier = (
             query
             if settings.certifier == "query"
@@ -225,13 +224,7 @@ def acquire(
             )
         if found is None:
             name = location.identity or f":memory:{next(_numbers)}"
-            found = Database(name, parsed, backend.open_engine(location), settings)
-            try:
-                found.start()
-            except BaseException:
-                found.checkpointer.stop()
-                found.engine.close()
-                raise
+            found = _open(name, parsed, backend.open_engine(location), settings)
             _registry[name] = found
         elif options and found.settings != settings:
             raise errors.InterfaceError(
@@ -240,6 +233,24 @@ def acquire(
             )
         found.connections += 1
         return found
+
+
+def _open(
+    name: str, url: DatabaseURL, engine: Engine, settings: Settings
+) -> Database:
+    """Recover and start; if that fails, let go of the engine's file."""
+    try:
+        database = Database(name, url, engine, settings)
+        try:
+            database.start()
+        except BaseException:
+            database.checkpointer.stop()
+            database.sequencer.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return database
 
 
 def release(database: Database) -> None:

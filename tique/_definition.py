@@ -55,7 +55,7 @@ def _refuse_users(
     database: Database, tables: Collection[Table], mine: Transaction | None
 ) -> None:
     ids = {table.id for table in tables}
-    for other in list(database.transactions):
+    for other in list(database.transactions.values()):
         used = ids & other.touched
         if other is not mine and used:
             names = ", ".join(t.qualified_name for t in tables if t.id in used)

@@ -5,7 +5,8 @@ start at the greatest committed cts, so that no cts is used twice. Each opening
 counts an epoch, durably and first of all, and txids start with it, so that no
 txid is used twice even if the process died before it wrote anything else. As no
 snapshot is open, λ = sts: everything is folded, and the index of recent versions
-starts empty. Each step may be repeated: a crash here is a reason to run it again.
+starts empty. What the log has and the cache tables lack is appended first.
+Each step may be repeated: a crash here is a reason to run it again.
 """
 
 from __future__ import annotations
@@ -60,5 +61,5 @@ def recover(database: Database, session: Session) -> None:
                 orphans,
                 table.qualified_name,
             )
-        if engine.cached_rows(session, table):
-            engine.fold(session, table, last)
+        if engine.replay(session, table) or engine.cached_rows(session, table):
+            database.checkpointer.folded += engine.fold(session, table, last)

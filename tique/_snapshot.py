@@ -133,9 +133,7 @@ class Source:
         return transaction.database.engine.forms.inline(self.table, placeholders)
 
     def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
-        writes = transaction.writes.get(self.table.id)
-        if writes:
-            writes.spill(transaction.session)
+        writes = transaction.prepare_scan(self.table)
         return transaction.database.engine.forms.scan(
             self.table,
             transaction.sts,

@@ -218,9 +218,7 @@ class Transaction:
         self._read[table.id, key] = row
 
     def _queried_row(self, table: Table, key: Key) -> Row | None:
-        writes = self.writes.get(table.id)
-        if writes:
-            writes.spill(self.session)
+        writes = self.prepare_scan(table)
         source = self.database.engine.forms.point(
             table,
             self.sts,
@@ -229,6 +227,18 @@ class Transaction:
         )
         rows = self.session.execute(f"SELECT * FROM {source}", key).fetch_all()
         return rows[0] if rows else None
+
+    def prepare_scan(self, table: Table) -> TableWrites | None:
+        """Bring into the engine what a query over the table must see.
+
+        Returns the transaction's own writes, if it has any to overlay.
+        """
+        self.versions(table).drain(self.session, self.sts)
+        writes = self.writes.get(table.id)
+        if not writes:
+            return None
+        writes.spill(self.session)
+        return writes
 
     # Writing
 

@@ -20,6 +20,9 @@ Invariants
   lock; a row that was read before a fold is not remembered after it.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
   index is incomplete and only SQL may answer (the fold empties it).
+* *Drain before reading.* A commit is durable in the log; its versions reach the
+  cache table later, in cts order, when a statement is about to read that table or
+  a fold is about to move them. Until then only this index has them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from tique_backends.base import Row
+from tique_backends.base import Row, Session, Versions
 from tique_rewriter.schema import Table
 
 
@@ -79,6 +82,9 @@ class TableVersions:
         self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
         self._prefixes: dict[tuple[int, ...], dict[Key, int]] = {}
         self._bag: list[tuple[int, bool]] = []
+        self._undrained: list[tuple[int, Row, bool]] = []
+        self._undrained_since: int | None = None
+        self._draining = threading.Lock()
 
     @property
     def is_complete(self) -> bool:
@@ -154,7 +160,10 @@ class TableVersions:
             if self.oldest is None:
                 self.oldest = cts
             self.newest = cts
+            if self._undrained_since is None:
+                self._undrained_since = cts
             for key, row, deleted in writes:
+                self._undrained.append((cts, row, deleted))
                 self.rows += 1
                 self.tombstones += deleted
                 if self.table.is_bag:
@@ -181,6 +190,30 @@ class TableVersions:
             self.rows += rows
             self.tombstones += tombstones
             self._storage.clear()
+
+    def drain(self, session: Session, sts: int | None = None) -> None:
+        """Make sure that the cache table has every version with cts ≤ ``sts``.
+
+        A statement that reads the cache table calls this first. ``session`` must
+        not be in an engine transaction: what is drained has been committed.
+        """
+        since = self._undrained_since
+        if since is None or (sts is not None and since > sts):
+            return
+        with self._draining:
+            with self.lock:
+                drained, self._undrained = self._undrained, []
+            try:
+                if drained:
+                    stamps, rows, deleted = zip(*drained, strict=True)
+                    session.append(Versions(self.table, rows, stamps, deleted))
+            except BaseException:
+                with self.lock:
+                    self._undrained = drained + self._undrained
+                raise
+            with self.lock:
+                left = self._undrained
+                self._undrained_since = left[0][0] if left else None
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""

@@ -54,10 +54,14 @@ class Versions:
 
 @dataclass(frozen=True)
 class CommitRecord:
-    """The row whose presence makes transaction ``txid`` committed at ``cts``."""
+    """What makes transaction ``txid`` committed at ``cts``, with its versions.
+
+    ``writes`` has, per table id, rows and whether each is a tombstone.
+    """
 
     cts: int
     txid: int
+    writes: Mapping[int, Sequence[tuple[Row, bool]]] = field(default_factory=dict)
 
 
 @dataclass
@@ -137,7 +141,7 @@ class Session(ABC):
 
     @abstractmethod
     def append(self, versions: Versions) -> None:
-        """Append versions to a table's cache table."""
+        """Append versions to a table's cache table, atomically."""
 
     @abstractmethod
     def append_staged(self, table: Table, cts: int) -> int:
@@ -147,8 +151,11 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def record(self, commits: Sequence[CommitRecord]) -> None:
-        """Append commit records."""
+    def log(self, commits: Sequence[CommitRecord]) -> None:
+        """Append a group's commit records to the log: one statement, atomic.
+
+        Outside an engine transaction it is durable on return.
+        """
 
     @abstractmethod
     def create_stage(self, table: Table) -> None:
@@ -352,8 +359,19 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def prune_commits(self, session: Session, until: int, retention: float) -> None:
-        """Forget commit records with cts < ``until`` older than ``retention`` s."""
+    def replay(self, session: Session, table: Table) -> int:
+        """Append the logged versions that the cache table lacks; their number.
+
+        Versions reach the cache table in cts order, so what it lacks is what is
+        newer than its newest version and than the last fold.
+        """
+
+    @abstractmethod
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
+        """Drop log entries with cts ≤ ``until``: everything in them was folded.
+
+        What became of their transactions is kept for ``retention`` seconds.
+        """
 
     @abstractmethod
     def forgotten_until(self, session: Session) -> int:

@@ -29,7 +29,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """The part of a DB-API connection that the workloads use; autocommit is off."""
+    """The part of a DB-API connection that the workloads use."""
 
     def cursor(self) -> Cursor:
         """Return a cursor; a workload keeps one per connection."""
@@ -71,8 +71,11 @@ class Target(ABC):
         """
 
     @abstractmethod
-    def connect(self) -> Connection:
-        """Return a new connection for one client thread."""
+    def connect(self, *, autocommit: bool = False) -> Connection:
+        """Return a new connection for one client thread.
+
+        With `autocommit` every statement is a transaction of its own.
+        """
 
     @abstractmethod
     def engine_statements(self) -> int:

@@ -20,8 +20,9 @@ class NativeConnection:
     DB-API's rule, and a counter. Not for use by two threads at a time.
     """
 
-    def __init__(self, session: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, session: duckdb.DuckDBPyConnection, *, autocommit: bool) -> None:
         self.session = session
+        self._autocommit = autocommit
         self.statements = 0
         self._in_transaction = False
 
@@ -30,8 +31,8 @@ class NativeConnection:
         return NativeCursor(self)
 
     def begin(self) -> None:
-        """Open a transaction unless one is open."""
-        if not self._in_transaction:
+        """Open a transaction unless one is open or every statement is one."""
+        if not (self._autocommit or self._in_transaction):
             self._in_transaction = True
             self.statements += 1
             self.session.execute("BEGIN")
@@ -100,11 +101,11 @@ class DuckDBTarget(Target):
         """Open the file; the loader has already created its primary keys."""
         self._database = duckdb.connect(str(path))
 
-    def connect(self) -> NativeConnection:
+    def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a session of its own over the shared database instance."""
         if self._database is None:
             raise RuntimeError(f"target {self.name}: prepare() comes before connect()")
-        connection = NativeConnection(self._database.cursor())
+        connection = NativeConnection(self._database.cursor(), autocommit=autocommit)
         self._connections.append(connection)
         return connection
 

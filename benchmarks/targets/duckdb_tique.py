@@ -22,16 +22,18 @@ class TiqueDuckDBTarget(Target):
 
     Parameters
     ----------
-    **options : object
-        Further keyword arguments of `tique.connect`.
+    checkpoint : str, optional
+        What `tique.connect` is told about checkpoints; its own default otherwise.
     """
 
     name: ClassVar[str] = "duckdb+tique"
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
     conflicts = (tique.errors.SerializationError,)
 
-    def __init__(self, **options: Any) -> None:
-        self._options = options
+    def __init__(self, checkpoint: str | None = None) -> None:
+        self._options: dict[str, Any] = {}
+        if checkpoint is not None:
+            self._options["checkpoint"] = checkpoint
         self._url = ""
         self._observer: tique.Connection | None = None
         self._first_count = 0
@@ -44,9 +46,9 @@ class TiqueDuckDBTarget(Target):
         self._observer = tique.connect(self._url, **self._options)
         self._first_count = self._observer.info.engine_statements
 
-    def connect(self) -> Connection:
+    def connect(self, *, autocommit: bool = False) -> Connection:
         """Return a connection; those of one process share the database."""
-        return tique.connect(self._url, **self._options)
+        return tique.connect(self._url, autocommit=autocommit, **self._options)
 
     def engine_statements(self) -> int:
         """Return what tique had the engine execute, its own housekeeping included."""

@@ -221,4 +221,4 @@ class Terminal:
 
 
 def _now() -> datetime:
-    return datetime.now()  # noqa: DTZ005
+    return datetime.now()

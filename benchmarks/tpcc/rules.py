@@ -36,7 +36,7 @@ C_LAST_NAME_LOAD, C_LAST_NAME_RUN = 157, 243
 C_CUSTOMER, C_ITEM = 259, 7911
 """The constant C of NURand for customer ids and item ids."""
 
-LOADED_AT = datetime(2024, 1, 1)  # noqa: DTZ001
+LOADED_AT = datetime(2024, 1, 1)
 """The date in every loaded row: one fixed instant, so that a seed fixes the bytes."""
 
 ORIGINAL_SHARE = 10

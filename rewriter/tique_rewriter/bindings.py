@@ -6,15 +6,19 @@ influence the result. In doubt there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
 from tique_rewriter.operands import operand
 from tique_rewriter.plan import Operand
 from tique_rewriter.references import Read, Reads, relations_of
-from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique_rewriter.source import Source
 
 Place = tuple[int, int]
 """A read's number and a column's position."""
@@ -35,7 +39,7 @@ class Scope:
     closed: bool
 
     def column(self, node: exp.Expr) -> tuple[Read, int] | None:
-        """The read and position that a column certainly belongs to, or None."""
+        """Return the read and position that a column certainly belongs to, or None."""
         if not isinstance(node, exp.Column) or len(node.parts) > 2:
             return None
         name = node.name.lower()
@@ -53,18 +57,20 @@ class Scope:
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conditions that AND joins."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        yield from conjuncts(node.this)
-        yield from conjuncts(node.expression)
-    elif node is not None:
-        yield node
+    """Yield the conditions that AND joins, from left to right."""
+    waiting = [] if node is None else [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            yield node
 
 
 def scope_of(relations: list[exp.Expr], reads: Reads) -> Scope:
-    """The scope that these relations make."""
+    """Return the scope that these relations make."""
     found: dict[str, Read] = {}
     closed = True
     taken: set[str] = set()
@@ -85,7 +91,7 @@ def scope_of(relations: list[exp.Expr], reads: Reads) -> Scope:
 def bindings_of(
     source: Source, scope: Scope, conditions: list[exp.Expr]
 ) -> dict[int, dict[int, Operand]]:
-    """The bindings that conditions joined by AND give to the reads in scope."""
+    """Return the bindings that conditions joined by AND give to the reads in scope."""
     bound: dict[Place, Operand] = {}
     linked: list[tuple[Place, Place]] = []
     for condition in conditions:
@@ -130,11 +136,11 @@ def _close(bound: dict[Place, Operand], linked: list[tuple[Place, Place]]) -> No
 
 
 def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
-    """The bindings of all reads in the SELECTs of ``tree``."""
+    """Return the bindings of all reads in the SELECTs of ``tree``."""
     result: Bindings = {}
     for select in tree.find_all(exp.Select):
         joins: list[exp.Join] = select.args.get("joins") or []
-        if any(j.method.upper() in ("POSITIONAL", "ASOF") for j in joins):
+        if any(_depends_on_other_rows(join) for join in select.find_all(exp.Join)):
             continue
         scope = scope_of(relations_of(select), reads)
         where = select.args.get("where")
@@ -147,10 +153,15 @@ def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
     return result
 
 
+def _depends_on_other_rows(join: exp.Join) -> bool:
+    """Whether leaving out a row changes what other rows are joined with."""
+    return join.method.upper() in ("POSITIONAL", "ASOF")
+
+
 def whole_key(
     source: Source, scope: Scope, where: exp.Expr | None, read: Read
 ) -> tuple[Operand, ...] | None:
-    """The operands of the primary key, if that equality is all that WHERE says."""
+    """Return the operands of the primary key, if that equality is all that WHERE says."""
     conditions = list(conjuncts(where.this if where is not None else None))
     key = read.table.primary_key
     if not key or len(conditions) != len(key):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tique_rewriter.plan import Control, TransactionControl
-from tique_rewriter.source import Source, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_rewriter.source import Source, Word
 
 _LEVELS = (
     ("READ", "UNCOMMITTED"),
@@ -50,7 +54,7 @@ class _Words:
 
 
 def plan_control(source: Source) -> TransactionControl:
-    """The plan of BEGIN, COMMIT, ROLLBACK, the savepoint family, SET TRANSACTION."""
+    """Return the plan of BEGIN, COMMIT, ROLLBACK, the savepoint family, SET TRANSACTION."""
     words = _Words(source)
     verb = words.next("a statement")
     words.number += 1

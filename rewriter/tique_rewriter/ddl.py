@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import expressions as exp
 
 from tique_rewriter.insert import unknown_column
@@ -11,14 +13,16 @@ from tique_rewriter.references import (
     find_table,
     unknown_table,
 )
-from tique_rewriter.schema import Catalog, Table
-from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.source import Source
 
 _DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})
 
 
 def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
-    """The plan of DROP TABLE [IF EXISTS] … [RESTRICT]."""
+    """Return the plan of DROP TABLE [IF EXISTS] … [RESTRICT]."""
     tree = _drop(source)
     found: list[Table] = []
     missing: list[str] = []
@@ -35,7 +39,7 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
 
 
 def plan_drop_index(source: Source) -> DropIndex:
-    """The plan of DROP INDEX."""
+    """Return the plan of DROP INDEX."""
     for node in _tables(source, _drop(source)):
         check_private(source, node)
     return DropIndex(0, (), source.words_text(source.words))
@@ -61,7 +65,7 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
 
 
 def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
-    """The plan of CREATE INDEX on columns of a managed table."""
+    """Return the plan of CREATE INDEX on columns of a managed table."""
     tree = source.parse()
     index = tree.this if isinstance(tree, exp.Create) else None
     if not isinstance(index, exp.Index) or not isinstance(

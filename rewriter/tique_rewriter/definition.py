@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from tique_rewriter.insert import unknown_column
 from tique_rewriter.plan import CreateTable
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table
-from tique_rewriter.source import Source, Word
+
+if TYPE_CHECKING:
+    from tique_rewriter.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
 _RESERVED_SCHEMA = "tique"
@@ -56,7 +60,7 @@ class _Draft:
 
 
 def plan_create_table(source: Source) -> CreateTable:
-    """The plan of CREATE TABLE with a list of columns and constraints."""
+    """Return the plan of CREATE TABLE with a list of columns and constraints."""
     words = source.words
     number = 2
     if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
@@ -79,6 +83,8 @@ def plan_create_table(source: Source) -> CreateTable:
     if following != ["("]:
         raise source.syntax("a list of columns is expected", words[-1].start)
     body = words[number:]
+    if sum(w.keyword == "(" for w in words) != sum(w.keyword == ")" for w in words):
+        raise source.syntax("the list of columns does not end", body[0].start)
     if body[-1].keyword != ")" or any(word.depth == 0 for word in body):
         last = next((w for w in body if w.depth == 0), body[-1])
         shown = source.text[last.start : last.end]
@@ -106,7 +112,7 @@ def plan_create_table(source: Source) -> CreateTable:
 
 
 def qualified_name(source: Source, number: int) -> tuple[str, str, int]:
-    """Schema, name and the number of the word after ``[schema.]name``."""
+    """Return schema, name and the number of the word after ``[schema.]name``."""
     parts: list[str] = []
     while True:
         if number >= len(source.words):
@@ -236,7 +242,7 @@ def _key(
 def _brackets(
     source: Source, words: list[Word], before: Word
 ) -> tuple[list[Word], list[Word]]:
-    """The words inside the brackets that come first, and those after them."""
+    """Return the words inside the brackets that come first, and those after them."""
     if not words or words[0].keyword != "(":
         raise source.syntax("( is expected", before.start)
     depth = words[0].depth
@@ -255,8 +261,8 @@ def _position(source: Source, draft: _Draft, word: Word) -> int:
 
 
 def _check_bare(source: Source, draft: _Draft, words: list[Word]) -> None:
-    """A CHECK must name its columns without the table's name."""
-    for word, following in zip(words, words[1:], strict=False):
+    """Refuse a CHECK that names its columns with the table's name."""
+    for word, following in pairwise(words):
         name = source.text[word.start : word.end].strip('"').lower()
         if following.keyword == "." and name == draft.name.lower():
             raise source.unsupported(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import select_bindings
@@ -11,8 +13,10 @@ from tique_rewriter.plan import Expression, InsertQuery, InsertRows
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Reads, find_reads, find_table, table_span
 from tique_rewriter.scalars import check_scalar, split
-from tique_rewriter.schema import Catalog, Table
-from tique_rewriter.source import Source, Word
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "conflict": ("ON CONFLICT", ("CONFLICT",), ""),
@@ -26,7 +30,7 @@ _KNOWN = frozenset({"this", "expression", "default", "with_"})
 
 
 def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
-    """The plan of INSERT … VALUES, DEFAULT VALUES or a query."""
+    """Return the plan of INSERT … VALUES, DEFAULT VALUES or a query."""
     tree = source.parse()
     if not isinstance(tree, exp.Insert):
         raise source.unsupported("this statement", source.words[0].start)
@@ -64,7 +68,7 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
             raise source.unsupported(
                 "a second WITH", source.words[start].start, "write one WITH"
             )
-        insert = source.find("INSERT", after=_end_of_with(tree))
+        insert = source.find_word("INSERT", _end_of_with(tree))
         query = source.cut(source.words[0].start, insert, reads.spans) + query
     return InsertQuery(parameters, references, table, columns, query)
 
@@ -96,14 +100,14 @@ def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int,
 def unknown_column(
     source: Source, table: Table, name: str, start: int
 ) -> UnknownColumn:
-    """The complaint about a column that the table does not have."""
+    """Return the complaint about a column that the table does not have."""
     return source.error(
         UnknownColumn, f'table "{table.name}" has no column "{name}"', start
     )
 
 
 def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
-    """The number of the first word after the table's name and column list."""
+    """Return the number of the first word after the table's name and column list."""
     _, end = table_span(source, node)
     words = source.words
     number = next(i for i, w in enumerate(words) if w.start >= end)
@@ -129,7 +133,7 @@ def _rows(
     reads: Reads,
     columns: tuple[int, ...],
 ) -> tuple[tuple[Expression | None, ...], ...]:
-    """The rows of VALUES, whose words begin at number ``start``."""
+    """Return the rows of VALUES, whose words begin at number ``start``."""
     pieces = split(source.words[start:])
     if len(pieces) != len(body.expressions):
         raise source.unsupported("this form of VALUES", source.words[start].start)

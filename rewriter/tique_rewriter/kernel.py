@@ -24,7 +24,7 @@ _INT32 = Kind("integer", -(2**31), 2**31 - 1)
 def compile_kernel(
     kernel: Kernel, target_column_type: str, column_types: Sequence[str]
 ) -> Evaluator | None:
-    """A function of a row and the parameters that returns the column's new value.
+    """Return a function of a row and the parameters that returns the column's new value.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class _Compiler:
         coerce = self.coerce
         return lambda row, parameters: coerce(parameters[index])
 
-    def literal(self, value: Any) -> Evaluator | None:
+    def literal(self, value: object) -> Evaluator | None:
         try:
             stored = self.coerce(value)
         except NotLocal:
@@ -73,7 +73,7 @@ class _Compiler:
         return lambda row, parameters: stored
 
     def column(self, position: int) -> Evaluator | None:
-        """A column of another type is converted by the engine."""
+        """Leave a column of another type to the engine, which converts it."""
         if kind_of(self.column_types[position]) != self.kind:
             return None
         return lambda row, parameters: row[position]
@@ -104,7 +104,7 @@ def _integers(
 ) -> Evaluator:
     sign = 1 if operator == "+" else -1
 
-    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> Any:
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
         one, other = left(row, parameters), right(row, parameters)
         if one is None or other is None:
             return None
@@ -124,7 +124,7 @@ def _decimals(
         limit = min(limit, _INT32.high)
     combine = EXACT.add if kernel.operator == "+" else EXACT.subtract
 
-    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> Any:
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
         one, other = left(row, parameters), right(row, parameters)
         if one is None or other is None:
             return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import (
@@ -26,8 +28,10 @@ from tique_rewriter.plan import (
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, quote, table_span
 from tique_rewriter.scalars import check_scalar, split
-from tique_rewriter.schema import Catalog, Column
-from tique_rewriter.source import Source, Word
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, Column
+    from tique_rewriter.source import Source, Word
 
 _KNOWN = frozenset({"this", "expressions", "where"})
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -103,7 +107,7 @@ class _Change:
 
 
 def plan_update(source: Source, catalog: Catalog) -> Update:
-    """The plan of an UPDATE."""
+    """Return the plan of an UPDATE."""
     change = _Change(source, catalog, exp.Update)
     words = source.words
     _, name_end = table_span(source, change.target.node)
@@ -135,7 +139,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
 
 
 def plan_delete(source: Source, catalog: Catalog) -> Delete:
-    """The plan of a DELETE."""
+    """Return the plan of a DELETE."""
     change = _Change(source, catalog, exp.Delete)
     _, name_end = table_span(source, change.target.node)
     rest = source.cut(name_end, source.end, change.reads.spans)

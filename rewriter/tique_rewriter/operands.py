@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
@@ -16,7 +17,9 @@ from tique_rewriter.plan import (
     Operand,
     Parameter,
 )
-from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from tique_rewriter.source import Source
 
 ColumnPosition = Callable[[exp.Column], int | None]
 
@@ -27,7 +30,7 @@ _LONGEST_DECIMAL = 38
 
 
 def operand(source: Source, node: exp.Expr) -> Operand | None:
-    """A placeholder, or a literal whose value is the same in every engine."""
+    """Return a placeholder, or a literal whose value is the same in every engine."""
     if isinstance(node, exp.Paren):
         return operand(source, node.this)
     if isinstance(node, exp.Placeholder):
@@ -61,7 +64,7 @@ def _literal(source: Source, node: exp.Literal) -> Literal | None:
 def kernel(
     source: Source, node: exp.Expr, position_of: ColumnPosition | None = None
 ) -> Kernel | None:
-    """The expression in the small language that the driver evaluates, if it fits."""
+    """Return the expression in the small language that the driver evaluates, if it fits."""
     if isinstance(node, exp.Paren):
         return kernel(source, node.this, position_of)
     if isinstance(node, exp.Null):

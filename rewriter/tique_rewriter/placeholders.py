@@ -48,7 +48,7 @@ class Lexed:
     edits: tuple[Edit, ...]
 
     def original_position(self, position: int) -> int:
-        """The offset in the application's text of offset ``position`` of ours."""
+        """Return the offset in the application's text of offset ``position`` of ours."""
         shifted = 0
         for edit in self.edits:
             if position < edit.start:
@@ -60,7 +60,7 @@ class Lexed:
         return position + shifted
 
     def after(self, start: int) -> Lexed:
-        """The same text, blank before offset ``start``; all places stay."""
+        """Return the same text, blank before offset ``start``; all places stay."""
         blank = re.sub(r"[^\n]", " ", self.text[:start])
         return replace(self, text=blank + self.text[start:])
 
@@ -137,7 +137,7 @@ class _Lexer:
             depth += 1 if edge.group() == "/*" else -1
             if depth == 0:
                 return edge.end()
-        self.fail("unterminated comment", start)
+        return self.fail("unterminated comment", start)
 
     def dollar(self, start: int) -> int:
         if start and _IDENTIFIER_CHARACTER.match(self.sql[start - 1]):
@@ -172,7 +172,7 @@ class _Lexer:
             return named.end()
         if following == "(":
             self.fail("a named placeholder that does not end in )s", start)
-        self.fail(
+        return self.fail(
             "a percent sign that begins no placeholder",
             start,
             "write %% for a literal percent sign",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import (
@@ -13,14 +15,16 @@ from tique_rewriter.bindings import (
 )
 from tique_rewriter.plan import PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
-from tique_rewriter.schema import Catalog
-from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog
+    from tique_rewriter.source import Source
 
 _POINT_PARTS = frozenset({"expressions", "from_", "where"})
 
 
 def plan_query(source: Source, catalog: Catalog) -> Select:
-    """The plan of a SELECT, VALUES, TABLE or FROM statement."""
+    """Return the plan of a SELECT, VALUES, TABLE or FROM statement."""
     tree = source.parse()
     if not isinstance(tree, exp.Query | exp.Values):
         raise source.unsupported("this statement", source.words[0].start)
@@ -35,7 +39,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
 
 
 def references_of(reads: Reads, bindings: Bindings) -> tuple[Reference, ...]:
-    """The plan's references, numbered like the reads."""
+    """Return the plan's references, numbered like the reads."""
     return tuple(
         Reference(read.table, read.added_alias, bindings.get(read.span.index, {}))
         for read in reads.reads

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.schema import Catalog, Table
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Source, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique_rewriter.schema import Catalog, Table
 
 _SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
 _SYSTEM_RELATION = re.compile(r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+")
@@ -55,12 +60,12 @@ class Reads:
         return [read.span for read in self.reads]
 
     def of(self, node: exp.Expr) -> Read | None:
-        """The read that a node of the tree is."""
+        """Return the read that a node of the tree is."""
         return next((read for read in self.reads if read.node is node), None)
 
 
 def quote(name: str) -> str:
-    """A name as a quoted SQL identifier."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -77,7 +82,7 @@ def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
 
 
 def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
-    """The managed table that a statement changes or drops.
+    """Return the managed table that a statement changes or drops.
 
     Raises
     ------
@@ -93,7 +98,7 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
 
 
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
-    """The complaint about a name that no managed table has."""
+    """Return the complaint about a name that no managed table has."""
     name = ".".join(part.name for part in node.parts)
     return source.error(
         UnknownTable,
@@ -151,7 +156,7 @@ def find_reads(
     reads = Reads(found)
     for part in parts:
         _check_names(source, part, reads)
-    _check_accounted(source, parts[0].root(), catalog)
+    _check_accounted(source, parts[0].root(), catalog, reads)
     return reads
 
 
@@ -195,7 +200,7 @@ def is_common_table(source: Source, table: exp.Table, name: str) -> bool:
 
 
 def _seen_from(
-    source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
+    source: Source, with_: exp.Expr, common: exp.CTE, table: exp.Table, name: str
 ) -> bool:
     """Whether the WITH list names ``name`` where its member ``common`` is read."""
     for sibling in with_.expressions:
@@ -261,7 +266,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
 
 
 def relations_of(select: exp.Expr) -> list[exp.Expr]:
-    """What a SELECT's FROM lists and joins, outermost level only."""
+    """Return what a SELECT's FROM lists and joins, outermost level only."""
     from_ = select.args.get("from_")
     relations = [from_.this] if from_ is not None else []
     relations.extend(join.this for join in select.args.get("joins") or ())
@@ -282,15 +287,21 @@ def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:
     )
 
 
-def _check_accounted(source: Source, tree: exp.Expr, catalog: Catalog) -> None:
+def _check_accounted(
+    source: Source, tree: exp.Expr, catalog: Catalog, reads: Reads
+) -> None:
     """Every managed name that follows FROM or JOIN must be a name in the tree.
 
     A second look, by words: what the parser dropped or took for something else is
     refused here instead of being read outside the snapshot.
     """
+    starts = {span.start for span in reads.spans}
     known = {n.meta.get("start") for n in tree.find_all(exp.Identifier)}
-    words = source.words
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in pairwise(source.words):
+        if before.keyword == "TABLE" and word.start in starts:
+            raise source.unsupported(
+                "TABLE as a query", before.start, "write FROM and the table's name"
+            )
         if before.keyword not in ("FROM", "JOIN") or word.start in known:
             continue
         raw = source.text[word.start : word.end]

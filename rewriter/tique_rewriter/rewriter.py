@@ -33,7 +33,7 @@ class Prepared:
     arguments: tuple[int | str, ...]
 
     def bind(self, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[Any]:
-        """The values of ``$1 … $n``.
+        """Return the values of ``$1 … $n``.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Rewriter:
         self._cache: dict[tuple[str, int, bool], Prepared] = {}
 
     def plan(self, sql: str, has_parameters: bool = True) -> Prepared:
-        """The plan of one statement.
+        """Return the plan of one statement.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Rewriter:
         return _PLANNERS[verb](source, self._catalog)
 
     def _explain(self, source: Source) -> Explain:
-        """The words after EXPLAIN are read afresh: the parser does not cut them."""
+        """Read the words after EXPLAIN afresh: the parser does not cut them."""
         explain = source.words[0]
         if len(source.words) < 2:
             raise source.syntax("EXPLAIN of nothing", explain.start)
@@ -221,7 +221,7 @@ _PLANNERS: dict[str, _Planner] = {
 
 
 def _verb_after_with(source: Source) -> str:
-    """The first word outside all brackets that begins a statement."""
+    """Return the first word outside all brackets that begins a statement."""
     for word in source.words[1:]:
         if word.depth == 0 and word.keyword in ("INSERT", "UPDATE", "DELETE"):
             return word.keyword

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.source import Source, Word
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique_rewriter.source import Source, Word
 
 _REFUSED = (exp.AggFunc, exp.Window, exp.Explode, exp.Unnest, exp.Columns)
 
@@ -37,6 +40,8 @@ def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None
 def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Window):
         return "a window function"
+    if isinstance(node, exp.Explode | exp.Unnest):
+        return "UNNEST()"
     return f"{node.sql_name()}()" if isinstance(node, exp.Func) else node.key.upper()
 
 

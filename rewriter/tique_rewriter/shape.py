@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import expressions as exp
 
-from tique_rewriter.source import Source
+if TYPE_CHECKING:
+    from tique_rewriter.source import Source
 
 _QUERY_TAIL = {"with_", "order", "limit", "offset"}
 
@@ -70,31 +73,75 @@ _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 
 _TABLE_FUNCTIONS = frozenset(
-    """generate_series range unnest repeat repeat_row generate_subscripts glob
-    read_csv read_csv_auto read_parquet parquet_scan read_json read_json_auto
-    read_json_objects read_json_objects_auto read_ndjson read_ndjson_auto
-    read_ndjson_objects read_text read_blob read_xlsx sniff_csv parquet_metadata
-    parquet_schema parquet_file_metadata parquet_kv_metadata json_each json_tree
-    regexp_split_to_table string_split_to_table pg_timezone_names icu_calendar_names
-    sql_auto_complete test_all_types pragma_version pragma_platform
-    pragma_database_size pragma_user_agent pragma_collations""".split()
+    [
+        "generate_series",
+        "range",
+        "unnest",
+        "repeat",
+        "repeat_row",
+        "generate_subscripts",
+        "glob",
+        "read_csv",
+        "read_csv_auto",
+        "read_parquet",
+        "parquet_scan",
+        "read_json",
+        "read_json_auto",
+        "read_json_objects",
+        "read_json_objects_auto",
+        "read_ndjson",
+        "read_ndjson_auto",
+        "read_ndjson_objects",
+        "read_text",
+        "read_blob",
+        "read_xlsx",
+        "sniff_csv",
+        "parquet_metadata",
+        "parquet_schema",
+        "parquet_file_metadata",
+        "parquet_kv_metadata",
+        "json_each",
+        "json_tree",
+        "regexp_split_to_table",
+        "string_split_to_table",
+        "pg_timezone_names",
+        "icu_calendar_names",
+        "sql_auto_complete",
+        "test_all_types",
+        "pragma_version",
+        "pragma_platform",
+        "pragma_database_size",
+        "pragma_user_agent",
+        "pragma_collations",
+    ]
 )
 
 _REFUSED_FUNCTIONS = frozenset(
-    """query query_table checkpoint force_checkpoint json_execute_serialized_sql
-    pragma_table_info pragma_storage_info pragma_show from_substrait
-    from_substrait_json currval setval""".split()
+    [
+        "query",
+        "query_table",
+        "checkpoint",
+        "force_checkpoint",
+        "json_execute_serialized_sql",
+        "pragma_table_info",
+        "pragma_storage_info",
+        "pragma_show",
+        "from_substrait",
+        "from_substrait_json",
+        "currval",
+        "setval",
+    ]
 )
 
 
 def starts_at(node: exp.Expr, default: int = 0) -> int:
-    """The offset of the first thing in ``node`` whose place is known."""
+    """Return the offset of the first thing in ``node`` whose place is known."""
     starts = [n.meta["start"] for n in node.walk() if n.meta.get("start") is not None]
     return min(starts, default=default)
 
 
 def function_name(node: exp.Expr) -> str:
-    """The folded name of a function call, as the parser knows it."""
+    """Return the folded name of a function call, as the parser knows it."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
     if isinstance(node, exp.ExplodingGenerateSeries | exp.GenerateSeries):
@@ -118,7 +165,7 @@ def check_query(source: Source, tree: exp.Expr) -> None:
         if isinstance(node, exp.Anonymous) and node.name.lower() in _REFUSED_FUNCTIONS:
             raise source.unsupported(
                 f"the function {node.name.lower()}()",
-                source.find(node.name.upper(), after=0),
+                source.find(node.name.upper()),
             )
 
 
@@ -132,8 +179,12 @@ def _check_kind(source: Source, node: exp.Expr) -> None:
         raise source.unsupported(node.key.upper(), starts_at(node))
 
 
-def _advice_of(kind: type[exp.Expr]) -> str:
-    part = {exp.TableSample: "sample", exp.Pivot: "pivots", exp.Lock: "locks"}
+def _advice_of(kind: type) -> str:
+    part: dict[type, str] = {
+        exp.TableSample: "sample",
+        exp.Pivot: "pivots",
+        exp.Lock: "locks",
+    }
     return _ADVICE.get(part.get(kind, ""), "")
 
 
@@ -159,4 +210,4 @@ def _check_table_function(source: Source, table: exp.Table) -> None:
     if name in _TABLE_FUNCTIONS or name.startswith("duckdb_"):
         return
     shown = f"the table function {name}()" if name else "this table function"
-    raise source.unsupported(shown, source.find(name.upper(), after=0))
+    raise source.unsupported(shown, source.find(name.upper()))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.expressions import Expr
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tique_rewriter.errors import (
     RewriteError,
@@ -18,12 +16,19 @@ from tique_rewriter.errors import (
     UnsupportedSQL,
     line_and_column,
 )
-from tique_rewriter.placeholders import Lexed
 from tique_rewriter.plan import Hole, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sqlglot.expressions import Expr
+
+    from tique_rewriter.placeholders import Lexed
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
+_DEEPEST = 250
 _NOT_SPACE = re.compile(r"\S+")
 
 
@@ -87,7 +92,18 @@ class Source:
             raise self.unsupported("the text around a placeholder", differing)
 
     def parse(self) -> Expr:
-        """The statement's syntax tree."""
+        """Parse the statement into its syntax tree.
+
+        Raises
+        ------
+        SyntaxProblem
+            When the parser cannot read it.
+        UnsupportedSQL
+            When it is nested so deeply that a parser might run out of stack.
+        """
+        deepest = max(self.words, key=lambda word: word.depth)
+        if deepest.depth > _DEEPEST:
+            raise self.unsupported("so deep a nesting of brackets", deepest.start)
         try:
             trees = self._dialect.parser().parse(list(self.tokens), self.text)
         except ParseError as error:
@@ -99,15 +115,21 @@ class Source:
         return trees[0]
 
     def keywords(self, start: int = 0) -> list[str]:
-        """The words from number ``start`` on, in upper case."""
+        """Return the words from number ``start`` on, in upper case."""
         return [word.keyword for word in self.words[start:]]
 
-    def find(self, *keywords: str, after: int = 0) -> int:
-        """The place of the first of these keywords, or ``after``."""
-        for word in self.words:
-            if word.start >= after and word.keyword in keywords:
-                return word.start
-        return after
+    def find(self, *keywords: str) -> int:
+        """Return the place of the first of these keywords, outside brackets if it can be."""
+        found = [word for word in self.words if word.keyword in keywords]
+        found.sort(key=lambda word: word.depth)
+        return found[0].start if found else self.words[0].start
+
+    def find_word(self, keyword: str, start: int) -> int:
+        """Return the place of the first such keyword at or after ``start``."""
+        return next(
+            (w.start for w in self.words if w.start >= start and w.keyword == keyword),
+            start,
+        )
 
     def cut(self, start: int, end: int, holes: Iterable[Span] = ()) -> Text:
         """``text[start:end]`` with the holes that lie in it."""
@@ -128,11 +150,11 @@ class Source:
         return self.words[-1].end
 
     def words_text(self, words: list[Word]) -> str:
-        """The exact text from the first of these words to the last."""
+        """Return the exact text from the first of these words to the last."""
         return self.text[words[0].start : words[-1].end]
 
     def identifier(self, word: Word) -> str:
-        """The name that a word stands for, without its quotes."""
+        """Return the name that a word stands for, without its quotes."""
         raw = self.text[word.start : word.end]
         if raw.startswith('"'):
             return raw[1:-1].replace('""', '"')
@@ -148,7 +170,7 @@ class Source:
     def error(
         self, kind: type[_Error], what: str, start: int, advice: str = ""
     ) -> _Error:
-        """An exception that says what is wrong at ``start`` and what to do."""
+        """Return an exception that says what is wrong at ``start`` and what to do."""
         position, line, column = self.place(start)
         message = f"{what} at line {line}, column {column}"
         if kind is UnsupportedSQL:
@@ -158,11 +180,11 @@ class Source:
         return kind(message, position, line, column)
 
     def unsupported(self, what: str, start: int, advice: str = "") -> UnsupportedSQL:
-        """The refusal of the construct at ``start``."""
+        """Return the refusal of the construct at ``start``."""
         return self.error(UnsupportedSQL, what, start, advice)
 
     def syntax(self, what: str, start: int, advice: str = "") -> SyntaxProblem:
-        """The complaint about the text at ``start``."""
+        """Return the complaint about the text at ``start``."""
         return self.error(SyntaxProblem, what, start, advice)
 
     def _one_statement(self, tokens: list[Token]) -> list[Token]:

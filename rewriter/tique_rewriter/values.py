@@ -23,7 +23,7 @@ EXACT = Context(prec=80)
 """Decimal arithmetic that never rounds, whatever the application's context says."""
 
 
-class NotLocal(Exception):  # noqa: N818 - a signal, not an error
+class NotLocal(Exception):
     """The value must be computed or converted by the engine."""
 
 
@@ -87,7 +87,7 @@ _KINDS = _kinds()
 
 @lru_cache(maxsize=1024)
 def kind_of(type_: str) -> Kind | None:
-    """What the text of a type means, or None for a type not dealt with here."""
+    """Return what the text of a type means, or None for a type not dealt with here."""
     text = " ".join(type_.upper().split())
     text = _TWO_WORDS.get(text, text).replace(", ", ",").replace(" (", "(")
     text = text.replace("( ", "(").replace(" )", ")").replace(" ,", ",")
@@ -110,7 +110,7 @@ def _decimal(precision: int, scale: int) -> Kind | None:
 
 
 def _exactly(type_: type) -> Coercer:
-    def coerce(value: Any) -> Any:
+    def coerce(value: object) -> object:
         if type(value) is type_ or value is None:
             return value
         raise NotLocal
@@ -121,7 +121,7 @@ def _exactly(type_: type) -> Coercer:
 def _integer(kind: Kind) -> Coercer:
     low, high = kind.low, kind.high
 
-    def coerce(value: Any) -> Any:
+    def coerce(value: object) -> object:
         if type(value) is int and low <= value <= high:
             return value
         if value is None:
@@ -136,7 +136,7 @@ def _decimal_coercer(kind: Kind) -> Coercer:
     step = Decimal(1).scaleb(-scale)
     limit = 10 ** (kind.precision - scale)
 
-    def coerce(value: Any) -> Any:
+    def coerce(value: object) -> object:
         if type(value) is int:
             if -limit < value < limit:
                 return Decimal(value).quantize(step, context=EXACT)
@@ -154,7 +154,7 @@ def _decimal_coercer(kind: Kind) -> Coercer:
     return coerce
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     if type(value) is str:
         if value.isascii():
             return value
@@ -168,19 +168,19 @@ def _text(value: Any) -> Any:
     raise NotLocal
 
 
-def _double(value: Any) -> Any:
+def _double(value: object) -> object:
     if (type(value) is float and not math.isnan(value)) or value is None:
         return value
     raise NotLocal
 
 
-def _date(value: Any) -> Any:
+def _date(value: object) -> object:
     if (type(value) is date and value != date.max) or value is None:
         return value
     raise NotLocal
 
 
-def _timestamp(value: Any) -> Any:
+def _timestamp(value: object) -> object:
     if type(value) is datetime and value.tzinfo is None and value.year < date.max.year:
         return value.replace(fold=0) if value.fold else value
     if value is None:
@@ -188,7 +188,7 @@ def _timestamp(value: Any) -> Any:
     raise NotLocal
 
 
-def _never(value: Any) -> Any:
+def _never(value: object) -> object:
     raise NotLocal
 
 
@@ -207,7 +207,7 @@ _COERCERS: dict[str, Callable[[Kind], Coercer]] = {
 
 @lru_cache(maxsize=1024)
 def coercer(type_: str) -> Coercer:
-    """A function that returns a value as a column of this type gives it back.
+    """Return a function that returns a value as a column of this type gives it back.
 
     The function raises :class:`NotLocal` for a value that is not certain to be
     stored exactly, and for every value of a type that is not dealt with here.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter, plan
 from tique_rewriter.plan import Hole, Plan, Text
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique_rewriter.schema import Table
 
 
 def render(rewriter: Rewriter, sql: str) -> list[str]:
@@ -20,7 +24,7 @@ def render(rewriter: Rewriter, sql: str) -> list[str]:
     numbered = tuple(range(len(prepared.arguments)))
     if prepared.arguments != numbered:
         lines.append(f"arguments: {', '.join(map(str, prepared.arguments))}")
-    return lines
+    return [line.replace("\n", "\\n") for line in lines]
 
 
 def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
@@ -69,9 +73,9 @@ def _expression(
 
 
 def _bindings(made: Plan) -> Iterator[str]:
-    for reference in made.references:
+    for number, reference in enumerate(made.references):
         if reference.binding:
-            yield f"bound: {reference.table.qualified_name}: " + ", ".join(
+            yield f"bound: {number} {reference.table.qualified_name}: " + ", ".join(
                 f"{reference.table.columns[i].name} = {_kernel(o, None)}"
                 for i, o in sorted(reference.binding.items())
             )

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from tique_rewriter import Rewriter
 
 from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.rendering import render
 from tests.rewriter.tables import Tables
+from tique_rewriter import Rewriter
 
 CASES = read_cases()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Sequence
 
 import duckdb
@@ -37,6 +38,7 @@ from tique_backends.duckdb.forms import (
     version_checks,
     version_columns,
 )
+from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.schema import Table
@@ -50,12 +52,14 @@ _COMPACT_BYTES = 256 << 20
 _SCHEMA = (
     "CREATE SCHEMA tique",
     "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
-    "forgotten BIGINT NOT NULL)",
-    f"INSERT INTO tique.format VALUES ({FORMAT_VERSION}, 0, 0)",
+    "forgotten BIGINT NOT NULL, last_table BIGINT NOT NULL)",
+    f"INSERT INTO tique.format VALUES ({FORMAT_VERSION}, 0, 0, 0)",
     'CREATE TABLE tique."tables" (id BIGINT NOT NULL, schema_name VARCHAR NOT NULL, '
-    "table_name VARCHAR NOT NULL)",
-    "CREATE TABLE tique.commits (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
-    "committed_at TIMESTAMPTZ NOT NULL)",
+    "table_name VARCHAR NOT NULL, folded BIGINT NOT NULL)",
+    "CREATE TABLE tique.log (cts BIGINT NOT NULL, committed_at BIGINT NOT NULL, "
+    "commits VARCHAR NOT NULL)",
+    "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
+    "committed_at BIGINT NOT NULL)",
 )
 
 
@@ -99,7 +103,7 @@ class DuckDBEngine(Engine):
         return rows_to_arrow(rows, columns)
 
     def is_managed(self) -> bool:  # noqa: D102
-        found = self._instance.execute(
+        found = self._instance.cursor().execute(
             "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique' "
             "AND database_name = current_database()"
         ).fetchone()
@@ -107,7 +111,8 @@ class DuckDBEngine(Engine):
 
     def format_version(self) -> int:  # noqa: D102
         try:
-            row = self._instance.execute("SELECT version FROM tique.format").fetchone()
+            cursor = self._instance.cursor()
+            row = cursor.execute("SELECT version FROM tique.format").fetchone()
         except duckdb.Error as error:
             raise translated(error) from error
         return -1 if row is None else int(row[0])
@@ -147,21 +152,26 @@ class DuckDBEngine(Engine):
         stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
         layout = ", ".join(version_columns(table) + stamps + version_checks(table))
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
-        result = session.execute(
-            'INSERT INTO tique."tables" SELECT coalesce(max(id), 0) + 1, $1, $2 '
-            'FROM tique."tables" RETURNING id',
-            [table.schema, table.name],
+        # Log entries name tables by id: none may be used twice.
+        number = session.execute(
+            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
+        ).fetch_all()[0][0]
+        session.execute(
+            'INSERT INTO tique."tables" SELECT $1, $2, $3, coalesce(max(cts), 0) '
+            "FROM (SELECT cts FROM tique.log UNION ALL SELECT cts FROM tique.outcomes)",
+            [number, table.schema, table.name],
         )
-        return introspection.describe(
-            session, table.schema, table.name, int(result.fetch_all()[0][0])
-        )
+        return introspection.describe(session, table.schema, table.name, int(number))
 
     def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
 
     def last_commit(self, session: Session) -> int:  # noqa: D102
-        rows = session.execute("SELECT coalesce(max(cts), 0) FROM tique.commits")
+        rows = session.execute(
+            "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
+            "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
+        )
         return int(rows.fetch_all()[0][0])
 
     def next_epoch(self, session: Session) -> int:  # noqa: D102
@@ -170,16 +180,28 @@ class DuckDBEngine(Engine):
         return int(rows[0][0])
 
     def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+        logged = COMMITS.format(after=0, until=2**62)
         rows = session.execute(
-            "SELECT cts FROM tique.commits WHERE txid = $1", [txid]
+            "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
+            f"SELECT cts FROM ({logged}) WHERE txid = $1",
+            [txid],
         ).fetch_all()
         return int(rows[0][0]) if rows else None
 
+    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+        after = session.execute(
+            f"SELECT greatest(folded, (SELECT coalesce(max(_cts), 0) "
+            f'FROM {cache_name(table)})) FROM tique."tables" WHERE id = {table.id}'
+        ).fetch_all()[0][0]
+        result = session.execute(replay_statement(table, after))
+        return int(result.fetch_all()[0][0])
+
     def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
-        # Commit records are pruned only below what has been folded.
+        # Outcomes are forgotten only below what has been folded.
+        logged = COMMITS.format(after=0, until=2**62)
         result = session.execute(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
-            "(SELECT cts FROM tique.commits)"
+            f"(SELECT cts FROM tique.outcomes UNION ALL SELECT cts FROM ({logged}))"
         )
         return int(result.fetch_all()[0][0])
 
@@ -237,17 +259,29 @@ class DuckDBEngine(Engine):
         result = session.execute(
             f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}"
         )
-        return int(result.fetch_all()[0][0])
+        moved = int(result.fetch_all()[0][0])
+        session.execute(
+            f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}'
+        )
+        return moved
 
-    def prune_commits(  # noqa: D102
+    def prune_log(  # noqa: D102
         self, session: Session, until: int, retention: float
     ) -> None:
+        entries = COMMITS.format(after=0, until=until)
+        oldest = int((time.time() - retention) * 1e6)
+        # The newest outcome stays: it is where the next cts starts.
         old = (
-            f"FROM tique.commits WHERE cts < {until} AND "
-            f"committed_at < now() - to_seconds({retention:f})"
+            f"FROM tique.outcomes WHERE committed_at < {oldest} "
+            "AND cts < (SELECT max(cts) FROM tique.outcomes)"
         )
         session.begin()
         try:
+            session.execute(
+                "INSERT INTO tique.outcomes SELECT cts, txid, committed_at "
+                f"FROM ({entries})"
+            )
+            session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
             session.execute(
                 "UPDATE tique.format SET forgotten = greatest(forgotten, "
                 f"(SELECT coalesce(max(txid), 0) {old}))"

@@ -19,6 +19,16 @@ _BY_CLASS: tuple[tuple[type[Exception], ErrorKind], ...] = (
 )
 
 
+_LOCK_ADVICE = (
+    "the database is open in another process, and an embedded database belongs to one "
+    "process at a time: connect from threads of that process, or end it first. "
+)
+
+
+def _is_lock(message: str) -> bool:
+    return "Could not set lock" in message or "Conflicting lock" in message
+
+
 def _constraint_kind(message: str) -> ErrorKind:
     if "Duplicate key" in message or "PRIMARY KEY or UNIQUE" in message:
         return ErrorKind.UNIQUE
@@ -37,7 +47,7 @@ def _kind(error: duckdb.Error) -> ErrorKind:
         return ErrorKind.FULL
     if "read-only mode" in message:
         return ErrorKind.READ_ONLY
-    if "Could not set lock" in message or "Conflicting lock" in message:
+    if _is_lock(message):
         return ErrorKind.LOCKED
     return next(kind for cls, kind in _BY_CLASS if isinstance(error, cls))
 
@@ -45,7 +55,9 @@ def _kind(error: duckdb.Error) -> ErrorKind:
 def translated(error: Exception) -> EngineError:
     """The engine-neutral form of what the duckdb module raised."""
     if isinstance(error, duckdb.Error):
-        return EngineError(_kind(error), str(error))
+        kind = _kind(error)
+        advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""
+        return EngineError(kind, advice + str(error))
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
         return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")
     if isinstance(error, RuntimeError | TypeError | ValueError | OverflowError):

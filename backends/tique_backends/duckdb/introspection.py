@@ -20,6 +20,11 @@ FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
 ORDER BY constraint_index"""
 
+_REFERENCED = """
+SELECT 1 FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = $1
+  AND referenced_table = $2"""
+
 _SQL = """
 SELECT sql FROM duckdb_tables()
 WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2"""
@@ -55,6 +60,11 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     if "GENERATED ALWAYS AS" in definition.upper():
         raise EngineError(
             ErrorKind.UNSUPPORTED, f"table {label} has a generated column"
+        )
+    if session.execute(_REFERENCED, [schema, name]).fetch_all():
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"table {label} is referenced by another table's FOREIGN KEY constraint",
         )
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []

@@ -36,6 +36,7 @@ from tique_backends.duckdb.forms import (
     version_checks,
     version_columns,
 )
+from tique_backends.duckdb.log import encode_commits
 from tique_rewriter.schema import Table
 
 _Fetched = TypeVar("_Fetched")
@@ -216,9 +217,13 @@ class DuckDBSession(Session):
         )
         return int(result.fetch_all()[0][0])
 
-    def record(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
-        values = ", ".join(f"({c.cts}, {c.txid}, now())" for c in commits)
-        self._run(f"INSERT INTO tique.commits VALUES {values}", ())
+    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+        entry = encode_commits(commits)
+        self._run(
+            f"INSERT INTO tique.log VALUES ({commits[-1].cts}, "
+            f"{time.time_ns() // 1000}, $1)",
+            [entry],
+        )
 
     def create_stage(self, table: Table) -> None:  # noqa: D102
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import targets
+from benchmarks.cli import main
+from benchmarks.measures import percentile, spread
+from benchmarks.micro.group_commit import GroupCommitWorkload
+from benchmarks.targets.duckdb_native import DuckDBTarget
+
+TINY = ["--customers", "30", "--items", "100"]
+
+
+def invoke(tmp_path, *arguments):
+    return CliRunner().invoke(
+        main, [*arguments, "--work-directory", str(tmp_path / "work")]
+    )
+
+
+def compare(tmp_path, *arguments):
+    lengths = ["--seconds", "1", "--warmup", "0.2", "--rounds", "1"]
+    return invoke(
+        tmp_path,
+        "compare",
+        *("--targets", "duckdb", "--warehouses", "2", *lengths, *TINY),
+        *arguments,
+    )
+
+
+def test_compare_prints_json(tmp_path):
+    result = compare(tmp_path, "--clients", "1,2", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["failures"] == []
+    assert [each["clients"] for each in report["summaries"]] == [1, 2]
+    assert report["plan"]["targets"] == ["duckdb"]
+    assert report["environment"]["fsync_ms"] > 0
+    first = report["summaries"][0]
+    assert first["throughput"]["median"] > 0
+    assert first["statements_per_transaction"]["median"] > 5
+    assert set(first["kinds"]) == {
+        "new_order",
+        "payment",
+        "order_status",
+        "delivery",
+        "stock_level",
+    }
+
+
+def test_compare_prints_tables_and_reuses_the_database(tmp_path):
+    assert compare(tmp_path, "--clients", "1").exit_code == 0
+    (database,) = (tmp_path / "work").glob("*.duckdb")
+    written = database.stat().st_mtime_ns
+    result = compare(tmp_path, "--clients", "1", "--roam")
+    assert result.exit_code == 0, result.output
+    assert "all checks hold" in result.stdout
+    assert database.stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--targets", "oracle"],
+        ["--clients", "0"],
+        ["--clients", "1,many"],
+        ["--workload", "tpcx"],
+    ],
+)
+def test_compare_refuses_what_it_does_not_know(tmp_path, arguments):
+    result = compare(tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert "Invalid value" in result.output
+
+
+def test_a_failing_client_fails_the_run(tmp_path, monkeypatch):
+    def broken(*_arguments):
+        raise LookupError("no such customer")
+
+    monkeypatch.setattr("benchmarks.tpcc.inputs.Terminal.deal", broken)
+    result = compare(tmp_path, "--clients", "2", "--json")
+    assert result.exit_code == 1
+    assert "no such customer" in json.loads(result.stdout)["failures"][0]
+
+
+@pytest.mark.parametrize(("options", "statements"), [([], 1), (["--explicit"], 3)])
+def test_group_commit(tmp_path, options, statements):
+    result = invoke(
+        tmp_path,
+        "group-commit",
+        *("--targets", "duckdb", "--threads", "4", "--seconds", "0.5"),
+        *("--rounds", "1", "--warmup", "0.1", "--json", *options),
+    )
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)["summaries"]
+    found = summary["statements_per_transaction"]["median"]
+    assert found == pytest.approx(statements, rel=0.2)
+
+
+def test_group_commit_finds_a_lost_update(tmp_path):
+    workload = GroupCommitWorkload()
+    workload.load(tmp_path / "account.duckdb")
+    target = DuckDBTarget()
+    target.prepare(tmp_path / "account.duckdb")
+    connection = target.connect(autocommit=True)
+    workload.client(3, connection, "qmark").next_transaction().run()
+    assert workload.failures(connection, 0, {"update": 1}) == []
+    assert workload.failures(connection, 0, {"update": 2}) != []
+    connection.close()
+    target.close()
+
+
+def test_demo(tmp_path):
+    result = invoke(
+        tmp_path,
+        *("demo", "--target", "duckdb", "--seconds", "1", "--clients", "2"),
+        *("--districts", "2", *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    assert "CH-benCHmark Q1" in result.stdout
+    assert "revenue" in result.stdout
+    assert "all checks hold" in result.stdout
+
+
+def test_baselines():
+    assert targets.baseline_of("duckdb+tique") == "duckdb"
+    assert targets.baseline_of("duckdb") is None
+    with pytest.raises(ValueError, match="no target"):
+        targets.target_class("oracle")
+
+
+def test_percentiles_and_spreads():
+    assert percentile([1, 2, 3, 4], 0.5) == 2
+    assert percentile([1, 2, 3, 4], 0.99) == 4
+    assert percentile([], 0.5) == 0
+    assert spread([3, 1, 2]).shown() == "2.0 (1.0–3.0)"  # noqa: RUF001

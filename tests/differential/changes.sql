@@ -1,0 +1,293 @@
+-- One change per paragraph; afterwards every table's content is compared.
+
+INSERT INTO item VALUES (100, 'lamp', 12.50, 'tool', DATE '2024-05-01', 0.5, true)
+
+INSERT INTO item VALUES (100, 'lamp', 12.50, 'tool', '2024-05-01', 0.5, true), (101, NULL, NULL, NULL, NULL, NULL, NULL)
+
+INSERT INTO item (id, name) VALUES (102, 'chair')
+
+INSERT INTO item (name, id) VALUES ('chair', 102), ('table', 103)
+
+INSERT INTO item (id, price) VALUES (104, 1.005), (105, 7), (106, '3.14')
+
+INSERT INTO item (id, weight, active) VALUES (107, 1, 'true'), (108, '2.5', 0)
+
+INSERT INTO item (id, added) VALUES (109, current_date - current_date + DATE '2024-01-01')
+
+INSERT INTO item (id) VALUES (200 + 10), (abs(-211))
+
+INSERT INTO item (id, name) VALUES ((SELECT max(id) + 1 FROM item), (SELECT name FROM item WHERE id = 7))
+
+INSERT INTO item (id, name) SELECT id + 1000, name FROM item
+
+INSERT INTO item SELECT * REPLACE (id + 500 AS id) FROM item WHERE active
+
+INSERT INTO item (id) SELECT range + 2000 FROM range(100)
+
+INSERT INTO item (id, name) WITH x AS (SELECT 3000 AS id) SELECT id, 'x' FROM x
+
+WITH x AS (SELECT id FROM item) INSERT INTO item (id) SELECT id + 4000 FROM x
+
+INSERT INTO item (id, name) SELECT 5000, count(*) FROM item
+
+INSERT INTO item FROM item WHERE id < 0
+
+INSERT INTO sale VALUES ('2024-03-01', 1, 5, 'new'), (DATE '2024-03-01', 2, 6, NULL)
+
+INSERT INTO sale (item, day, quantity) SELECT id, DATE '2024-04-01', id FROM item
+
+INSERT INTO node (id) VALUES (50)
+
+INSERT INTO node (id, label) VALUES (51, DEFAULT)
+
+INSERT INTO node VALUES (52, 1, DEFAULT), (53, 1, 'twig')
+
+INSERT INTO node (id) SELECT id + 100 FROM node
+
+INSERT INTO code (code) VALUES ('n1'), ('n2')
+
+INSERT INTO code VALUES ('n3', NULL, NULL), ('n4', NULL, 3)
+
+INSERT INTO code (code, meaning) VALUES ('q''uote', 'se;mi -- colon')
+
+INSERT INTO log VALUES (1, 'again', '2024-01-01 10:00:00'), (1, 'again', '2024-01-01 10:00:00'), (NULL, NULL, NULL)
+
+INSERT INTO log SELECT * FROM log
+
+INSERT INTO log (text) SELECT name FROM item
+
+INSERT INTO log DEFAULT VALUES
+
+INSERT INTO log VALUES (1, 'far', TIMESTAMP 'infinity'), (2, 'long ago', TIMESTAMP '-infinity'), (3, 'bc', '0044-03-15 (BC) 00:00:00')
+
+INSERT INTO log SELECT 1, 'far', TIMESTAMP 'infinity'
+
+INSERT INTO item (id, added) VALUES (120, 'infinity'), (121, '-infinity'), (122, '9999-12-31'), (123, '0001-01-01')
+
+INSERT INTO item (id, weight) VALUES (124, 'nan'), (125, 'infinity'), (126, -0.0)
+
+INSERT INTO thing (id, list, pair) VALUES (50, [1, NULL, 3], {'a': 1, 'b': 'x'})
+
+INSERT INTO thing (id, span, huge, clock, ratio, tag) VALUES (51, INTERVAL 3 MONTH, 170141183460469231731687303715884105727, '12:34:56.789', 0.1, '00000000-0000-0000-0000-000000000001')
+
+INSERT INTO thing SELECT * REPLACE (id + 100 AS id) FROM thing
+
+UPDATE item SET name = 'hammer!' WHERE id = 7
+
+UPDATE item SET price = price + 1.50 WHERE id = 7
+
+UPDATE item SET price = price - 1, active = NOT active WHERE id = 12
+
+UPDATE item SET price = price * 1.1 WHERE id = 7
+
+UPDATE item SET name = NULL, kind = NULL WHERE id = 25
+
+UPDATE item SET name = 'nobody' WHERE id = 999
+
+UPDATE item SET name = upper(name) WHERE id = 7.0
+
+UPDATE item SET name = name || '+' WHERE kind = 'toy'
+
+UPDATE item SET price = 1
+
+UPDATE item SET weight = weight * 2, price = price + id WHERE id > 5 AND active
+
+UPDATE item AS i SET name = i.kind WHERE i.id < 10
+
+UPDATE item SET price = (SELECT sum(quantity) FROM sale WHERE sale.item = item.id)
+
+UPDATE item SET price = (SELECT avg(price) FROM item)
+
+UPDATE item SET name = (SELECT label FROM node n WHERE n.id = item.id) WHERE id IN (SELECT id FROM node)
+
+UPDATE item SET active = false WHERE NOT EXISTS (SELECT 1 FROM sale WHERE sale.item = item.id)
+
+UPDATE item SET id = 500 WHERE id = 5
+
+UPDATE item SET id = id + 1
+
+UPDATE item SET id = id - 1
+
+UPDATE item SET id = -id
+
+UPDATE item SET id = CASE id WHEN 3 THEN 4 WHEN 4 THEN 3 ELSE id END WHERE id IN (3, 4)
+
+UPDATE item SET id = 41 - id WHERE id BETWEEN 1 AND 40
+
+UPDATE item SET id = id WHERE id = 7
+
+UPDATE item SET id = 7, name = 'same' WHERE id = 7
+
+UPDATE sale SET quantity = quantity + 1
+
+UPDATE sale SET day = day + 100
+
+UPDATE sale SET day = day + 1 WHERE item = 3
+
+UPDATE sale SET item = item + 1000, note = 'moved' WHERE day = DATE '2024-01-02'
+
+UPDATE sale SET note = note || day::VARCHAR WHERE quantity > 3
+
+UPDATE node SET label = DEFAULT WHERE id = 4
+
+UPDATE node SET parent = NULL
+
+UPDATE node SET parent = id, id = id + 1000
+
+UPDATE code SET meaning = meaning || '!'
+
+UPDATE code SET meaning = 'unique now' WHERE code = 'a'
+
+UPDATE code SET code = upper(code) || '_'
+
+UPDATE code SET rank = DEFAULT
+
+UPDATE code SET meaning = CASE code WHEN 'a' THEN 'second' WHEN 'b' THEN 'first' ELSE meaning END
+
+UPDATE log SET text = 'same'
+
+UPDATE log SET item = item + 1 WHERE item IS NOT NULL
+
+UPDATE log SET moment = moment + INTERVAL 1 DAY WHERE text = 'again'
+
+UPDATE log SET text = NULL WHERE item IS NULL
+
+UPDATE thing SET list = list_append(list, 9)
+
+UPDATE thing SET pair = {'a': 5, 'b': 'five'}, huge = huge - 1, ratio = ratio * 2 WHERE id = 1
+
+UPDATE thing SET id = id + 1
+
+UPDATE thing SET span = INTERVAL 1 YEAR WHERE id = 2
+
+DELETE FROM item WHERE id = 7
+
+DELETE FROM item WHERE id = 999
+
+DELETE FROM item WHERE kind = 'toy'
+
+DELETE FROM item
+
+DELETE FROM item WHERE id IN (SELECT item FROM sale)
+
+DELETE FROM item AS i WHERE i.price > 20
+
+DELETE FROM item WHERE price > (SELECT avg(price) FROM item)
+
+DELETE FROM sale WHERE day = '2024-01-03' AND item = 3
+
+DELETE FROM sale WHERE day < '2024-01-03'
+
+DELETE FROM node WHERE parent IS NOT NULL
+
+DELETE FROM code WHERE code >= 'b'
+
+DELETE FROM log
+
+DELETE FROM log WHERE text = 'again'
+
+DELETE FROM log WHERE item IS NULL
+
+DELETE FROM log WHERE text IN (SELECT text FROM log GROUP BY text HAVING count(*) > 1)
+
+DELETE FROM thing WHERE id = 1
+
+DELETE FROM thing WHERE len(list) > 1
+
+-- what must fail in both, and leave no trace
+
+INSERT INTO item (id) VALUES (7)
+
+INSERT INTO item (id) VALUES (600), (7)
+
+INSERT INTO item (id) VALUES (600), (600)
+
+INSERT INTO item (id) VALUES (NULL)
+
+INSERT INTO item (name) VALUES ('no key')
+
+INSERT INTO item (id) VALUES ('seven')
+
+INSERT INTO item (id, price) VALUES (600, 123456789.00)
+
+INSERT INTO item (id, added) VALUES (600, '2024-02-30')
+
+INSERT INTO item (id) VALUES (3000000000)
+
+INSERT INTO item (id, nothing) VALUES (600, 1)
+
+INSERT INTO item (id) VALUES (600, 1)
+
+INSERT INTO item (id) SELECT id, name FROM item
+
+INSERT INTO item (id) SELECT id FROM item
+
+INSERT INTO item (id) SELECT 600 FROM item
+
+INSERT INTO item SELECT id FROM item
+
+INSERT INTO nowhere VALUES (1)
+
+INSERT INTO sale VALUES ('2024-05-05', 1, -1, NULL)
+
+INSERT INTO sale VALUES ('2024-05-05', 1, NULL, NULL)
+
+INSERT INTO sale VALUES ('2024-05-05', NULL, 1, NULL)
+
+INSERT INTO sale VALUES ('2024-05-05', 1, 1, NULL), ('2024-05-06', 2, -2, NULL)
+
+INSERT INTO node VALUES (60, 1, NULL)
+
+INSERT INTO code VALUES ('m1', 'first', 1)
+
+INSERT INTO code VALUES ('m1', 'dup', 1), ('m2', 'dup', 1)
+
+INSERT INTO code (code, rank) VALUES ('m3', 40000)
+
+INSERT INTO thing (id, tag) VALUES (70, 'no uuid')
+
+INSERT INTO thing (id) SELECT 1
+
+UPDATE item SET id = 7
+
+UPDATE item SET id = 8 WHERE id = 7
+
+UPDATE item SET id = NULL WHERE id = 7
+
+UPDATE item SET id = id + 1 WHERE id < 10
+
+UPDATE item SET price = 'much' WHERE id = 7
+
+UPDATE item SET price = 99999999999 WHERE id = 7
+
+UPDATE item SET id = id + 2147483647
+
+UPDATE item SET added = name::DATE
+
+UPDATE item SET nothing = 1
+
+UPDATE sale SET quantity = quantity - 1000
+
+UPDATE sale SET quantity = -1 WHERE day = '2024-01-03' AND item = 3
+
+UPDATE sale SET quantity = NULL WHERE day = '2024-01-03' AND item = 3
+
+UPDATE sale SET quantity = NULL
+
+UPDATE sale SET item = 1
+
+UPDATE code SET meaning = 'one for all'
+
+UPDATE code SET meaning = 'second' WHERE code = 'a'
+
+UPDATE node SET label = NULL WHERE id = 4
+
+UPDATE thing SET id = 1
+
+UPDATE nowhere SET a = 1
+
+DELETE FROM item WHERE nothing = 1
+
+DELETE FROM item WHERE CAST(coalesce(name, 'none') AS INTEGER) = 1
+
+DELETE FROM nowhere

@@ -1,0 +1,58 @@
+"""The same change through tique and through the bare engine (P8, P9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential import world
+from tests.differential.generator import changes
+
+HAND_WRITTEN = list(world.statements("changes.sql"))
+GENERATED = list(changes(seed=20230802, count=100))
+
+_expected: dict[str, object] = {}
+
+
+def expected(native, sql):
+    """The native row count and content afterwards, or the kind of error."""
+    if sql not in _expected:
+        native.execute("BEGIN")
+        try:
+            count = native.execute(sql).fetchall()[0][0]
+            _expected[sql] = count, world.content(native)
+        except Exception as error:
+            _expected[sql] = world.category(error)
+        finally:
+            native.execute("ROLLBACK")
+    return _expected[sql]
+
+
+def outcome(connection, sql, before):
+    try:
+        count = connection.execute(sql).rowcount
+        return count, world.content(connection)
+    except Exception as error:
+        assert world.content(connection) == before, "a failed statement left a trace"
+        return world.category(error)
+    finally:
+        connection.execute("ROLLBACK TO SAVEPOINT start")
+
+
+@pytest.fixture(scope="session")
+def before(native):
+    return world.content(native)
+
+
+@pytest.mark.parametrize("sql", HAND_WRITTEN, ids=lambda sql: sql[:50])
+def test_hand_written_change(native, through_tique, before, sql):
+    assert outcome(through_tique, sql, before) == expected(native, sql)
+
+
+def test_generated_changes(native, through_tique, before):
+    failed = {
+        sql: (found, wanted)
+        for sql in GENERATED
+        if (found := outcome(through_tique, sql, before))
+        != (wanted := expected(native, sql))
+    }
+    assert not failed

@@ -1,0 +1,52 @@
+"""The same query through tique and through the bare engine (P1, P8, P10)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.differential import world
+from tests.differential.generator import queries
+
+HAND_WRITTEN = list(world.statements("queries.sql"))
+GENERATED = list(queries(seed=20230801, count=150))
+_ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
+
+_expected: dict[str, tuple[str, object]] = {}
+
+
+def outcome(connection, sql):
+    """What a query does: its names and rows, or the kind of its error."""
+    try:
+        cursor = connection.execute(sql)
+        rows = cursor.fetchall()
+    except Exception as error:
+        return "error", world.category(error)
+    names = [column[0] for column in cursor.description]
+    ordered = _ORDERED.search(sql) is not None
+    return "rows", (names, world.compared(rows, ordered=ordered))
+
+
+def expected(native, sql):
+    if sql not in _expected:
+        _expected[sql] = outcome(native, sql)
+    return _expected[sql]
+
+
+def test_the_worlds_are_the_same(native, through_tique):
+    assert world.content(through_tique) == world.content(native)
+
+
+@pytest.mark.parametrize("sql", HAND_WRITTEN, ids=lambda sql: sql[:50])
+def test_hand_written_query(native, through_tique, sql):
+    assert outcome(through_tique, sql) == expected(native, sql)
+
+
+def test_generated_queries(native, through_tique):
+    failed = {
+        sql: (found, wanted)
+        for sql in GENERATED
+        if (found := outcome(through_tique, sql)) != (wanted := expected(native, sql))
+    }
+    assert not failed

@@ -1,0 +1,213 @@
+"""What a database is doing now, for operators: ``Connection.status()``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tique._recovery import FORMAT_VERSION
+from tique._translation import translating
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique._checkpoint import Checkpointer
+    from tique._database import Database
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """A table under tique's management.
+
+    Attributes
+    ----------
+    name : str
+        ``schema.table``.
+    cached_rows : int
+        Recent versions that no checkpoint has folded into storage yet.
+    tombstones : int
+        How many of them are deletions; after a bulk write at most so many.
+    """
+
+    name: str
+    cached_rows: int
+    tombstones: int
+
+
+@dataclass(frozen=True)
+class UnmanagedTable:
+    """A table that tique leaves alone.
+
+    Attributes
+    ----------
+    name : str
+        ``schema.table``.
+    obstacle : str or None
+        Why it cannot be adopted; None if it can.
+    """
+
+    name: str
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class TransactionStatus:
+    """A transaction that is open now.
+
+    Attributes
+    ----------
+    txid : int
+        Its id.
+    sts : int
+        The timestamp it reads at.
+    age : float
+        Seconds since it took its snapshot.
+    """
+
+    txid: int
+    sts: int
+    age: float
+
+
+@dataclass(frozen=True)
+class CheckpointStatus:
+    """What the checkpointer did since the database was opened.
+
+    Attributes
+    ----------
+    mode : str
+        ``"auto"`` or ``"manual"``.
+    rounds : int
+        Finished rounds.
+    folded_rows : int
+        Versions that left the cache tables.
+    last : datetime or None
+        When the last round ended (UTC); None before the first one.
+    last_error : str or None
+        Why the background thread's last attempt failed; None after a round that
+        did not.
+    """
+
+    mode: str
+    rounds: int
+    folded_rows: int
+    last: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """One open database.
+
+    Attributes
+    ----------
+    database : str
+        The database's file.
+    format_version : int
+        The version of tique's schema in it.
+    sequencer : str
+        ``"c"`` or ``"python"``.
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    sts : int
+        The timestamp that a transaction reads at if it begins now.
+    cts : int
+        The last commit timestamp that was handed out.
+    stable : int
+        λ: what was committed up to here may be folded into storage.
+    transactions : tuple of TransactionStatus
+        The open transactions, the oldest snapshot first.
+    tables : tuple of TableStatus
+        The managed tables, by name.
+    unmanaged : tuple of UnmanagedTable
+        The other tables, by name.
+    checkpoint : CheckpointStatus
+        The checkpointer's work.
+    """
+
+    database: str
+    format_version: int
+    sequencer: str
+    certifier: str
+    sts: int
+    cts: int
+    stable: int
+    transactions: tuple[TransactionStatus, ...]
+    tables: tuple[TableStatus, ...]
+    unmanaged: tuple[UnmanagedTable, ...]
+    checkpoint: CheckpointStatus
+
+
+def status(database: Database) -> Status:
+    """Look at an open database; nobody is stopped for it.
+
+    Parameters
+    ----------
+    database
+        The database.
+
+    Raises
+    ------
+    OperationalError
+        If the engine cannot be asked for its tables.
+    """
+    sequencer = database.sequencer
+    # In this order λ ≤ sts ≤ cts holds in what is shown: none of them decreases.
+    stable = sequencer.stable()
+    sts = sequencer.sts()
+    cts = sequencer.cts()
+    return Status(
+        database=database.name,
+        # Nothing else is ever opened.
+        format_version=FORMAT_VERSION,
+        sequencer=sequencer.kind,
+        certifier=database.certifier.name,
+        sts=sts,
+        cts=cts,
+        stable=stable,
+        transactions=tuple(
+            TransactionStatus(entry.txid, entry.sts, entry.age)
+            for entry in sequencer.active()
+        ),
+        tables=_managed(database),
+        unmanaged=_unmanaged(database),
+        checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
+    )
+
+
+def _managed(database: Database) -> tuple[TableStatus, ...]:
+    found = [
+        TableStatus(versions.table.qualified_name, versions.rows, versions.tombstones)
+        for versions in database.catalog.all_versions()
+    ]
+    return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
+    engine = database.engine
+    found = []
+    with translating():
+        session = engine.session()
+        try:
+            for schema, name in engine.user_tables(session):
+                if database.catalog.find(schema, name) is None:
+                    obstacle = None
+                    try:
+                        engine.describe(session, schema, name)
+                    except EngineError as error:
+                        obstacle = str(error)
+                    found.append(UnmanagedTable(f"{schema}.{name}", obstacle))
+        finally:
+            session.close()
+    return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _checkpoint(checkpointer: Checkpointer, mode: str) -> CheckpointStatus:
+    ended = checkpointer.last_round
+    return CheckpointStatus(
+        mode=mode,
+        rounds=checkpointer.rounds,
+        folded_rows=checkpointer.folded,
+        last=None if ended is None else datetime.fromtimestamp(ended, UTC),
+        last_error=checkpointer.last_error,
+    )

@@ -1,0 +1,138 @@
+"""``tique checkpoint`` and ``tique status``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+
+from tique._status import CheckpointStatus, Status, status
+from tique.cli._output import (
+    console,
+    counted,
+    json_option,
+    print_json,
+    printable,
+    progress,
+)
+from tique.cli._target import opened, url_argument
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@click.command("checkpoint")
+@url_argument
+@json_option
+def checkpoint_command(url: str, as_json: bool) -> None:
+    """Fold all recent versions into the tables."""
+    with (
+        opened(url, instead="Connection.checkpoint()") as database,
+        progress("Checkpoint"),
+    ):
+        database.checkpointer.checkpoint(compact=True)
+        done = status(database)
+    if as_json:
+        print_json({"checkpoint": asdict(done.checkpoint)})
+    else:
+        folded = counted(done.checkpoint.folded_rows, "version")
+        console().print(f"Folded {folded} into {counted(len(done.tables), 'table')}")
+
+
+@click.command("status")
+@url_argument
+@json_option
+def status_command(url: str, as_json: bool) -> None:
+    """Show timestamps, transactions and cached rows."""
+    with opened(url, instead="Connection.status()") as database:
+        found = status(database)
+    if as_json:
+        document = asdict(found)
+        document["lambda"] = document.pop("stable")
+        print_json(document)
+    else:
+        _show(found, console())
+
+
+def _show(found: Status, output: Console) -> None:
+    facts = _grid()
+    facts.add_column()
+    facts.add_column()
+    facts.add_row("Database", printable(found.database))
+    facts.add_row("Format", f"{found.format_version:,}")
+    facts.add_row("Sequencer", found.sequencer)
+    facts.add_row("Certifier", found.certifier)
+    facts.add_row("sts", f"{found.sts:,}")
+    facts.add_row("cts", f"{found.cts:,}")
+    facts.add_row("λ", f"{found.stable:,}")
+    facts.add_row("Last checkpoint", _last(found.checkpoint))
+    if found.checkpoint.last_error is not None:
+        facts.add_row("Last error", printable(found.checkpoint.last_error))
+    output.print(facts)
+    _show_tables(found, output)
+    _show_transactions(found, output)
+    _show_unmanaged(found, output)
+
+
+def _last(checkpoint: CheckpointStatus) -> str:
+    if checkpoint.last is None:
+        return "none since the database was opened"
+    return (
+        f"{checkpoint.last:%Y-%m-%d %H:%M:%S} UTC, "
+        f"{counted(checkpoint.rounds, 'round')}, "
+        f"{counted(checkpoint.folded_rows, 'version')} folded"
+    )
+
+
+def _show_tables(found: Status, output: Console) -> None:
+    output.print(f"\n{counted(len(found.tables), 'table')} under tique's management")
+    if not found.tables:
+        return
+    tables = _grid()
+    tables.show_header = True
+    tables.add_column("table", overflow="fold")
+    tables.add_column("cached rows", justify="right")
+    tables.add_column("tombstones", justify="right")
+    for table in found.tables:
+        tables.add_row(
+            printable(table.name), f"{table.cached_rows:,}", f"{table.tombstones:,}"
+        )
+    output.print(tables)
+
+
+def _show_transactions(found: Status, output: Console) -> None:
+    output.print(f"\n{counted(len(found.transactions), 'active transaction')}")
+    if not found.transactions:
+        return
+    transactions = _grid()
+    transactions.show_header = True
+    for heading in ("txid", "sts", "age"):
+        transactions.add_column(heading, justify="right")
+    for entry in found.transactions:
+        transactions.add_row(str(entry.txid), f"{entry.sts:,}", f"{entry.age:,.1f} s")
+    output.print(transactions)
+
+
+def _show_unmanaged(found: Status, output: Console) -> None:
+    if not found.unmanaged:
+        return
+    output.print(f"\n{counted(len(found.unmanaged), 'table')} not under management")
+    tables = _grid()
+    tables.add_column(overflow="fold")
+    tables.add_column(overflow="fold")
+    for table in found.unmanaged:
+        remark = "can be adopted" if table.obstacle is None else table.obstacle
+        tables.add_row(printable(table.name), printable(remark))
+    output.print(tables)
+
+
+def _grid() -> Table:
+    return Table(
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+    )

@@ -1,0 +1,74 @@
+"""How the commands print: for machines, for people, and while they work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object."
+)
+
+_PIPE_WIDTH = 1000
+"""Columns of what is not a terminal: nothing is wrapped or cut there."""
+
+
+def print_json(document: Mapping[str, object]) -> None:
+    """Print one JSON object on one line; times are ISO 8601 in UTC."""
+    click.echo(json.dumps(document, default=_encoded))
+
+
+def _encoded(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds")
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def console() -> Console:
+    """Return standard output for people; it takes no text for markup."""
+    return Console(
+        width=None if sys.stdout.isatty() else _PIPE_WIDTH,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Show that something takes its time, if somebody is watching."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(doing):
+        yield
+
+
+def printable(text: str) -> str:
+    """Escape control characters: names come from the database."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Return the first paragraph of a message, on one line."""
+    paragraph = text.strip().partition("\n\n")[0]
+    return printable(" ".join(paragraph.split()))
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many: ``1 row``, ``1,200 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

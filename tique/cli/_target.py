@@ -1,0 +1,104 @@
+"""The database that a command is about."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from tique import errors
+from tique._database import Database, acquire, release
+from tique._translation import translating
+from tique._url import parse_url
+from tique_backends import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _URL(click.ParamType[str]):
+    """A database URL that means a file."""
+
+    name = "url"
+
+    def convert(
+        self,
+        value: str,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        try:
+            url = parse_url(value)
+        except errors.InterfaceError as error:
+            self.fail(str(error), param, ctx)
+        if url.in_memory:
+            self.fail(
+                "a database in memory lives in the process that opened it; "
+                "give the URL of a file",
+                param,
+                ctx,
+            )
+        return value
+
+
+url_argument = click.argument("url", type=_URL())
+
+
+@contextmanager
+def existing(url: str, *, instead: str) -> Iterator[None]:
+    """Check that there is such a database: a command never creates one.
+
+    Parameters
+    ----------
+    url
+        The database's URL.
+    instead
+        What does the same in a process that has the database open.
+    """
+    path = parse_url(url).path
+    if not os.path.exists(path):
+        raise errors.OperationalError(f"there is no database {path}")
+    try:
+        with translating():
+            yield
+    except errors.DatabaseLocked as error:
+        message = str(error).rstrip(". \n")
+        raise errors.DatabaseLocked(
+            f"{message}. A database file belongs to one process at a time: "
+            f"use {instead} in that process, or end it first"
+        ) from error
+
+
+@contextmanager
+def managed(url: str, *, instead: str) -> Iterator[None]:
+    """As :func:`existing`, and refuse a database that tique does not manage.
+
+    Opening it would leave tique's schema in it.
+    """
+    with existing(url, instead=instead):
+        parsed = parse_url(url)
+        backend = registry.find(parsed.backend)
+        engine = backend.open_engine(backend.locate(parsed.path, parsed.options))
+        try:
+            is_managed = engine.is_managed()
+        finally:
+            engine.close()
+        if not is_managed:
+            raise errors.OperationalError(
+                f"the database {parsed.path} is not under tique's management; "
+                "'tique adopt' takes its tables in"
+            )
+        yield
+
+
+@contextmanager
+def opened(url: str, *, instead: str) -> Iterator[Database]:
+    """As :func:`managed`, and open it."""
+    with managed(url, instead=instead):
+        database = acquire(url, {})
+        try:
+            yield database
+        finally:
+            release(database)
