@@ -194,7 +194,7 @@ class Committer:
 
     def _clear_up(self, batch: list[_Ticket], error: BaseException) -> None:
         """Give every ticket its outcome after ``error``."""
-        if not batch:
+        if not batch and isinstance(error, Exception):
             self._fill(batch)
         try:
             self._settle_earlier()
@@ -314,6 +314,7 @@ class Committer:
         table = writes.table
         sts = writes.staged_sts
         assert sts is not None
+        self._database.catalog.versions(table).drain(session)
         keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
         for positions in keys:
             sql = self._database.engine.forms.staged_conflicts(table, positions, sts)

@@ -35,6 +35,9 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     if not isinstance(tree, exp.Insert):
         raise source.unsupported("this statement", source.words[0].start)
     _check_parts(source, tree)
+    insert = source.words.index(source.word("INSERT", _end_of_with(tree)))
+    if source.keywords(insert + 1)[:1] != ["INTO"]:
+        raise source.syntax("INSERT without INTO", source.words[insert].start)
     listed = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
     node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     if not isinstance(node, exp.Table) or node.alias or node.args.get("joins"):
@@ -68,8 +71,8 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
             raise source.unsupported(
                 "a second WITH", source.words[start].start, "write one WITH"
             )
-        insert = source.find_word("INSERT", _end_of_with(tree))
-        query = source.cut(source.words[0].start, insert, reads.spans) + query
+        before = source.words[0].start, source.words[insert].start
+        query = source.cut(*before, reads.spans) + query
     return InsertQuery(parameters, references, table, columns, query)
 
 
@@ -120,10 +123,9 @@ def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
 
 
 def _end_of_with(tree: exp.Insert) -> int:
-    return max(
-        (n.meta["end"] for n in tree.args["with_"].walk() if "end" in n.meta),
-        default=0,
-    )
+    with_ = tree.args.get("with_")
+    nodes = with_.walk() if with_ is not None else ()
+    return max((n.meta["end"] for n in nodes if "end" in n.meta), default=0)
 
 
 def _rows(

@@ -49,6 +49,8 @@ class _Change:
 
     def __init__(self, source: Source, catalog: Catalog, kind: type[exp.Expr]) -> None:
         self.source = source
+        if source.keywords()[:1] == ["DELETE"] and source.keywords()[1:2] != ["FROM"]:
+            raise source.syntax("DELETE without FROM", source.words[0].start)
         self.tree = source.parse()
         if not isinstance(self.tree, kind):
             raise source.unsupported("this statement", source.words[0].start)
@@ -121,6 +123,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         ),
         len(words),
     )
+    _check_alias(source, words[start:first])
     alias = source.cut(name_end, words[first - 1].end) if first > start else ()
     where = (
         source.cut(words[last].start, source.end, change.reads.spans)
@@ -142,6 +145,9 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
     """Return the plan of a DELETE."""
     change = _Change(source, catalog, exp.Delete)
     _, name_end = table_span(source, change.target.node)
+    after = [w for w in source.words if w.start >= name_end]
+    where = next((i for i, w in enumerate(after) if w.keyword == "WHERE"), len(after))
+    _check_alias(source, after[:where])
     rest = source.cut(name_end, source.end, change.reads.spans)
     return Delete(
         len(source.lexed.arguments),
@@ -153,10 +159,21 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
     )
 
 
+def _check_alias(source: Source, words: list[Word]) -> None:
+    """Refuse anything but ``[AS] alias`` after the table's name."""
+    if words and words[0].keyword == "AS":
+        words = words[1:]
+    if len(words) > 1:
+        shown = source.text[words[0].start : words[0].end]
+        raise source.unsupported(f'"{shown}" after the table', words[0].start)
+
+
 def _assignments(
     change: _Change, words: list[Word]
 ) -> tuple[tuple[int, Expression], ...]:
     source, table = change.source, change.target.table
+    if not words:
+        raise source.syntax("SET without a column", source.find("SET"))
     pieces = split(words)
     nodes = change.tree.expressions
     if len(pieces) != len(nodes):

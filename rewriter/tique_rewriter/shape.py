@@ -43,6 +43,7 @@ _PART_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "locks": ("FOR UPDATE or FOR SHARE", ("FOR",)),
     "into": ("SELECT INTO", ("INTO",)),
     "catalog": ("a name with a database in it", ()),
+    "only": ("ONLY", ("ONLY",)),
     "key_expressions": ("USING KEY", ("USING",)),
 }
 

@@ -29,6 +29,8 @@ _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 _DEEPEST = 250
+_MOST_LACKING = 8
+_WITHOUT_CONDITION = frozenset({"CROSS", "NATURAL", "POSITIONAL"})
 _NOT_SPACE = re.compile(r"\S+")
 
 
@@ -101,9 +103,7 @@ class Source:
         UnsupportedSQL
             When it is nested so deeply that a parser might run out of stack.
         """
-        deepest = max(self.words, key=lambda word: word.depth)
-        if deepest.depth > _DEEPEST:
-            raise self.unsupported("so deep a nesting of brackets", deepest.start)
+        self._check_effort()
         try:
             trees = self._dialect.parser().parse(list(self.tokens), self.text)
         except ParseError as error:
@@ -124,12 +124,12 @@ class Source:
         found.sort(key=lambda word: word.depth)
         return found[0].start if found else self.words[0].start
 
-    def find_word(self, keyword: str, start: int) -> int:
-        """Return the place of the first such keyword at or after ``start``."""
-        return next(
-            (w.start for w in self.words if w.start >= start and w.keyword == keyword),
-            start,
-        )
+    def word(self, keyword: str, start: int) -> Word:
+        """Return the first such keyword at or after ``start``."""
+        for word in self.words:
+            if word.start >= start and word.keyword == keyword:
+                return word
+        raise self.syntax(f"{keyword} is missing", self.words[-1].start)
 
     def cut(self, start: int, end: int, holes: Iterable[Span] = ()) -> Text:
         """``text[start:end]`` with the holes that lie in it."""
@@ -186,6 +186,23 @@ class Source:
     def syntax(self, what: str, start: int, advice: str = "") -> SyntaxProblem:
         """Return the complaint about the text at ``start``."""
         return self.error(SyntaxProblem, what, start, advice)
+
+    def _check_effort(self) -> None:
+        """Refuse what the parser would need too much stack or time for.
+
+        The time that it takes doubles with every JOIN that lacks its condition.
+        """
+        deepest = max(self.words, key=lambda word: word.depth)
+        if deepest.depth > _DEEPEST:
+            raise self.unsupported("so deep a nesting of brackets", deepest.start)
+        keywords = self.keywords()
+        lacking = -sum(keyword in ("ON", "USING") for keyword in keywords)
+        for number, word in enumerate(self.words):
+            before = keywords[max(number - 3, 0) : number]
+            if word.keyword == "JOIN" and _WITHOUT_CONDITION.isdisjoint(before):
+                lacking += 1
+        if lacking > _MOST_LACKING:
+            raise self.syntax("a JOIN without ON", self.find("JOIN"))
 
     def _one_statement(self, tokens: list[Token]) -> list[Token]:
         ends = [i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON]

@@ -35,8 +35,6 @@ SELECT "id", "NAME" FROM "item" WHERE "KIND" = 'tool' ORDER BY "id"
 
 SELECT ID, Name FROM ITEM WHERE Id BETWEEN 5 AND 9 ORDER BY ID
 
-SELECT main.item.id FROM main.item ORDER BY main.item.id
-
 SELECT id FROM item WHERE name IS NULL ORDER BY id
 
 SELECT id FROM item WHERE name LIKE '%o%' ORDER BY id
@@ -210,7 +208,7 @@ SELECT * FROM item SEMI JOIN sale ON sale.item = item.id
 
 SELECT * FROM item ANTI JOIN sale ON sale.item = item.id
 
-SELECT i.id, s.day FROM item i ASOF JOIN sale s ON i.id = s.item AND i.added >= s.day
+SELECT i.id, s.day FROM (SELECT * FROM item WHERE added IS NOT NULL) i ASOF JOIN sale s ON i.id = s.item AND i.added >= s.day WHERE i.added IS NOT NULL
 
 SELECT * FROM item POSITIONAL JOIN (SELECT 1 AS first) AS p WHERE p.first = 1 AND false
 
@@ -444,8 +442,6 @@ SELECT count() FROM item
 
 SELECT any_value(kind) FROM item WHERE id = 7
 
-TABLE node
-
 -- what must fail in both
 
 SELECT nothing FROM item
@@ -478,6 +474,6 @@ SELECT _cts FROM item
 
 SELECT _deleted FROM item
 
-SELECT item._cts, rowid FROM item
+SELECT item._cts FROM item
 
 SELECT unknown_function(id) FROM item

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.differential import world
@@ -13,13 +15,22 @@ GENERATED = list(changes(seed=20230802, count=100))
 _expected: dict[str, object] = {}
 
 
+_TARGET = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+
+
+def content(connection, sql):
+    """What the table that ``sql`` changes holds."""
+    target = _TARGET.search(sql).group(1)
+    return world.content(connection, [target] if target in world.ROWS else [])
+
+
 def expected(native, sql):
     """The native row count and content afterwards, or the kind of error."""
     if sql not in _expected:
         native.execute("BEGIN")
         try:
             count = native.execute(sql).fetchall()[0][0]
-            _expected[sql] = count, world.content(native)
+            _expected[sql] = count, content(native, sql)
         except Exception as error:
             _expected[sql] = world.category(error)
         finally:
@@ -30,9 +41,10 @@ def expected(native, sql):
 def outcome(connection, sql, before):
     try:
         count = connection.execute(sql).rowcount
-        return count, world.content(connection)
+        return count, content(connection, sql)
     except Exception as error:
-        assert world.content(connection) == before, "a failed statement left a trace"
+        for table, rows in content(connection, sql).items():
+            assert rows == before[table], "a failed statement left a trace"
         return world.category(error)
     finally:
         connection.execute("ROLLBACK TO SAVEPOINT start")

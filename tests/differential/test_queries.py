@@ -23,7 +23,8 @@ def outcome(connection, sql):
         rows = cursor.fetchall()
     except Exception as error:
         return "error", world.category(error)
-    names = [column[0] for column in cursor.description]
+    # The engine names a column without an alias after its own text.
+    names = [column[0].split("(SELECT")[0] for column in cursor.description]
     ordered = _ORDERED.search(sql) is not None
     return "rows", (names, world.compared(rows, ordered=ordered))
 

@@ -232,9 +232,9 @@ def category(error):
     return next((name for name in CATEGORIES if name in names), names[0])
 
 
-def content(connection):
-    """Every table's rows."""
+def content(connection, tables=tuple(ROWS)):
+    """The tables' rows."""
     return {
         table: compared(connection.execute(f"SELECT * FROM {table}").fetchall())
-        for table in ROWS
+        for table in tables
     }

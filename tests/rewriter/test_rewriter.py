@@ -168,6 +168,18 @@ def test_deep_nesting_is_refused_not_crashed(rewriter: Rewriter):
             rewriter.plan(sql)
 
 
+@pytest.mark.timeout(30)
+def test_many_joins_without_conditions_do_not_take_for_ever(rewriter: Rewriter):
+    def joined(kind: str) -> str:
+        return "FROM event" + "".join(f" {kind} event e{n}" for n in range(60))
+
+    for kind in ("JOIN", "LEFT JOIN"):
+        with pytest.raises(RewriteError, match="a JOIN without ON at line 1, column"):
+            rewriter.plan(joined(kind))
+    for kind in ("CROSS JOIN", "NATURAL LEFT JOIN", "POSITIONAL JOIN", ","):
+        assert len(rewriter.plan(joined(kind)).plan.references) == 61
+
+
 def test_long_conditions_are_planned(rewriter: Rewriter):
     sql = "FROM account WHERE " + " AND ".join(f"balance <> {n}" for n in range(100))
     assert isinstance(rewriter.plan(sql).plan, Select)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from tique._constraints import (
@@ -21,7 +20,7 @@ from tique._constraints import (
 )
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
-from tique._statements.insert import BUFFERED_ROWS, finish_staged
+from tique._statements.insert import BUFFERED_ROWS, exactness, finish_staged
 from tique._versions import key_of
 from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, compile_kernel
@@ -30,9 +29,6 @@ from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
     from tique._transaction import Transaction
-
-_CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
-"""What Python makes of timestamps that it cannot hold (infinity): not exact."""
 
 Change = tuple[Row, Row | None]
 """An old row and what becomes of it; None: it is deleted."""
@@ -53,11 +49,7 @@ class ChangeStatement(Statement):
             if plan.key is None
             else KeyReader(table, table.primary_key, plan.key)
         )
-        self._timestamps = [
-            i
-            for i, column in enumerate(table.columns)
-            if column.type in ("DATE", "TIMESTAMP")
-        ]
+        self._is_exact = exactness(table)
 
     @abstractmethod
     def _new_values(self) -> list[tuple[int, Text]]:
@@ -116,12 +108,6 @@ class ChangeStatement(Statement):
             except NotLocal:
                 pass
         return self._change_by_query(transaction, parameters)
-
-    def _is_exact(self, row: Row) -> bool:
-        return all(
-            not isinstance(row[i], str) and row[i] not in _CLAMPED
-            for i in self._timestamps
-        )
 
     # By a query over the snapshot
 
@@ -186,27 +172,27 @@ class ChangeStatement(Statement):
         number = transaction.sequence
         is_delete = isinstance(self.plan, Delete)
         if not is_delete and (self._changes_key or table.is_bag):
-            # The new values are in it too, so that it takes the same parameters.
-            quote = transaction.database.engine.forms.quote
+            # One query, so that a volatile WHERE clause finds the same rows for both.
             values = [items[i] for i in self._changed]
             inner = ", ".join(self._old_items(transaction) + values)
-            old = stage_query(
-                [f"_o.{quote(column.name)}" for column in table.columns],
-                f" FROM (SELECT {inner}{source}) AS _o({self._aliases(quote)})",
-                number - 1,
-                deleted=True,
+            width = len(table.columns)
+            old = [f"_{i}" for i in range(width + len(values))]
+            new = old[:width]
+            for i, name in zip(self._changed, old[width:], strict=True):
+                new[i] = name
+            sql = (
+                f"WITH _o({', '.join(old)}) AS MATERIALIZED (SELECT {inner}{source}) "
+                f"{stage_query(old[:width], ' FROM _o', number - 1, deleted=True)} "
+                f"UNION ALL {stage_query(new, ' FROM _o', number, deleted=False)}"
             )
-            self._run_staged(transaction, old, bound)
-        new = stage_query(items, source, number, deleted=is_delete)
-        count = self._run_staged(transaction, new, bound)
+            count = self._run_staged(transaction, sql, bound) // 2
+        else:
+            sql = stage_query(items, source, number, deleted=is_delete)
+            count = self._run_staged(transaction, sql, bound)
         finish_staged(
             transaction, table, count, self._changed, new_keys=self._changes_key
         )
         return count
-
-    def _aliases(self, quote: Callable[[str], str]) -> str:
-        names = [quote(column.name) for column in self._table.columns]
-        return ", ".join(names + [f"_new_{i}" for i in self._changed])
 
     def _run_staged(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]

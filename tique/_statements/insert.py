@@ -9,6 +9,7 @@ types that do not survive the way through Python, are staged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
@@ -34,6 +35,7 @@ from tique_rewriter.plan import (
     Parameter,
 )
 from tique_rewriter.schema import Table
+from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
     from tique._transaction import Transaction
@@ -43,7 +45,32 @@ BUFFERED_ROWS = 2000
 
 _CONVERTED_AT_ONCE = 50
 
+_CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
+"""What Python makes of timestamps that it cannot hold (infinity): not exact."""
+
 RowMaker = Callable[[Sequence[Any]], Row]
+
+
+def exactness(table: Table) -> Callable[[Row], bool]:
+    """A function that says whether a row from the engine can be buffered.
+
+    Timestamps that Python cannot hold come as the nearest one or as text, and a
+    NaN in a key is equal to itself in the engine but not here.
+    """
+    keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
+    kinds = [kind_of(column.type) for column in table.columns]
+    families = [kind.family if kind else "" for kind in kinds]
+    dated = [i for i, f in enumerate(families) if f in ("date", "timestamp")]
+    doubles = [i for i in keys if families[i] == "double"]
+    if not dated and not doubles:
+        return lambda row: True
+
+    def is_exact(row: Row) -> bool:
+        return all(
+            not isinstance(row[i], str) and row[i] not in _CLAMPED for i in dated
+        ) and all(row[i] == row[i] for i in doubles)  # noqa: PLR0124 - NaN
+
+    return is_exact
 
 
 def insert_rows(transaction: Transaction, table: Table, rows: Sequence[Row]) -> None:
@@ -93,6 +120,7 @@ class InsertRowsStatement(Statement):
     def __init__(self, plan: InsertRows) -> None:
         super().__init__(plan)
         self._table = plan.table
+        self._is_exact = exactness(plan.table)
         self._rows = [self._by_column(plan.columns, row) for row in plan.rows]
         self._makers = [self._maker(row) for row in self._rows]
         self._simple = len(self._rows) == 1 and all(
@@ -214,9 +242,10 @@ class InsertRowsStatement(Statement):
     ) -> None:
         if transaction.database.catalog.buffers(self._table):
             rows = transaction.session.execute(sql, bound).fetch_all()
-            insert_rows(transaction, self._table, rows)
-        else:
-            stage_query(transaction, self._table, f"SELECT * FROM ({sql})", bound)
+            if all(map(self._is_exact, rows)):
+                insert_rows(transaction, self._table, rows)
+                return
+        stage_query(transaction, self._table, f"SELECT * FROM ({sql})", bound)
 
 
 def stage_query(
@@ -241,6 +270,7 @@ class InsertQueryStatement(Statement):
         self._table = plan.table
         self._columns = plan.columns
         self._query = plan.query
+        self._is_exact = exactness(plan.table)
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Insert the query's rows: through the buffer if they are few."""
@@ -253,7 +283,7 @@ class InsertQueryStatement(Statement):
                 result = session.execute(sql, bound)
                 rows = result.fetch(BUFFERED_ROWS + 1)
                 result.close()
-                if len(rows) <= BUFFERED_ROWS:
+                if len(rows) <= BUFFERED_ROWS and all(map(self._is_exact, rows)):
                     insert_rows(transaction, table, rows)
                     return Outcome(len(rows))
             return Outcome(stage_query(transaction, table, sql, bound))

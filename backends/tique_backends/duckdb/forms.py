@@ -209,17 +209,19 @@ class DuckDBForms(Forms):
             f"FROM (VALUES {keys}) AS _w(_ordinal, {aliases}, _sts)) AS _k "
             f"JOIN (SELECT {names}, _cts, _deleted FROM {cache_name(table)}) AS _v "
             f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
-            f"{'AND _v._deleted ' if table.is_bag else ''}GROUP BY _k._ordinal"
+            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
+            "GROUP BY _k._ordinal"
         )
 
     def staged_conflicts(  # noqa: D102
         self, table: Table, columns: Sequence[int], sts: int
     ) -> str:
+        whole_row = self._is_whole_row(table, columns)
         return (
             f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
             f"FROM {stage_name(table)} AS _k JOIN {cache_name(table)} AS _v "
             f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
-            f"{'WHERE _k._deleted AND _v._deleted ' if table.is_bag else ''}"
+            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
             f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
         )
 
@@ -227,9 +229,17 @@ class DuckDBForms(Forms):
         self, table: Table, columns: Sequence[int], left: str, right: str
     ) -> str:
         """Equality of keys; of whole rows, NULLs included, where there is none."""
-        if not table.is_bag:
+        if not self._is_whole_row(table, columns):
             return key_equality(table, columns, left, right)
         names = (quote(table.columns[i].name) for i in columns)
         return " AND ".join(
             f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
+        )
+
+    def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
+        """Whether ``columns`` tell a bag's rows apart, rather than being a key."""
+        return (
+            table.is_bag
+            and len(columns) == len(table.columns)
+            and tuple(columns) not in table.unique
         )

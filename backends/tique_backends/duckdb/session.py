@@ -105,6 +105,10 @@ class DuckDBSession(Session):
         self._pending: DuckDBResult | None = None
         self._in_transaction = False
         self._point_reads: dict[int, duckdb.Statement] = {}
+        # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
+        self._complete: Callable[[], None] = getattr(
+            connection, "complete", lambda: None
+        )
 
     def _run(self, statement: str | duckdb.Statement, parameters: Sequence[Any]) -> None:
         if self._pending is not None:
@@ -196,6 +200,7 @@ class DuckDBSession(Session):
             self._pending = None
         started = time.perf_counter()
         try:
+            self._complete()
             self._connection.from_arrow(rows).insert_into(target)
         except Exception as error:
             raise translated(error) from error
@@ -237,6 +242,9 @@ class DuckDBSession(Session):
     def stage_query(  # noqa: D102
         self, table: Table, query: str, parameters: Sequence[Any]
     ) -> int:
+        if stage_name(table) in query:
+            # DuckDB 1.5 may let a statement read the rows that it has just inserted.
+            query = f"WITH _rows AS MATERIALIZED ({query}) SELECT * FROM _rows"
         result = self.execute(f"INSERT INTO {stage_name(table)} {query}", parameters)
         return int(result.fetch_all()[0][0])
 

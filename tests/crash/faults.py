@@ -1,0 +1,89 @@
+"""A real DuckDB whose calls a test can watch, kill the process at, or make fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import duckdb
+
+REACH_THE_ENGINE = frozenset({"execute", "insert_into"})
+READS = ("execute SELECT", "execute \nSELECT", "execute <", "execute EXPLAIN")
+
+
+class Watched:
+    """A DuckDB connection or relation that tells ``watch`` of every call."""
+
+    def __init__(self, target, watch):
+        self._target = target
+        self._watch = watch
+
+    def __getattr__(self, name):
+        value = getattr(self._target, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments, **options):
+            if name not in REACH_THE_ENGINE:
+                return self._wrapped(value(*arguments, **options))
+            text = f"{name} {arguments[0]}" if arguments else name
+            self._watch("before", text)
+            result = self._wrapped(value(*arguments, **options))
+            self._watch("after", text)
+            return result
+
+        return call
+
+    def _wrapped(self, result):
+        if isinstance(result, duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation):
+            return Watched(result, self._watch)
+        return result
+
+
+def watched_connect(watch):
+    """What to put in the place of ``duckdb.connect``."""
+    real = duckdb.connect
+
+    def connect(*arguments, **options):
+        return Watched(real(*arguments, **options), watch)
+
+    return connect
+
+
+class KillAt:
+    """Kill the process before the nth call that may write, like a power cut."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __call__(self, when, text):
+        if when == "before" and not text.lstrip().startswith(READS):
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Faults:
+    """Raises errors at calls whose text matches, as often as it was told to."""
+
+    def __init__(self):
+        self.planned = []
+        self.seen = []
+
+    def plan(self, when, text, error, times=1):
+        """Raise ``error`` at the next calls whose text contains ``text``."""
+        self.planned.append([when, text, error, times])
+
+    def clear(self):
+        self.planned.clear()
+
+    def __call__(self, when, text):
+        self.seen.append((when, text))
+        for entry in self.planned:
+            planned_when, part, error, times = entry
+            if when == planned_when and part in text and times:
+                entry[3] = times - 1
+                if callable(error) and not isinstance(error, type):
+                    error()
+                    return
+                raise error

@@ -1,0 +1,218 @@
+"""Kills a scenario before each call to the engine in turn, and looks what is left.
+
+    python -m tests.crash.kill_points FOLDER SCENARIO KILLS
+
+Prints a JSON object per point. A fresh copy of the database and a fork are used for
+each, so that a hundred kills take seconds. After ``KILLS`` kills in a row (the later
+ones hit recovery) the database is opened for good and judged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+
+import tique
+from tests.crash.faults import KillAt, watched_connect
+from tests.crash.scenarios import SCENARIOS, SETUP
+from tique import _checkpoint
+
+LONGEST = 400
+
+
+class Run:
+    """A scenario being run on one database; every finished step is reported."""
+
+    def __init__(self, path, report=lambda *_: None, **options):
+        self.url = f"duckdb:///{path}"
+        self.report = report
+        self.options = {"checkpoint": "manual", "retention": 0.0, **options}
+        self.connection = None
+
+    def open(self):
+        if self.connection is None:
+            self.connection = tique.connect(self.url, **self.options)
+        return self.connection
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+    def step(self, step):
+        if step == "checkpoint":
+            self.open().checkpoint()
+        elif step == "reopen":
+            self.close()
+            self.open()
+        elif step == "read":
+            self.open().execute("SELECT count(*) FROM account, bag").fetchall()
+            self.open().commit()
+        elif step in ("adopt", "detach"):
+            self.close()
+            getattr(tique, step)(self.url)
+        else:
+            for statement in step:
+                self.open().execute(statement)
+            txid = self.open().txid
+            self.open().commit()
+            return txid
+        return None
+
+    def all(self, steps):
+        for number, step in enumerate(steps, 1):
+            self.report(number, self.step(step))
+        self.close()
+
+
+def state(connection):
+    """What all tables hold, in any order."""
+    tables = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY 1"
+    ).fetchall()
+    return {
+        name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}").fetchall()))
+        for (name,) in tables
+    }
+
+
+def golden(steps):
+    """The state after each step, according to DuckDB alone."""
+    connection = duckdb.connect(":memory:")
+    for step in SETUP:
+        connection.execute(step[0])
+    states = [state(connection)]
+    for step in steps:
+        if isinstance(step, tuple):
+            for statement in step:
+                connection.execute(statement)
+        states.append(state(connection))
+    connection.close()
+    return states
+
+
+def forked(body, *arguments):
+    """Run ``body`` in a child; whether it came to its end, and what it wrote."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+
+        def report(*values):
+            os.write(writer, (json.dumps(values) + "\n").encode())
+
+        code = 1
+        try:
+            body(report, *arguments)
+            code = 0
+        except BaseException as error:
+            report("error", f"{type(error).__name__}: {error}"[:2000])
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        values = [json.loads(line) for line in lines]
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), values
+
+
+def act(report, path, steps, point):
+    duckdb.connect = watched_connect(KillAt(point))
+    _checkpoint._BATCH_ROWS = 3
+    _checkpoint._PRUNE_INTERVAL = 0.0
+    Run(path, report).all(steps)
+
+
+def reopen(_report, path, point):
+    duckdb.connect = watched_connect(KillAt(point))
+    Run(path).open()
+
+
+def judge(report, path, states, acknowledged, txids):
+    """Open for good: state, numbers, caches, service."""
+    started = time.monotonic()
+    run = Run(path)
+    connection = run.open()
+    database = connection._database
+    found = {
+        table.name: sorted(
+            map(repr, connection.execute(f"SELECT * FROM {table.name}").fetchall())
+        )
+        for table in database.catalog
+    }
+    allowed = states[acknowledged : acknowledged + 2]
+    if found not in allowed and found != {}:
+        raise AssertionError(f"neither before nor after the step: {found}"[:1500])
+    if connection.txid is not None and connection.txid <= max(txids, default=0):
+        raise AssertionError("a txid was used twice")
+    if not all(versions.is_empty for versions in database.catalog.all_versions()):
+        raise AssertionError("recovery left versions in memory")
+    for table in database.catalog:
+        if database.engine.cached_rows(connection._session, table):
+            raise AssertionError(f"recovery left versions of {table.name}")
+    for txid in txids:
+        if (outcome := connection.outcome(txid)) == "aborted":
+            raise AssertionError(f"acknowledged transaction {txid} is {outcome}")
+    sts = database.sequencer.sts()
+    connection.commit()
+    if found:
+        before = connection.execute("SELECT count(*) FROM account").fetchone()[0]
+        connection.execute("INSERT INTO account VALUES (-1, 0)")
+        connection.commit()
+        if database.sequencer.sts() != sts + 1:
+            raise AssertionError("a cts was lost or used twice")
+        connection.execute("DELETE FROM account WHERE id = -1")
+        connection.commit()
+        after = connection.execute("SELECT count(*) FROM account").fetchone()[0]
+        if before != after:
+            raise AssertionError("no service after recovery")
+        connection.commit()
+        connection.checkpoint()
+    run.close()
+    native = duckdb.connect(path)
+    if (plain := state(native)) not in allowed:
+        raise AssertionError(f"the file holds neither state: {plain}"[:1500])
+    native.close()
+    report("seconds", time.monotonic() - started)
+
+
+def main(folder, name, kills):
+    steps = SCENARIOS[name]
+    states = golden(steps)
+    folder = Path(folder)
+    prepared = folder / "prepared.duckdb"
+    code, values = forked(
+        lambda report: Run(prepared, report).all([*SETUP, "checkpoint"])
+    )
+    assert code == 0, values
+    path = folder / "killed.duckdb"
+    for point in range(1, LONGEST):
+        for old in folder.glob("killed.duckdb*"):
+            old.unlink()
+        shutil.copy(prepared, path)
+        code, values = forked(act, str(path), steps, point)
+        failure = None
+        if code not in (0, -9):
+            failure = f"the scenario itself failed: {values[-1]}"
+        done = [value for value in values if value[0] != "error"]
+        acknowledged = done[-1][0] if done else 0
+        txids = [value[1] for value in done if value[1] is not None]
+        for again in range(kills - 1):
+            forked(reopen, str(path), 1 + (point * 7 + again * 5) % 40)
+        if failure is None:
+            judged, verdict = forked(judge, str(path), states, acknowledged, txids)
+            if judged != 0:
+                failure = f"after reopening: {verdict[-1] if verdict else judged}"
+        print(json.dumps([point, acknowledged, code, failure]), flush=True)
+        if code == 0:
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,83 @@
+"""Scripts to be killed in: lists of steps, each with one state before and after.
+
+A step is a transaction (a tuple of statements), or the name of something that does
+not change what the tables hold. What they must hold after each step is what DuckDB
+itself makes of the same statements.
+"""
+
+from __future__ import annotations
+
+ACCOUNTS = (
+    "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)",
+    "INSERT INTO account SELECT range, 100 FROM range(10)",
+)
+BAG = (
+    "CREATE TABLE bag (x INTEGER, y VARCHAR)",
+    "INSERT INTO bag VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (2, NULL)",
+)
+MANY = (
+    "CREATE TABLE many (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE, v INTEGER)",
+    "INSERT INTO many SELECT range, 'n' || range, 0 FROM range(3000)",
+)
+
+SCENARIOS = {
+    "small": [
+        (
+            "UPDATE account SET balance = balance - 10 WHERE id = 1",
+            "UPDATE account SET balance = balance + 10 WHERE id = 2",
+            "INSERT INTO bag VALUES (7, 'seven')",
+        ),
+        ("DELETE FROM account WHERE id = 3", "DELETE FROM bag WHERE x = 1"),
+        ("INSERT INTO account VALUES (3, 33)", "INSERT INTO bag VALUES (1, 'a')"),
+        "read",
+        ("UPDATE account SET id = id + 100 WHERE id >= 8",),
+        "checkpoint",
+        ("UPDATE account SET balance = 0 WHERE id = 1", "DELETE FROM bag"),
+        "checkpoint",
+    ],
+    "bulk": [
+        ("UPDATE many SET v = v + 1 WHERE id = 1",),
+        (
+            "UPDATE many SET v = v + 1",
+            "INSERT INTO bag VALUES (8, 'with it')",
+            "UPDATE account SET balance = balance + 1 WHERE id = 1",
+        ),
+        ("UPDATE many SET v = v + 1 WHERE id = 1",),
+        ("INSERT INTO bag SELECT range % 5, 'x' FROM range(2500)",),
+        ("DELETE FROM bag WHERE x = 3",),
+        "checkpoint",
+        ("DELETE FROM many WHERE id < 2900",),
+        "checkpoint",
+    ],
+    "definitions": [
+        ("CREATE TABLE made (id INTEGER PRIMARY KEY, v INTEGER)",),
+        ("INSERT INTO made VALUES (1, 1), (2, 2)",),
+        ("DROP TABLE made",),
+        ("CREATE TABLE made (id INTEGER PRIMARY KEY, v VARCHAR)",),
+        ("INSERT INTO made VALUES (1, 'again')",),
+        ("CREATE INDEX by_v ON made (v)",),
+        "checkpoint",
+        ("DROP TABLE bag",),
+    ],
+    "reopening": [
+        ("UPDATE account SET balance = 1 WHERE id = 1", "INSERT INTO bag VALUES (1, 'a')"),
+        "reopen",
+        ("UPDATE account SET balance = 2 WHERE id = 1", "INSERT INTO bag VALUES (2, 'b')"),
+        "reopen",
+    ],
+    "adopting": [
+        "detach",
+        "adopt",
+        ("UPDATE account SET balance = 5 WHERE id = 5", "DELETE FROM bag WHERE x = 2"),
+        "detach",
+    ],
+    "forgetting": [
+        ("UPDATE account SET balance = 1 WHERE id = 1",),
+        "checkpoint",
+        ("UPDATE account SET balance = 2 WHERE id = 1",),
+        "checkpoint",
+        "reopen",
+    ],
+}
+
+SETUP = [ACCOUNTS[:1], ACCOUNTS[1:], BAG[:1], BAG[1:], MANY[:1], MANY[1:]]

@@ -1,0 +1,41 @@
+"""P4, P5: killed before any call to the engine, all of a step is there or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.crash.scenarios import SCENARIOS
+
+
+def killed(tmp_path, scenario, kills):
+    finished = subprocess.run(
+        [sys.executable, "-m", "tests.crash.kill_points", tmp_path, scenario, str(kills)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return [json.loads(line) for line in finished.stdout.splitlines()]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_killed_before_each_call(tmp_path, scenario):
+    points = killed(tmp_path, scenario, 1)
+    assert len(points) > 10
+    assert points[-1][2] == 0, "the last run is the one that nobody killed"
+    assert [point for point in points if point[3]] == []
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("scenario", ["small", "bulk"])
+def test_recovery_is_killed_twice_in_a_row(tmp_path, scenario):
+    points = killed(tmp_path, scenario, 3)
+    assert [point for point in points if point[3]] == []
