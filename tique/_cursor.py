@@ -120,6 +120,7 @@ class Cursor:
     def _require_result(self) -> Outcome:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        self._connection._check_usable()
         outcome = self._outcome
         if outcome is None or outcome.columns is None:
             raise errors.ProgrammingError("there is no result to fetch from")

@@ -67,6 +67,10 @@ def _refuse_users(
 
 
 def _refuse_writes(transaction: Transaction) -> None:
+    if transaction.read_only:
+        raise errors.OperationalError(
+            "cannot change a definition in a read-only transaction", sqlstate="25006"
+        )
     if transaction.has_writes:
         raise errors.NotSupportedError(
             "a definition cannot run in a transaction that has uncommitted writes; "

@@ -54,7 +54,7 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     body = tree.expression
     parts = [part for part in (tree.args.get("with_"), body) if part is not None]
     reads = find_reads(source, parts, catalog)
-    references = references_of(reads, select_bindings(source, tree, reads))
+    references = references_of(reads, select_bindings(source, tree, reads), parts)
     parameters = len(source.lexed.arguments)
     if isinstance(body, exp.Values) and source.words[start].keyword == "VALUES":
         if tree.args.get("with_"):

@@ -98,7 +98,7 @@ class _Change:
         bindings = select_bindings(self.source, self.tree, self.reads)
         condition = self.where.this if self.where is not None else None
         own = bindings_of(self.source, self.scope, list(conjuncts(condition)))
-        return references_of(self.reads, bindings | own)
+        return references_of(self.reads, bindings | own, [self.tree], self.target)
 
     def from_where(self, alias: Text, where: Text) -> Text:
         """`` FROM <hole><alias> <where>``."""

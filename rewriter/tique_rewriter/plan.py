@@ -79,11 +79,14 @@ class Reference:
     statement's other names still resolve (`` AS "stock"``), empty when the
     application gave an alias itself. ``binding`` says which columns are bound by
     equality: rows with other values there cannot influence the result.
+    ``columns`` is a superset of the columns that the statement looks at, None
+    stands for all.
     """
 
     table: Table
     alias: str
     binding: dict[int, Operand]
+    columns: frozenset[int] | None = None
 
     @property
     def key(self) -> tuple[Operand, ...] | None:

@@ -15,8 +15,11 @@ from tique_rewriter.bindings import (
 )
 from tique_rewriter.plan import PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
+from tique_rewriter.used import used_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source
 
@@ -29,7 +32,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     if not isinstance(tree, exp.Query | exp.Values):
         raise source.unsupported("this statement", source.words[0].start)
     reads = find_reads(source, [tree], catalog)
-    references = references_of(reads, select_bindings(source, tree, reads))
+    references = references_of(reads, select_bindings(source, tree, reads), [tree])
     return Select(
         len(source.lexed.arguments),
         references,
@@ -38,11 +41,25 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     )
 
 
-def references_of(reads: Reads, bindings: Bindings) -> tuple[Reference, ...]:
-    """Return the plan's references, numbered like the reads."""
+def references_of(
+    reads: Reads,
+    bindings: Bindings,
+    parts: Sequence[exp.Expr],
+    target: Read | None = None,
+) -> tuple[Reference, ...]:
+    """Return the plan's references, numbered like the reads.
+
+    The statement looks at all columns of its ``target``.
+    """
+    used = used_columns(parts, reads.reads)
     return tuple(
-        Reference(read.table, read.added_alias, bindings.get(read.span.index, {}))
-        for read in reads.reads
+        Reference(
+            read.table,
+            read.added_alias,
+            bindings.get(read.span.index, {}),
+            None if read is target else columns,
+        )
+        for read, columns in zip(reads.reads, used, strict=True)
     )
 
 

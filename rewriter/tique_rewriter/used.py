@@ -1,0 +1,59 @@
+"""Which columns of a table a statement can be looking at.
+
+A superset is enough: snapshot forms leave the other columns out, which makes
+them cheaper to plan and lets the driver work with rows that it knows in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.references import Read
+
+_BY_POSITION_OR_PATTERN = (exp.Columns, exp.PositionalColumn)
+
+
+def used_columns(
+    parts: Iterable[exp.Expr], reads: Sequence[Read]
+) -> list[frozenset[int] | None]:
+    """Positions of the columns that may be used, per read; None for all of them.
+
+    Parameters
+    ----------
+    parts
+        The trees that the statement consists of.
+    reads
+        The places that read managed tables.
+    """
+    names: set[str] = set()
+    rows: set[str] = set()
+    for part in parts:
+        for node in part.walk():
+            if isinstance(node, _BY_POSITION_OR_PATTERN) or _is_star(node):
+                return [None] * len(reads)
+            if isinstance(node, exp.Join) and node.args.get("method"):
+                return [None] * len(reads)
+            if isinstance(node, exp.Identifier):
+                names.add(node.name.lower())
+            if isinstance(node, exp.Column) and not node.table:
+                rows.add(node.name.lower())
+    return [_used_of(read, names, rows) for read in reads]
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+
+
+def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:
+    alias = read.node.args.get("alias")
+    renames = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
+    # ``SELECT t FROM t`` means the whole row.
+    if renames or read.name in rows:
+        return None
+    return frozenset(
+        i
+        for i, column in enumerate(read.table.columns)
+        if column.name.lower() in names
+    )

@@ -1,0 +1,231 @@
+"""executemany(): many rows of parameters are one statement (P8, P9)."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+import tique
+
+
+@pytest.fixture
+def connection(engine):
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v VARCHAR, n DECIMAL(10,2) DEFAULT 5, "
+        "CHECK (n >= 0))"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)")
+    connection.commit()
+    return connection
+
+
+def content(connection):
+    return connection.execute("SELECT id, v, n FROM t ORDER BY id").fetchall()
+
+
+def statements(connection, work):
+    before = connection.info.engine_statements
+    work()
+    return connection.info.engine_statements - before
+
+
+@pytest.mark.parametrize("count", [1, 3, 100, 1999, 2001, 5000])
+def test_insert(connection, count):
+    """P8: one batch, never a loop of statements; its rows can be read at once."""
+    rows = [(i, f"v{i}", Decimal(i)) for i in range(10, 10 + count)]
+    cursor = connection.cursor()
+    spent = statements(
+        connection,
+        lambda: cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows),
+    )
+    assert spent < 8
+    assert cursor.rowcount == count
+    old = [(1, "one", Decimal(1)), (2, "two", Decimal(2))]
+    assert content(connection) == old + rows
+    assert connection.execute(
+        "SELECT v FROM t WHERE id = %s", (9 + count,)
+    ).fetchone() == (f"v{9 + count}",)
+    connection.commit()
+    assert content(connection) == old + rows
+    connection.commit()
+    connection.checkpoint()
+    assert content(connection) == old + rows
+
+
+@pytest.mark.parametrize("count", [3, 150, 2500])
+def test_insert_with_conversion_and_defaults(connection, count):
+    rows = [(str(i), 1.5 if i % 2 else None) for i in range(10, 10 + count)]
+    cursor = connection.cursor()
+    cursor.executemany("INSERT INTO t (id, v) VALUES (%s, %s)", rows)
+    assert cursor.rowcount == count
+    assert content(connection)[2:] == [
+        (i, "1.5" if i % 2 else None, Decimal(5)) for i in range(10, 10 + count)
+    ]
+
+
+def test_insert_with_expressions(connection):
+    connection.cursor().executemany(
+        "INSERT INTO t (id, v) VALUES (%(a)s + 1, upper(%(b)s)), (%(a)s + 2, 'x')",
+        [{"a": 10, "b": "p"}, {"a": 20, "b": "q"}],
+    )
+    assert [row[:2] for row in content(connection)[2:]] == [
+        (11, "P"),
+        (12, "x"),
+        (21, "Q"),
+        (22, "x"),
+    ]
+
+
+@pytest.mark.parametrize("count", [3, 100, 2500])
+def test_update(connection, count):
+    connection.execute(
+        "INSERT INTO t SELECT range + 10, 'x', range FROM range(%s)", (count,)
+    )
+    connection.commit()
+    connection.checkpoint()
+    cursor = connection.cursor()
+    spent = statements(
+        connection,
+        lambda: cursor.executemany(
+            "UPDATE t SET n = n + %s WHERE id = %s",
+            [(1, i + 10) for i in range(count)] + [(1, -5)],
+        ),
+    )
+    assert cursor.rowcount == count
+    assert spent < (10 if count < 2000 else 20)
+    assert content(connection)[2:] == [(i + 10, "x", Decimal(i + 1)) for i in range(count)]
+    connection.commit()
+    assert content(connection)[2:] == [(i + 10, "x", Decimal(i + 1)) for i in range(count)]
+
+
+def test_later_rows_see_what_earlier_ones_did(connection):
+    cursor = connection.cursor()
+    cursor.executemany(
+        "UPDATE t SET n = n * 2, v = v || %s WHERE id = %s", [("a", 1), ("b", 1), ("c", 2)]
+    )
+    assert cursor.rowcount == 3
+    assert content(connection) == [(1, "oneab", Decimal(4)), (2, "twoc", Decimal(4))]
+    cursor.executemany("UPDATE t SET id = id + 1 WHERE id = %s", [(2,), (3,), (4,)])
+    assert [row[0] for row in content(connection)] == [1, 5]
+    cursor.executemany("UPDATE t SET v = v || '!' WHERE n > %s", [(0,), (1,)])
+    assert cursor.rowcount == 4
+    assert content(connection)[0][1] == "oneab!!"
+
+
+def test_delete(connection):
+    cursor = connection.cursor()
+    cursor.executemany("DELETE FROM t WHERE id = %s", [(1,), (1,), (7,), (2,)])
+    assert cursor.rowcount == 2
+    assert content(connection) == []
+    connection.commit()
+    assert content(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "error"),
+    [
+        (
+            "INSERT INTO t (id) VALUES (%s)",
+            [(3,), (1,)],
+            tique.errors.UniqueViolation,
+        ),
+        ("INSERT INTO t (id) VALUES (%s)", [(3,), (3,)], tique.errors.UniqueViolation),
+        (
+            "INSERT INTO t (id) VALUES (%s)",
+            [(i,) for i in range(9000, 0, -1)],
+            tique.errors.UniqueViolation,
+        ),
+        (
+            "INSERT INTO t (id) VALUES (%s)",
+            [(3,), (None,)],
+            tique.errors.NotNullViolation,
+        ),
+        ("INSERT INTO t (id) VALUES (%s)", [(3,), ("x",)], tique.DataError),
+        (
+            "INSERT INTO t (id, n) VALUES (%s, %s)",
+            [(3, 1), (4, -1)],
+            tique.errors.CheckViolation,
+        ),
+        (
+            "INSERT INTO t (id, n) VALUES (%s, %s)",
+            [(i, 1 if i < 5000 else -1) for i in range(3, 6000)],
+            tique.errors.CheckViolation,
+        ),
+        (
+            "UPDATE t SET n = n - %s WHERE id = %s",
+            [(1, 1), (1, 2), (5, 2)],
+            tique.errors.CheckViolation,
+        ),
+        (
+            "UPDATE t SET id = %s WHERE id = %s",
+            [(3, 1), (3, 2)],
+            tique.errors.UniqueViolation,
+        ),
+        (
+            "UPDATE t SET n = CAST(%s AS INTEGER) WHERE id = %s",
+            [("1", 1), ("x", 2)],
+            tique.DataError,
+        ),
+        ("INSERT INTO t (id) VALUES (%s)", [(3,), (4, 5)], tique.ProgrammingError),
+        ("INSERT INTO t (id) VALUES (%s)", [(3,), {"a": 1}], tique.ProgrammingError),
+    ],
+)
+def test_all_or_nothing(connection, query, rows, error):
+    """P8: one wrong row undoes the whole batch and nothing else."""
+    connection.execute("INSERT INTO t VALUES (0, 'zero', 0)")
+    before = content(connection)
+    with pytest.raises(error):
+        connection.cursor().executemany(query, rows)
+    assert content(connection) == before
+    connection.commit()
+    assert content(connection) == before
+    connection.commit()
+    connection.checkpoint()
+    assert content(connection) == before
+
+
+def test_what_it_takes(connection):
+    cursor = connection.cursor()
+    assert cursor.executemany("DELETE FROM t WHERE id = %s", []).rowcount == 0
+    assert cursor.executemany("DELETE FROM t WHERE id = %s", iter([(1,)])).rowcount == 1
+    generator = ((i,) for i in range(50, 53))
+    assert cursor.executemany("INSERT INTO t (id) VALUES (%s)", generator).rowcount == 3
+    for query in ("SELECT * FROM t WHERE id = %s", "COMMIT", "BEGIN"):
+        with pytest.raises(tique.ProgrammingError, match="executemany"):
+            cursor.executemany(query, [(1,)])
+    with pytest.raises(tique.ProgrammingError):
+        cursor.executemany("CREATE TABLE u (a INTEGER)", [()])
+
+
+def test_autocommit(engine, connection):
+    connection.autocommit = True
+    connection.cursor().executemany("INSERT INTO t (id) VALUES (%s)", [(3,), (4,)])
+    with pytest.raises(tique.IntegrityError):
+        connection.cursor().executemany("INSERT INTO t (id) VALUES (%s)", [(5,), (4,)])
+    assert [row[0] for row in content(engine.connect())] == [1, 2, 3, 4]
+
+
+def test_rows_in_the_engine_only(engine, connection):
+    """Types that do not survive the way through Python take the same way in bulk."""
+    connection.execute("CREATE TABLE e (id INTEGER PRIMARY KEY, t TIME, d DATE, f FLOAT)")
+    cursor = connection.cursor()
+    cursor.executemany(
+        "INSERT INTO e VALUES (%s, %s, %s, %s)",
+        [(i, "10:00:01", date(2024, 1, 1), 0.1) for i in range(500)],
+    )
+    assert cursor.rowcount == 500
+    cursor.executemany("UPDATE e SET f = f + %s WHERE id = %s", [(1, 1), (1, 1), (2, 2)])
+    assert cursor.rowcount == 3
+    connection.commit()
+    found = connection.execute(
+        "SELECT id, round(f, 1)::VARCHAR, t::VARCHAR FROM e WHERE id < 4 ORDER BY id"
+    ).fetchall()
+    assert found == [
+        (0, "0.1", "10:00:01"),
+        (1, "2.1", "10:00:01"),
+        (2, "2.1", "10:00:01"),
+        (3, "0.1", "10:00:01"),
+    ]

@@ -1,0 +1,158 @@
+"""SAVEPOINT, ROLLBACK TO, RELEASE over every way in which writes are kept (P8)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import tique
+
+# Small writes wait in the driver, large ones in the engine: a few rows, a bulk one.
+STEPS = {
+    "insert": "INSERT INTO t VALUES (%(n)s, 'new')",
+    "update": "UPDATE t SET v = v || %(n)s WHERE id = 1",
+    "scan": "UPDATE t SET v = v || '+' WHERE v LIKE '%%a%%'",
+    "delete": "DELETE FROM t WHERE id = 2",
+    "move": "UPDATE t SET id = id + 100 WHERE id IN (3, 4)",
+    "bulk": "INSERT INTO t SELECT 10000 * %(n)s + range, 'bulk' FROM range(2100)",
+    "all": "UPDATE t SET v = v || %(n)s",
+    "shift": "UPDATE t SET id = id + 1",
+}
+
+
+def content(connection, table="t"):
+    return sorted(
+        connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr
+    )
+
+
+@pytest.fixture(params=["PRIMARY KEY", "no key", "PRIMARY KEY, UNIQUE"])
+def connection(engine, request):
+    connection = engine.connect(checkpoint="manual")
+    key = "PRIMARY KEY" if "PRIMARY" in request.param else ""
+    unique = ", w INTEGER UNIQUE" if "UNIQUE" in request.param else ""
+    connection.execute(f"CREATE TABLE s (id INTEGER {key}, v VARCHAR{unique})")
+    connection.execute(f"CREATE TABLE t (id INTEGER {key}, v VARCHAR)")
+    connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'ab'), (3, 'b'), (4, NULL)")
+    connection.commit()
+    connection.checkpoint()
+    connection.execute("UPDATE t SET v = 'a!' WHERE id = 1")
+    connection.commit()
+    return connection
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(STEPS, 2)))
+def test_going_back(connection, first, second):
+    """P8: a savepoint brings back exactly what was there, buffered or staged."""
+    states = [content(connection)]
+    connection.execute("SAVEPOINT zero")
+    connection.execute(STEPS[first], {"n": 7} if "%(n)s" in STEPS[first] else {})
+    states.append(content(connection))
+    connection.execute("SAVEPOINT one")
+    connection.execute(STEPS[second], {"n": 8} if "%(n)s" in STEPS[second] else {})
+    states.append(content(connection))
+    assert states[0] != states[1] != states[2]
+    connection.execute("ROLLBACK TO one")
+    assert content(connection) == states[1]
+    connection.execute(STEPS[second], {"n": 8} if "%(n)s" in STEPS[second] else {})
+    assert content(connection) == states[2]
+    connection.execute("ROLLBACK TO SAVEPOINT one")
+    connection.execute("ROLLBACK TO one")
+    assert content(connection) == states[1]
+    connection.commit()
+    assert content(connection) == states[1]
+    connection.rollback()
+    connection.checkpoint()
+    assert content(connection) == states[1]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("update", "bulk", "all"))))
+def test_going_back_to_the_start(connection, order):
+    start = content(connection)
+    connection.execute("SAVEPOINT zero")
+    for number, step in enumerate(order, start=5):
+        connection.execute(
+            STEPS[step], {"n": number} if "%(n)s" in STEPS[step] else {}
+        )
+    connection.execute("ROLLBACK TO zero")
+    assert content(connection) == start
+    connection.commit()
+    assert content(connection) == start
+    connection.rollback()
+    connection.checkpoint()
+    assert content(connection) == start
+
+
+def test_release_keeps_what_it_covers(connection):
+    connection.execute("SAVEPOINT a")
+    connection.execute("DELETE FROM t WHERE id = 1")
+    connection.execute("SAVEPOINT b")
+    connection.execute("DELETE FROM t WHERE id = 2")
+    connection.execute("RELEASE SAVEPOINT a")
+    for name in ("a", "b"):
+        with pytest.raises(tique.ProgrammingError, match=f"no savepoint {name}") as caught:
+            connection.execute(f"ROLLBACK TO {name}")
+        assert caught.value.sqlstate == "3B001"
+    connection.commit()
+    assert content(connection) == [(3, "b"), (4, None)]
+
+
+def test_names(connection):
+    """A name hides an earlier one of its kind; case counts in quotes only."""
+    start = content(connection)
+    connection.execute("SAVEPOINT Same")
+    connection.execute("DELETE FROM t WHERE id = 1")
+    middle = content(connection)
+    connection.execute("SAVEPOINT same")
+    connection.execute("DELETE FROM t WHERE id = 2")
+    connection.execute("ROLLBACK TO SAME")
+    assert content(connection) == middle
+    connection.execute("RELEASE same")
+    connection.execute("ROLLBACK TO same")
+    assert content(connection) == start
+    connection.execute('SAVEPOINT "a ""b; DROP TABLE t"')
+    connection.execute("DELETE FROM t")
+    connection.execute('ROLLBACK TO "a ""b; DROP TABLE t"')
+    assert content(connection) == start
+
+
+def test_they_end_with_the_transaction(connection):
+    connection.execute("SAVEPOINT a")
+    connection.commit()
+    connection.execute("DELETE FROM t WHERE id = 1")
+    with pytest.raises(tique.ProgrammingError, match="no savepoint a"):
+        connection.execute("ROLLBACK TO a")
+
+
+def test_they_need_a_transaction(connection):
+    connection.rollback()
+    connection.autocommit = True
+    with pytest.raises(tique.ProgrammingError, match="BEGIN first") as caught:
+        connection.execute("SAVEPOINT a")
+    assert caught.value.sqlstate == "25P01"
+
+
+def test_a_conflicting_write_that_was_undone_does_no_harm(engine, connection):
+    """P3: only what is committed is certified."""
+    other = engine.connect()
+    for step in ("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'x' WHERE id = 1"):
+        connection.execute("SAVEPOINT a")
+        connection.execute(step)
+        connection.execute("ROLLBACK TO a")
+    connection.execute("DELETE FROM t WHERE id = 2")
+    other.execute("UPDATE t SET v = 'other' WHERE id = 1")
+    other.commit()
+    connection.commit()
+    assert content(connection) == [(1, "other"), (3, "b"), (4, None)]
+
+
+def test_a_failing_statement_inside_a_savepoint(connection):
+    before = content(connection)
+    connection.execute("SAVEPOINT a")
+    connection.execute("DELETE FROM t WHERE id = 1")
+    with pytest.raises(tique.Error):
+        connection.execute("UPDATE t SET id = CAST(v AS INTEGER)")
+    connection.execute("INSERT INTO t VALUES (1, 'again')")
+    connection.execute("ROLLBACK TO a")
+    assert content(connection) == before
