@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 _BATCH = 256
 _RECHECK = 1.0
+_PATIENCE = 10.0
 
 
 class _Ticket:
@@ -154,6 +155,11 @@ class Committer:
     def is_in_doubt(self) -> bool:
         """Whether a commit's outcome is not known."""
         return bool(self._unsettled)
+
+    def settle(self) -> None:
+        """Find out about a commit whose outcome was not known."""
+        with self.paused(_PATIENCE):
+            pass
 
     def close(self) -> None:
         """Close the committer's session."""

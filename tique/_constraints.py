@@ -75,17 +75,21 @@ def check_new_keys(
 
 
 def check_buffered(
-    transaction: Transaction, writes: TableWrites, changed: Collection[int]
+    transaction: Transaction,
+    writes: TableWrites,
+    changed: Collection[int],
+    first: int | None = None,
 ) -> None:
     """Have the engine judge CHECK and UNIQUE over what the statement buffered.
 
-    ``changed`` are the positions of the columns that the statement set.
+    ``changed`` are the positions of the columns that the statement set, ``first``
+    the first sequence number that it used, if it used several.
     """
     table = writes.table
     unique = any(set(columns) & set(changed) for columns in table.unique)
-    if table.checks or unique:
+    if unique or (table.checks and changed):
         writes.spill(transaction.session)
-        check_unique(transaction, table, changed)
+        check_unique(transaction, table, changed, first)
 
 
 def check_staged_keys(transaction: Transaction, table: Table) -> None:
@@ -101,7 +105,10 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
 
 
 def check_unique(
-    transaction: Transaction, table: Table, changed: Collection[int]
+    transaction: Transaction,
+    table: Table,
+    changed: Collection[int],
+    first: int | None = None,
 ) -> None:
     """Refuse doubled UNIQUE values among staged rows and what is visible."""
     for columns in table.unique:
@@ -109,7 +116,11 @@ def check_unique(
             continue
         transaction.prepare_scan(table)
         sql = transaction.database.engine.forms.unique_duplicate(
-            table, columns, transaction.sts, transaction.sequence
+            table,
+            columns,
+            transaction.sts,
+            transaction.sequence if first is None else first,
+            transaction.sequence,
         )
         if transaction.session.execute(sql).fetch_all():
             names = ", ".join(table.columns[i].name for i in columns)

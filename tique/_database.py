@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from tique import errors
@@ -33,6 +34,8 @@ from tique_backends.base import Engine, Session
 from tique_backends.errors import EngineError
 from tique_rewriter import Rewriter
 from tique_udfs import open_sequencer
+
+logger = logging.getLogger("tique")
 
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
@@ -145,6 +148,9 @@ class Database:
             ``"committed"``, ``"active"``, ``"aborted"`` or ``"unknown"``: it ran
             longer ago than commit records are kept, or was never begun.
         """
+        if self.committer.is_in_doubt:
+            # A transaction that begins after this answer sees what it says.
+            self.committer.settle()
         session = self.engine.session()
         try:
             # A commit between these two questions leaves the active set last.
@@ -174,14 +180,17 @@ class Database:
     def close(self) -> None:
         """Fold what can be folded and close the engine."""
         self.checkpointer.stop()
-        try:
+        with ExitStack() as stack:
+            stack.callback(self.sequencer.close)
+            stack.callback(self.engine.close)
+            stack.callback(self.committer.close)
+            stack.callback(self.checkpointer.close)
             if self.settings.checkpoint == "auto" and not self.is_detached:
-                self.checkpointer.checkpoint()
-        finally:
-            self.checkpointer.close()
-            self.committer.close()
-            self.engine.close()
-            self.sequencer.close()
+                try:
+                    self.checkpointer.checkpoint()
+                except EngineError as error:
+                    # Nothing is lost: the next opening folds it.
+                    logger.warning("the last checkpoint of %s: %s", self.name, error)
 
 
 def acquire(
@@ -264,8 +273,10 @@ def release(database: Database) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    # Not under the lock: a checkpointer that is waited for may want it.
     with _registry_lock:
-        for database in list(_registry.values()):
-            if database.process == os.getpid():
-                del _registry[database.name]
-                database.close()
+        databases = list(_registry.values())
+        _registry.clear()
+    for database in databases:
+        if database.process == os.getpid():
+            database.close()

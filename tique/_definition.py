@@ -11,12 +11,13 @@ all of it or nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._catalog import DEFAULT_SCHEMA
 from tique_backends.base import Session
+from tique_backends.errors import EngineError
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
@@ -41,13 +42,18 @@ def _alone(database: Database) -> Iterator[None]:
 
 
 @contextmanager
-def _engine_transaction(session: Session) -> Iterator[None]:
+def _engine_transaction(database: Database, session: Session) -> Iterator[None]:
+    """An engine transaction; if it fails, the catalog is what the engine has then."""
     session.begin()
     try:
         yield
         session.commit()
     except BaseException:
-        session.rollback()
+        # A COMMIT that raised may have happened all the same.
+        with suppress(EngineError):
+            session.rollback()
+        with suppress(EngineError):
+            database.reload(session)
         raise
 
 
@@ -102,7 +108,7 @@ def create_table(
                 "under tique's management; take it in with 'tique adopt'",
                 sqlstate="42P07",
             )
-        with _engine_transaction(session):
+        with _engine_transaction(database, session):
             session.execute(text)
             described = database.engine.describe(session, table.schema, table.name)
             database.engine.manage(session, described)
@@ -115,7 +121,7 @@ def drop_tables(transaction: Transaction, tables: Sequence[Table]) -> None:
     database, session = transaction.database, transaction.session
     with _alone(database):
         _refuse_users(database, tables, transaction)
-        with _engine_transaction(session):
+        with _engine_transaction(database, session):
             for table in tables:
                 database.engine.unmanage(session, table)
                 plain = database.engine.forms.plain(table)
@@ -159,26 +165,27 @@ def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
     engine = database.engine
     session = engine.session()
     try:
-        with _alone(database), _engine_transaction(session):
-            wanted = (
-                [
-                    (schema, name)
-                    for schema, name in engine.user_tables(session)
-                    if database.catalog.find(schema, name) is None
-                ]
-                if names is None
-                else [_split(name) for name in names]
-            )
-            adopted = []
-            for schema, name in wanted:
-                if database.catalog.find(schema, name) is not None:
-                    raise errors.ProgrammingError(
-                        f"table {schema}.{name} is under tique's management already"
-                    )
-                table = engine.describe(session, schema, name)
-                engine.manage(session, table)
-                adopted.append(table.qualified_name)
-        database.reload(session)
+        with _alone(database):
+            with _engine_transaction(database, session):
+                wanted = (
+                    [
+                        (schema, name)
+                        for schema, name in engine.user_tables(session)
+                        if database.catalog.find(schema, name) is None
+                    ]
+                    if names is None
+                    else [_split(name) for name in names]
+                )
+                adopted = []
+                for schema, name in wanted:
+                    if database.catalog.find(schema, name) is not None:
+                        raise errors.ProgrammingError(
+                            f"table {schema}.{name} is under tique's management already"
+                        )
+                    table = engine.describe(session, schema, name)
+                    engine.manage(session, table)
+                    adopted.append(table.qualified_name)
+            database.reload(session)
     finally:
         session.close()
     return adopted
@@ -215,7 +222,7 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
                         "needs its recent versions; end all transactions first",
                         sqlstate="55006",
                     )
-            with _engine_transaction(session):
+            with _engine_transaction(database, session):
                 for table in tables:
                     engine.unmanage(session, table)
                 if names is None:

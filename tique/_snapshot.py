@@ -6,24 +6,30 @@ is filled with one of
 * *plain*: the storage table, if no version in the cache table can matter: the
   cache is empty, newer than the snapshot, or holds nothing under the key columns
   that the statement binds by equality;
-* *point*: one constant row (or none), if the whole primary key is bound and the
-  row was written recently or by this transaction;
+* *point*: a constant row (or none), if the whole primary key is bound and the row
+  was written recently or by this transaction;
+* *overlay*: storage with a few rows replaced by constants, if the versions that
+  can matter are few;
 * *scan*: storage without what the cache supersedes, plus the newest visible
   versions, own writes on top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tique._transaction import Transaction
 from tique._versions import Key, TableVersions
+from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference, Text
 from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
+
+_OVERLAY_VALUES = 1000
+"""An overlay of more values than this is left to the engine."""
 
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
@@ -79,18 +85,22 @@ class Source:
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self.table = table = reference.table
-        bound = tuple(i for i in table.primary_key if i in reference.binding)
+        key = table.primary_key
+        bound = tuple(i for i in key if i in reference.binding)
         self._bound = bound
-        self._is_point = bool(bound) and len(bound) == len(table.primary_key)
+        self._is_point = bool(bound) and len(bound) == len(key)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
+        used = reference.columns
+        self._columns = tuple(
+            i
+            for i in range(len(table.columns))
+            if used is None or i in used or i in key
+        )
 
     def fill(
-        self, transaction: Transaction, parameters: list[Any], given: int
+        self, transaction: Transaction, parameters: Sequence[Any]
     ) -> str | None:
-        """The text for the hole, or None for the plain form.
-
-        ``parameters`` may grow; ``given`` is the statement's own number.
-        """
+        """The text for the hole, or None for the plain form."""
         versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)
         if not writes and (
@@ -98,39 +108,66 @@ class Source:
             or (versions.oldest is not None and versions.oldest > transaction.sts)
         ):
             return None
-        if self._bound and versions.is_complete:
-            try:
-                key = self._keys.read(parameters[:given])
-            except NotLocal:
-                pass
-            else:
-                if self._is_point and not (writes and writes.is_staged):
-                    return self._point(transaction, versions, key, parameters)
-                if not (writes and writes.may_match(self._bound, key)) and (
-                    not versions.may_match(self._bound, key)
-                ):
-                    return None
-        return self._scan(transaction, versions)
+        if (
+            self.table.is_bag
+            or not versions.is_complete
+            or (writes is not None and writes.is_staged)
+            or not transaction.database.catalog.buffers(self.table)
+        ):
+            return self._scan(transaction, versions)
+        bound = self._bound
+        try:
+            values = self._keys.read(parameters) if bound else ()
+        except NotLocal:
+            bound, values = (), ()
+        replaced = self._replaced(transaction, versions, bound, values)
+        if replaced is None:
+            return self._scan(transaction, versions)
+        if not replaced:
+            return None
+        rows = [row for row in replaced.values() if row is not None]
+        forms = transaction.database.engine.forms
+        text = (
+            forms.constant(self.table, self._columns, rows)
+            if self._is_point and bound
+            else forms.overlay(self.table, self._columns, list(replaced), rows)
+        )
+        return text or self._scan(transaction, versions)
 
-    def _point(
+    def _replaced(
         self,
         transaction: Transaction,
         versions: TableVersions,
-        key: Key,
-        parameters: list[Any],
-    ) -> str | None:
+        bound: tuple[int, ...],
+        values: Key,
+    ) -> dict[Key, Row | None] | None:
+        """What stands in place of storage rows (None: nothing), by key.
+
+        None if there are so many that the engine had better find them itself.
+        """
         writes = transaction.writes.get(self.table.id)
-        own = writes is not None and key in writes.rows
-        if not own and versions.newest_visible(key, transaction.sts) is None:
+        limit = _OVERLAY_VALUES // len(self._columns)
+        if not bound and len(versions.chains) > limit:
             return None
-        row = transaction.row(self.table, key)
-        rows = [] if row is None else [row]
-        placeholders = []
-        for values in rows:
-            start = len(parameters) + 1
-            parameters.extend(values)
-            placeholders.append([f"${start + i}" for i in range(len(values))])
-        return transaction.database.engine.forms.inline(self.table, placeholders)
+        if self._is_point and bound:
+            keys: Collection[Key] = [values]
+        else:
+            keys = versions.matching(bound, values)
+            if len(keys) > limit:
+                return None
+        replaced: dict[Key, Row | None] = {}
+        for key in keys:
+            version = versions.newest_visible(key, transaction.sts)
+            if version is not None:
+                replaced[key] = version.row
+        if writes is not None:
+            for key, write in writes.rows.items():
+                if all(
+                    write.row[i] == value
+                    for i, value in zip(bound, values, strict=True)
+                ):
+                    replaced[key] = None if write.deleted else write.row
+        return replaced if len(replaced) <= limit else None
 
     def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
         writes = transaction.prepare_scan(self.table)
@@ -156,17 +193,15 @@ class SnapshotText:
 
     def fill(
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
-    ) -> tuple[list[str], list[Any]]:
+    ) -> tuple[list[str], Sequence[Any]]:
         """The texts with all holes filled, and the parameters they need."""
-        bound = list(parameters)
-        given = len(bound)
         forms = transaction.database.engine.forms
         filled: dict[int, str] = {}
 
         def piece(index: int) -> str:
             if index not in filled:
                 source = self._sources[index]
-                text = source.fill(transaction, bound, given)
+                text = source.fill(transaction, parameters)
                 if text is None:
                     text = forms.plain(source.table)
                 filled[index] = text + source.reference.alias
@@ -177,4 +212,4 @@ class SnapshotText:
                 part if isinstance(part, str) else piece(part.index) for part in text
             )
             for text in texts
-        ], bound
+        ], parameters

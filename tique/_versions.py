@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from tique_backends.base import Row, Session, Versions
@@ -80,7 +80,7 @@ class TableVersions:
         self._storage: dict[Key, Row | None] = {}
         self._capacity = capacity
         self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
-        self._prefixes: dict[tuple[int, ...], dict[Key, int]] = {}
+        self._prefixes: dict[tuple[int, ...], dict[Key, set[Key]]] = {}
         self._bag: list[tuple[int, bool]] = []
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
@@ -112,21 +112,23 @@ class TableVersions:
         """The cts of the newest version with these values of a UNIQUE key."""
         return self._unique[constraint].get(values, 0)
 
-    def may_match(self, positions: tuple[int, ...], values: Key) -> bool:
-        """Whether any version may have ``values`` in the key columns ``positions``.
+    def matching(self, positions: tuple[int, ...], values: Key) -> Collection[Key]:
+        """The keys with versions that have ``values`` in the columns ``positions``.
 
-        The first question about a set of columns builds an index for it.
+        ``positions`` are key columns, in key order. The first question about a set
+        of columns builds an index for it.
         """
-        if not self.is_complete:
-            return True
-        counts = self._prefixes.get(positions)
-        if counts is None:
-            counts = {}
+        if not positions:
+            return list(self.chains)
+        index = self._prefixes.get(positions)
+        if index is None:
+            index = {}
             with self.lock:
                 for key in self.chains:
-                    _count(counts, self._prefix(positions, key), 1)
-                self._prefixes[positions] = counts
-        return values in counts
+                    index.setdefault(self._prefix(positions, key), set()).add(key)
+                self._prefixes[positions] = index
+        # A copy made in one step: the committer adds to the set meanwhile.
+        return list(index.get(values, ()))
 
     def _prefix(self, positions: tuple[int, ...], key: Key) -> Key:
         primary_key = self.table.primary_key
@@ -172,13 +174,14 @@ class TableVersions:
                 version = Version(cts, None if deleted else row)
                 chain = self.chains.get(key)
                 if chain is None:
-                    for positions, counts in self._prefixes.items():
-                        _count(counts, self._prefix(positions, key), 1)
+                    for positions, index in self._prefixes.items():
+                        prefix = self._prefix(positions, key)
+                        index.setdefault(prefix, set()).add(key)
                 self.chains[key] = (version, *(chain or ()))
-            for index, positions in zip(self._unique, self.table.unique, strict=True):
+            for seen, positions in zip(self._unique, self.table.unique, strict=True):
                 for _, row, deleted in writes:
                     if not deleted:
-                        index[tuple(row[i] for i in positions)] = cts
+                        seen[tuple(row[i] for i in positions)] = cts
 
     def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
         """Note a commit whose versions are in the cache table only."""
@@ -243,9 +246,9 @@ class TableVersions:
                 self.oldest = min(self.oldest or bulk.cts, bulk.cts)
                 self.rows += bulk.rows
                 self.tombstones += bulk.tombstones
-            for index in self._unique:
-                for values in [v for v, cts in index.items() if cts <= until]:
-                    del index[values]
+            for seen in self._unique:
+                for values in [v for v, cts in seen.items() if cts <= until]:
+                    del seen[values]
 
     def _fold_chains(self, until: int) -> None:
         oldest: int | None = None
@@ -258,22 +261,17 @@ class TableVersions:
                     self.chains[key] = kept
                 else:
                     del self.chains[key]
-                    for positions, counts in self._prefixes.items():
-                        _count(counts, self._prefix(positions, key), -1)
+                    for positions, index in self._prefixes.items():
+                        prefix = self._prefix(positions, key)
+                        index[prefix].discard(key)
+                        if not index[prefix]:
+                            del index[prefix]
             if kept:
                 rows += len(kept)
                 tombstones += sum(version.row is None for version in kept)
                 last = kept[-1].cts
                 oldest = last if oldest is None else min(oldest, last)
         self.rows, self.tombstones, self.oldest = rows, tombstones, oldest
-
-
-def _count(counts: dict[Key, int], values: Key, by: int) -> None:
-    total = counts.get(values, 0) + by
-    if total:
-        counts[values] = total
-    else:
-        counts.pop(values, None)
 
 
 def key_of(positions: Sequence[int], row: Row) -> Key:

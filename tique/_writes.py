@@ -58,16 +58,6 @@ class TableWrites:
         """Whether a bag's overlay may contain tombstones."""
         return self.is_staged or any(write.deleted for write in self.bag)
 
-    def may_match(self, positions: tuple[int, ...], values: Key) -> bool:
-        """Whether a version may have ``values`` in the columns ``positions``."""
-        return self.is_staged or any(
-            all(
-                write.row[i] == value
-                for i, value in zip(positions, values, strict=True)
-            )
-            for write in self.rows.values()
-        )
-
     def put(self, key: Key, write: Write) -> None:
         """Buffer a row or tombstone under its primary key."""
         self._history.append((write.sequence, key, self.rows.get(key)))

@@ -220,8 +220,27 @@ class Forms(ABC):
         """
 
     @abstractmethod
-    def inline(self, table: Table, placeholders: Sequence[Sequence[str]]) -> str:
-        """A parenthesised query of constant rows with the table's column types."""
+    def constant(
+        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+    ) -> str | None:
+        """A parenthesised query of constant rows of the columns at ``columns``.
+
+        None if a value cannot be written as a literal. ``rows`` has whole rows.
+        """
+
+    @abstractmethod
+    def overlay(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        keys: Sequence[Row],
+        rows: Sequence[Row],
+    ) -> str | None:
+        """A parenthesised query for the storage table with some rows replaced.
+
+        Whatever storage has under one of ``keys`` is left out, ``rows`` are added.
+        None as for :meth:`constant`.
+        """
 
     @abstractmethod
     def cast(self, text: str, type_name: str) -> str:
@@ -244,9 +263,12 @@ class Forms(ABC):
 
     @abstractmethod
     def unique_duplicate(
-        self, table: Table, columns: Sequence[int], sts: int, sequence: int
+        self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
-        """A query for one value of a UNIQUE key, staged by ``sequence``, seen twice."""
+        """A query for one value of a UNIQUE key that is seen twice.
+
+        Only values that were staged under ``first`` to ``sequence`` are looked at.
+        """
 
     @abstractmethod
     def conflicts(

@@ -83,13 +83,22 @@ class ChangeStatement(Statement):
                         continue
                 transaction.prefetch(self._table, keys)
             changed = 0
+            first = transaction.sequence
             for parameters in rows:
                 transaction.visible_sequence = transaction.sequence
-                changed += self._change(transaction, parameters)
+                changed += self._change(transaction, parameters, check=False)
                 transaction.sequence += 2
+            writes = transaction.writes_to(self._table)
+            check_buffered(transaction, writes, self._changed, first)
             return Outcome(changed)
 
-    def _change(self, transaction: Transaction, parameters: Sequence[Any]) -> int:
+    def _change(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        check: bool = True,
+    ) -> int:
         writes = transaction.writes_to(self._table)
         if (
             self._keys is not None
@@ -103,16 +112,16 @@ class ChangeStatement(Statement):
                     return 0
                 if self._is_exact(row):
                     new = self._local_change(row, parameters)
-                    self._buffer(transaction, [(row, new)])
+                    self._buffer(transaction, [(row, new)], check=check)
                     return 1
             except NotLocal:
                 pass
-        return self._change_by_query(transaction, parameters)
+        return self._change_by_query(transaction, parameters, check=check)
 
     # By a query over the snapshot
 
     def _change_by_query(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self, transaction: Transaction, parameters: Sequence[Any], *, check: bool
     ) -> int:
         table = self._table
         if transaction.database.catalog.buffers(table) and not (
@@ -123,13 +132,14 @@ class ChangeStatement(Statement):
             found = result.fetch(BUFFERED_ROWS + 1)
             result.close()
             if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):
-                self._buffer(transaction, [self._split(row) for row in found])
+                changes = [self._split(row) for row in found]
+                self._buffer(transaction, changes, check=check)
                 return len(found)
         return self._stage(transaction, parameters)
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Sequence[Any]]:
         """The query for old rows and new values."""
         items, source, bound = self._items(transaction, parameters)
         values = [items[position] for position, _ in self._new_values()]
@@ -141,7 +151,7 @@ class ChangeStatement(Statement):
 
     def _items(
         self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> tuple[list[str], str, list[Any]]:
+    ) -> tuple[list[str], str, Sequence[Any]]:
         """The new row's items, the `` FROM …`` part, and the parameters."""
         assigned = self._new_values()
         (source, *texts), bound = self.text.fill(
@@ -201,7 +211,9 @@ class ChangeStatement(Statement):
 
     # Through the buffer
 
-    def _buffer(self, transaction: Transaction, changes: Sequence[Change]) -> None:
+    def _buffer(
+        self, transaction: Transaction, changes: Sequence[Change], *, check: bool
+    ) -> None:
         table = self._table
         writes = transaction.writes_to(table)
         required = [
@@ -226,7 +238,8 @@ class ChangeStatement(Statement):
                     if new is None
                     else transaction.version_of(new),
                 )
-        check_buffered(transaction, writes, self._changed)
+        if check:
+            check_buffered(transaction, writes, self._changed)
 
     def _buffer_moved(
         self, transaction: Transaction, changes: Sequence[Change]

@@ -194,7 +194,7 @@ class InsertRowsStatement(Statement):
 
     def _query(
         self, parameters: Sequence[Any], transaction: Transaction
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Sequence[Any]]:
         """A query for the rows, converted to the columns' types."""
         cast = transaction.database.engine.forms.cast
         texts, bound = self.text.fill(
@@ -213,7 +213,7 @@ class InsertRowsStatement(Statement):
 
     def _queries(
         self, parameter_rows: Sequence[Sequence[Any]], transaction: Transaction
-    ) -> Iterator[tuple[str, list[Any]]]:
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
         """Queries for many rows, as few as there can be."""
         if not self._simple:
             for parameters in parameter_rows:
@@ -290,7 +290,7 @@ class InsertQueryStatement(Statement):
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Sequence[Any]]:
         """The query for whole rows, defaults added, types converted."""
         forms = transaction.database.engine.forms
         (sql,), bound = self.text.fill(transaction, parameters, self._query)

@@ -33,7 +33,7 @@ class SelectStatement(Statement):
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Sequence[Any]]:
         """The snapshot query and its parameters."""
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
         return sql, bound

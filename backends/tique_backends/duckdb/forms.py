@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tique_backends.base import Forms
+from tique_backends.base import Forms, Row
+from tique_backends.duckdb.literals import literal, literal_rows
 from tique_rewriter.schema import Table
 
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
+
+
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 
 
 def quote(identifier: str) -> str:
@@ -133,20 +137,85 @@ class DuckDBForms(Forms):
             "ORDER BY _cts DESC LIMIT 1) WHERE NOT _deleted)"
         )
 
-    def inline(  # noqa: D102
-        self, table: Table, placeholders: Sequence[Sequence[str]]
-    ) -> str:
-        if not placeholders:
-            return f"(SELECT {column_list(table)} FROM {storage_name(table)} LIMIT 0)"
-        rows = (
-            "SELECT "
-            + ", ".join(
-                f"{self.cast(text, column.type)} AS {quote(column.name)}"
-                for text, column in zip(row, table.columns, strict=True)
-            )
-            for row in placeholders
+    def constant(  # noqa: D102
+        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+    ) -> str | None:
+        if not rows:
+            names = key_list(table, columns)
+            return f"(SELECT {names} FROM {storage_name(table)} LIMIT 0)"
+        values = literal_rows([[row[i] for i in columns] for row in rows])
+        if values is None:
+            return None
+        items = ", ".join(
+            f"CAST(_{i} AS {table.columns[i].type}) AS {quote(table.columns[i].name)}"
+            for i in columns
         )
-        return f"({' UNION ALL '.join(rows)})"
+        names = ", ".join(f"_{i}" for i in columns)
+        return f"(SELECT {items} FROM (VALUES {values}) AS _c({names}))"
+
+    def overlay(  # noqa: D102
+        self,
+        table: Table,
+        columns: Sequence[int],
+        keys: Sequence[Row],
+        rows: Sequence[Row],
+    ) -> str | None:
+        replaced = self._excluded(table, keys)
+        if replaced is None:
+            return None
+        names = key_list(table, columns)
+        query = f"SELECT {names} FROM {storage_name(table)} AS _s WHERE {replaced}"
+        if rows:
+            added = self.constant(table, columns, rows)
+            if added is None:
+                return None
+            query += f" UNION ALL SELECT * FROM {added}"
+        return f"({query})"
+
+    def _excluded(self, table: Table, keys: Sequence[Row]) -> str | None:
+        """A condition on ``_s`` that its key is none of ``keys``.
+
+        Where the keys differ in one column only, it compares that column alone.
+        """
+        positions = table.primary_key
+        varying = [
+            i for i in range(len(positions)) if len({key[i] for key in keys}) > 1
+        ] or [len(positions) - 1]
+        fixed = [i for i in range(len(positions)) if i not in varying]
+        if len(varying) == 1:
+            column = table.columns[positions[varying[0]]]
+            values = literal_rows([[key[varying[0]]] for key in keys])
+            if values is None:
+                return None
+            condition = (
+                f"_s.{quote(column.name)} NOT IN (SELECT CAST(_k AS {column.type}) "
+                f"FROM (VALUES {values}) AS _x(_k))"
+            )
+            if column.type in INTEGERS:
+                listed = ", ".join(str(key[varying[0]]) for key in keys)
+                condition = f"_s.{quote(column.name)} NOT IN ({listed})"
+            others = literal_rows([[keys[0][i]] for i in fixed])
+            if others is None:
+                return None
+            differs = [
+                f"_s.{quote(table.columns[positions[i]].name)} <> "
+                f"CAST({literal(keys[0][i])} AS {table.columns[positions[i]].type})"
+                for i in fixed
+            ]
+            return f"({' OR '.join([*differs, condition])})"
+        width = range(len(positions))
+        values = literal_rows(keys)
+        if values is None:
+            return None
+        same = " AND ".join(
+            f"_s.{quote(table.columns[positions[i]].name)} = "
+            f"CAST(_k{i} AS {table.columns[positions[i]].type})"
+            for i in width
+        )
+        names = ", ".join(f"_k{i}" for i in width)
+        return (
+            f"NOT EXISTS (SELECT 1 FROM (VALUES {values}) AS _x({names}) WHERE {same})"
+        )
 
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         return f"CAST({text} AS {type_name})"
@@ -175,14 +244,14 @@ class DuckDBForms(Forms):
         )
 
     def unique_duplicate(  # noqa: D102
-        self, table: Table, columns: Sequence[int], sts: int, sequence: int
+        self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
         names = key_list(table, columns)
         after = self.scan(table, sts, staged=sequence, tombstones=True)
         same = key_equality(table, columns, "_a.", "_n.")
         return (
             f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
-            f"{stage_name(table)} AS _n WHERE _n._sequence = {sequence} "
+            f"{stage_name(table)} AS _n WHERE _n._sequence >= {first} "
             f"AND NOT _n._deleted AND {same}) "
             f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
         )

@@ -1,0 +1,390 @@
+"""What a change leaves: read your own writes, in every way in which they are kept (P8).
+
+Each case makes one change to one kind of table. Right after it, after the commit,
+after a checkpoint, after reopening and without tique the table must hold the same.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+import tique
+
+TABLES = {
+    "single key": ("id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR", "{}"),
+    "no key": ("id INTEGER, v INTEGER, w VARCHAR", "{}"),
+    "composite key": (
+        "id INTEGER, v INTEGER, w VARCHAR, k INTEGER DEFAULT 1, PRIMARY KEY (k, id)",
+        "{}",
+    ),
+    "unique and check": (
+        "id INTEGER PRIMARY KEY, v INTEGER CHECK (v < 1000000), w VARCHAR UNIQUE",
+        "{}",
+    ),
+    "text key": ("id VARCHAR PRIMARY KEY, v INTEGER, w VARCHAR", "'k{}'"),
+    "decimal key": ("id DECIMAL(12,3) PRIMARY KEY, v INTEGER, w VARCHAR", "{}.125"),
+    "date key": (
+        "id DATE PRIMARY KEY, v INTEGER, w VARCHAR",
+        "DATE '2000-01-01' + {}::INTEGER",
+    ),
+    "uuid key": (
+        "id UUID PRIMARY KEY, v INTEGER, w VARCHAR",
+        "CAST('00000000-0000-0000-0000-' || lpad({}::VARCHAR, 12, '0') AS UUID)",
+    ),
+    "bigint key": ("id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR", "{} + 2::HUGEINT**70"),
+    "engine types": (
+        "id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR, x TIME DEFAULT '10:00', "
+        "y INTEGER[] DEFAULT [1, 2], z INTERVAL DEFAULT INTERVAL 1 DAY",
+        "{}",
+    ),
+    "engine key": ("id TIME PRIMARY KEY, v INTEGER, w VARCHAR", "TIME '00:00' + to_seconds({})"),
+}
+CHANGES = {
+    "insert": ("INSERT INTO t (id, v, w) VALUES (<9001>, 1, 'n1'), (<9002>, 2, 'n2')", 2),
+    "insert few by query": (
+        "INSERT INTO t (id, v, w) SELECT <range + 9000>, range, NULL FROM range(3)",
+        3,
+    ),
+    "insert many by query": (
+        "INSERT INTO t (id, v, w) SELECT <range + 9000>, range, NULL FROM range(2500)",
+        2500,
+    ),
+    "update one": ("UPDATE t SET v = v + 5 WHERE id = <2>", 1),
+    "update one by expression": ("UPDATE t SET v = v * 3 + 1 WHERE id = <2>", 1),
+    "update none": ("UPDATE t SET v = v + 5 WHERE id = <9000>", 0),
+    "update some": ("UPDATE t SET v = v + 5, w = w || '!' WHERE v BETWEEN 3 AND 12", 10),
+    "update many": ("UPDATE t SET v = -v", 2200),
+    "move one": ("UPDATE t SET id = <9000> WHERE id = <2>", 1),
+    "delete one": ("DELETE FROM t WHERE id = <2>", 1),
+    "delete some": ("DELETE FROM t WHERE v % 100 = 7", 22),
+    "delete all": ("DELETE FROM t", 2200),
+}
+FINGERPRINT = "SELECT count(*), count(DISTINCT id), sum(v), min(id)::VARCHAR, max(w) FROM t"
+
+
+def key_text(key, number):
+    """SQL for a key: of a literal number or of an expression."""
+    if key == "'k{}'":
+        return f"('k' || ({number}))"
+    if key == "{}.125":
+        return f"(({number}) + 0.125)"
+    return "(" + key.format(f"({number})") + ")"
+
+
+def prepared(text, key):
+    for number in ("9000", "9001", "9002", "2", "range", "range + 9000"):
+        text = text.replace(f"<{number}>", key_text(key, number))
+    return text
+
+
+@pytest.fixture(params=TABLES)
+def table(request):
+    return TABLES[request.param]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change(engine, table, change):
+    """P8: its own writes are read, the count is right, and they outlive everything."""
+    columns, key = table
+    text, count = CHANGES[change]
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(f"CREATE TABLE t ({columns})")
+    fill = "INSERT INTO t (id, v, w) SELECT <range>, range, 'w' || range FROM range({}, {})"
+    connection.execute(prepared(fill.format(0, 1100), key))
+    connection.commit()
+    connection.checkpoint()
+    connection.execute(prepared(fill.format(1100, 2200), key))
+    connection.commit()
+    native = connection.execute(FINGERPRINT).fetchone()
+    connection.rollback()
+
+    cursor = connection.execute(prepared(text, key))
+    assert cursor.rowcount == count
+    after = connection.execute(FINGERPRINT).fetchone()
+    assert (after == native) == (count == 0)
+    found = connection.execute("SELECT id, v, w FROM t ORDER BY id, v").fetchall()
+    for query in (
+        "SELECT id, v, w FROM t WHERE id = %s",
+        "SELECT id, v, w FROM t WHERE id = %s AND true",
+        "SELECT a.id, a.v, b.w FROM t a JOIN t b ON a.id = b.id WHERE a.id = %s",
+        "SELECT id, v, w FROM t WHERE id IN (SELECT id FROM t WHERE id = %s)",
+        "SELECT id, max(v), max(w) FROM t WHERE id = %s GROUP BY id",
+    ):
+        for row in [*found[:2], *found[-1:]]:
+            assert connection.execute(query, (row[0],)).fetchall() == [row], query
+    connection.execute("SAVEPOINT s")
+    connection.execute("DELETE FROM t WHERE v > 100")
+    connection.execute("ROLLBACK TO s")
+    assert connection.execute(FINGERPRINT).fetchone() == after
+    connection.commit()
+    assert connection.execute(FINGERPRINT).fetchone() == after
+    connection.rollback()
+    connection.checkpoint()
+    assert connection.execute(FINGERPRINT).fetchone() == after
+    connection.close()
+    assert engine.connect().execute(FINGERPRINT).fetchone() == after
+    assert engine.native().execute(FINGERPRINT).fetchone() == after
+
+
+VALUES = {
+    "BOOLEAN": [True, False],
+    "TINYINT": [-128, 127],
+    "UBIGINT": [0, 2**64 - 1],
+    "BIGINT": [-(2**63), 2**63 - 1],
+    "HUGEINT": [-(2**127), 2**127 - 1],
+    "DECIMAL(4,1)": [Decimal("-999.9"), Decimal("0.1")],
+    "DECIMAL(38,10)": [Decimal("1234567890123456789012345678.0123456789")],
+    "DOUBLE": [0.1, -0.0, float("inf"), 5e-324],
+    "VARCHAR": ["", "a\x00b", "\U0001f600", "x" * 100_000, " pad "],
+    "BLOB": [b"", b"\x00\xff'\"", bytes(range(256))],
+    "DATE": [date(1, 1, 2), date(9999, 12, 30), date(1582, 10, 10)],
+    "TIMESTAMP": [datetime(1, 1, 2), datetime(2024, 2, 29, 23, 59, 59, 999999)],
+    "UUID": [UUID(int=0), UUID(int=2**128 - 1)],
+}
+
+
+@pytest.mark.parametrize("type_name", VALUES)
+@pytest.mark.parametrize("place", ["key", "value", "bag"])
+def test_values_come_back(engine, type_name, place):
+    """P8: a value is the same from the buffer, the cache, storage and the bare engine."""
+    values = [*VALUES[type_name]]
+    connection = engine.connect(checkpoint="manual")
+    columns = {
+        "key": f"x {type_name} PRIMARY KEY, n INTEGER",
+        "value": f"n INTEGER PRIMARY KEY, x {type_name}",
+        "bag": f"n INTEGER, x {type_name}",
+    }[place]
+    connection.execute(f"CREATE TABLE t ({columns})")
+    for number, value in enumerate(values):
+        connection.execute("INSERT INTO t (n, x) VALUES (%s, %s)", (number, value))
+
+    def check(conn, mark="%s"):
+        rows = conn.execute("SELECT n, x FROM t ORDER BY n").fetchall()
+        assert rows == list(enumerate(values))
+        for number, value in enumerate(values):
+            for query in (
+                f"SELECT n FROM t WHERE x = {mark}",
+                f"SELECT n + 0 FROM t WHERE x = {mark}",
+                f"SELECT max(n) FROM t a WHERE a.x = {mark}",
+            ):
+                assert conn.execute(query, [value]).fetchall() == [(number,)]
+
+    check(connection)
+    connection.execute("SELECT count(*) FROM t").fetchall()
+    connection.commit()
+    check(connection)
+    connection.rollback()
+    connection.execute("UPDATE t SET n = n WHERE n >= 0")
+    check(connection)
+    connection.commit()
+    connection.checkpoint()
+    check(connection)
+    for number, value in enumerate(values):
+        cursor = connection.execute("UPDATE t SET n = n + 1 WHERE x = %s", (value,))
+        assert cursor.rowcount == 1
+        cursor = connection.execute("UPDATE t SET n = %s WHERE x = %s", (number, value))
+        assert cursor.rowcount == 1
+    check(connection)
+    connection.commit()
+    connection.close()
+    check(engine.native(), "?")
+
+
+@pytest.mark.parametrize("nan", ["'nan'::DOUBLE", "'nan'::FLOAT"])
+def test_nan_is_one_key(engine, nan):
+    """P9: the engine says that NaN is equal to itself."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (x DOUBLE PRIMARY KEY, n INTEGER)")
+    connection.execute(f"INSERT INTO t VALUES ({nan}, 1)")
+    for _ in range(2):
+        with pytest.raises(tique.IntegrityError):
+            connection.execute(f"INSERT INTO t VALUES ({nan}, 2)")
+        assert connection.execute(f"SELECT n FROM t WHERE x = {nan}").fetchall() == [(1,)]
+        connection.commit()
+    connection.checkpoint()
+    with pytest.raises(tique.IntegrityError):
+        connection.execute(f"INSERT INTO t VALUES ({nan}, 2)")
+
+
+def test_beyond_what_python_can_hold(engine):
+    """P10: infinite and ancient timestamps are kept, though Python shows the nearest."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE, m TIMESTAMP)"
+    )
+    connection.execute(
+        "INSERT INTO t VALUES (1, 'infinity', '-infinity'), "
+        "(2, '0044-03-15 (BC)', '0044-03-15 (BC) 12:00:00')"
+    )
+    connection.execute("INSERT INTO t SELECT id + 2, d, m FROM t")
+    query = "SELECT id, d::VARCHAR, m::VARCHAR FROM t ORDER BY id"
+    expected = [
+        (1, "infinity", "-infinity"),
+        (2, "0044-03-15 (BC)", "0044-03-15 (BC) 12:00:00"),
+        (3, "infinity", "-infinity"),
+        (4, "0044-03-15 (BC)", "0044-03-15 (BC) 12:00:00"),
+    ]
+    assert connection.execute(query).fetchall() == expected
+    connection.commit()
+    for key in (1, 2, 3, 4):
+        connection.execute("UPDATE t SET id = id + 10 WHERE id = %s", (key,))
+        connection.execute("UPDATE t SET id = id - 10 WHERE id = %s", (key + 10,))
+    assert connection.execute(query).fetchall() == expected
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute(query).fetchall() == expected
+
+
+@pytest.mark.parametrize("count", [10, 2500])
+@pytest.mark.parametrize("key", ["", "PRIMARY KEY"])
+def test_a_volatile_condition_is_asked_once(engine, key, count):
+    """P8: a row and its tombstone belong together even if WHERE is random."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(f"CREATE TABLE t (id INTEGER {key})")
+    connection.execute("INSERT INTO t SELECT range FROM range(%s)", (2 * count,))
+    connection.commit()
+    query = "UPDATE t SET id = id + 100000 WHERE random() < 0.5"
+    moved = connection.execute(query).rowcount
+    after = "SELECT count(*), count(*) FILTER (WHERE id >= 100000) FROM t"
+    assert connection.execute(after).fetchone() == (2 * count, moved)
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute(after).fetchone() == (2 * count, moved)
+
+
+def test_volatile_defaults(engine):
+    """P9: a volatile DEFAULT is computed once for each row."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, tag UUID DEFAULT gen_random_uuid(), "
+        "made TIMESTAMP DEFAULT now()::TIMESTAMP, n INTEGER DEFAULT 6 * 7)"
+    )
+    connection.execute("INSERT INTO t (id) VALUES (1), (2)")
+    connection.execute("INSERT INTO t (id) SELECT range + 10 FROM range(3)")
+    connection.execute("INSERT INTO t (id) SELECT range + 100 FROM range(2500)")
+    connection.cursor().executemany("INSERT INTO t (id) VALUES (%s)", [(20,), (21,)])
+    connection.execute("UPDATE t SET tag = DEFAULT WHERE id IN (1, 2)")
+    query = "SELECT id, tag, made, n FROM t ORDER BY id"
+    rows = connection.execute(query).fetchall()
+    assert len({row[1] for row in rows}) == len(rows) == 2507
+    assert {row[3] for row in rows} == {42}
+    connection.commit()
+    assert connection.execute(query).fetchall() == rows
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute(query).fetchall() == rows
+
+
+def test_duplicates_and_nulls_without_a_key(engine):
+    """P8: a table without a key is a bag; of equal rows one is as good as another."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE b (x INTEGER, y VARCHAR)")
+    connection.execute("INSERT INTO b VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL)")
+    connection.commit()
+    connection.checkpoint()
+    connection.execute("INSERT INTO b VALUES (1, 'a'), (NULL, NULL), (1, NULL)")
+    content = "SELECT x, y, count(*) FROM b GROUP BY ALL ORDER BY ALL"
+    three = [(1, "a", 3), (1, None, 1), (None, None, 3)]
+    assert connection.execute(content).fetchall() == three
+    assert connection.execute("DELETE FROM b WHERE x IS NULL").rowcount == 3
+    connection.execute("ROLLBACK")
+    assert connection.execute("UPDATE b SET y = 'b' WHERE x = 1").rowcount == 2
+    connection.execute("INSERT INTO b VALUES (1, 'a')")
+    expected = [(1, "a", 1), (1, "b", 2), (None, None, 2)]
+    assert connection.execute(content).fetchall() == expected
+    connection.commit()
+    connection.execute("DELETE FROM b WHERE y = 'b'")
+    connection.execute("INSERT INTO b VALUES (1, 'b')")
+    expected = [(1, "a", 1), (1, "b", 1), (None, None, 2)]
+    assert connection.execute(content).fetchall() == expected
+    connection.commit()
+    assert connection.execute(content).fetchall() == expected
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute(content).fetchall() == expected
+    connection.close()
+    assert engine.native().execute(content).fetchall() == expected
+
+
+VIOLATIONS = {
+    "PRIMARY KEY": ("INSERT INTO t VALUES (1, 5, 'x')", tique.errors.UniqueViolation),
+    "moved key": ("UPDATE t SET id = 2 WHERE id = 1", tique.errors.UniqueViolation),
+    "moved keys": ("UPDATE t SET id = 2", tique.errors.UniqueViolation),
+    "UNIQUE": ("INSERT INTO t VALUES (9, 5, 'b')", tique.errors.UniqueViolation),
+    "changed UNIQUE": ("UPDATE t SET w = 'b' WHERE id = 1", tique.errors.UniqueViolation),
+    "many UNIQUE": ("UPDATE t SET w = 'same'", tique.errors.UniqueViolation),
+    "NOT NULL": ("INSERT INTO t (id) VALUES (9)", tique.errors.NotNullViolation),
+    "set NULL": ("UPDATE t SET v = NULL WHERE id = 1", tique.errors.NotNullViolation),
+    "NULL key": ("INSERT INTO t VALUES (NULL, 1, 'x')", tique.errors.NotNullViolation),
+    "CHECK": ("INSERT INTO t VALUES (9, -1, 'x')", tique.errors.CheckViolation),
+    "changed CHECK": ("UPDATE t SET v = v - 100 WHERE id = 1", tique.errors.CheckViolation),
+    "CHECK by scan": ("UPDATE t SET v = v - 100", tique.errors.CheckViolation),
+    "conversion": ("UPDATE t SET v = CAST(w AS INTEGER)", tique.DataError),
+    "overflow": ("UPDATE t SET v = v + 2147483647", tique.DataError),
+    "out of range": ("INSERT INTO t VALUES (3000000000, 1, 'x')", tique.DataError),
+    "runtime error": ("DELETE FROM t WHERE error('no') IS NULL", tique.DatabaseError),
+    "many keys": (
+        "INSERT INTO t SELECT 5000 - range, 1, NULL FROM range(5000)",
+        tique.errors.UniqueViolation,
+    ),
+    "many CHECK": (
+        "INSERT INTO t SELECT range + 10, 4990 - range, NULL FROM range(5000)",
+        tique.errors.CheckViolation,
+    ),
+    "many NOT NULL": (
+        "INSERT INTO t SELECT range + 10, nullif(range, 4999), NULL FROM range(5000)",
+        tique.errors.NotNullViolation,
+    ),
+}
+
+
+@pytest.mark.parametrize("earlier", ["nothing", "a little", "a lot"])
+@pytest.mark.parametrize("violation", VIOLATIONS)
+def test_violation(engine, violation, earlier):
+    """P8, P9: the statement fails as the engine's own would and leaves no trace."""
+    query, error = VIOLATIONS[violation]
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER NOT NULL CHECK (v >= 0), "
+        "w VARCHAR UNIQUE)"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 1, 'a')")
+    connection.commit()
+    connection.checkpoint()
+    connection.execute("INSERT INTO t VALUES (2, 2, 'b'), (3, 3, NULL), (4, 4, NULL)")
+    connection.commit()
+    if earlier != "nothing":
+        connection.execute("UPDATE t SET v = 40 WHERE id = 4")
+        connection.execute("DELETE FROM t WHERE id = 3")
+    if earlier == "a lot":
+        connection.execute("INSERT INTO t SELECT range + 10000, 1, NULL FROM range(2500)")
+    before = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
+    with pytest.raises(error):
+        connection.execute(query)
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == before
+    connection.commit()
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == before
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == before
+
+
+def test_unique_values_can_change_hands(engine):
+    """P9: what a transaction freed it can use again; NULLs are never equal."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, w VARCHAR UNIQUE)")
+    connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
+    connection.commit()
+    connection.execute("UPDATE t SET w = CASE w WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3")
+    connection.execute("DELETE FROM t WHERE id = 1")
+    connection.execute("INSERT INTO t VALUES (9, 'b')")
+    connection.execute("INSERT INTO t VALUES (1, NULL)")
+    expected = [(1, None), (2, "a"), (3, None), (4, None), (9, "b")]
+    for _ in range(2):
+        assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == expected
+        connection.commit()
+        connection.checkpoint()

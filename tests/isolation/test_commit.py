@@ -1,0 +1,320 @@
+"""When a commit fails half-way (P2, P4-P6): its outcome is definite, nobody hangs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+
+import duckdb
+import pytest
+
+import tique
+from tests.crash.faults import Faults, watched_connect
+
+LOG = "INSERT INTO tique.log"
+OUTCOMES = "tique.outcomes"
+
+
+def broken():
+    return duckdb.IOException("IO Error: the disk went away")
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    """Errors at the engine's calls, planned by the test; the engine is real."""
+    planned = Faults()
+    monkeypatch.setattr(duckdb, "connect", watched_connect(planned))
+    yield planned
+    planned.clear()
+
+
+@pytest.fixture
+def bank(engine, faults):
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    connection.execute("INSERT INTO t SELECT range, 0 FROM range(3000)")
+    connection.execute("CREATE TABLE b (x INTEGER)") if False else None
+    connection.commit()
+    connection.execute("CREATE TABLE b (x INTEGER)")
+    connection.execute("INSERT INTO b VALUES (1)")
+    connection.commit()
+    connection.checkpoint()
+    return connection
+
+
+def small(connection):
+    connection.execute("UPDATE t SET v = 7 WHERE id = 1")
+    connection.execute("INSERT INTO b VALUES (2)")
+
+
+def large(connection):
+    connection.execute("UPDATE t SET v = 7")
+    connection.execute("INSERT INTO b VALUES (2)")
+
+
+def seen(connection):
+    """A row by key, the same row by a scan, and the bag."""
+    connection.rollback()
+    found = (
+        connection.execute("SELECT v FROM t WHERE id = 1").fetchone()[0],
+        connection.execute("SELECT v FROM t WHERE id + 0 = 1").fetchone()[0],
+        sorted(connection.execute("SELECT x FROM b").fetchall()),
+    )
+    connection.rollback()
+    return found
+
+
+BEFORE = (0, 0, [(1,)])
+AFTER = (7, 7, [(1,), (2,)])
+
+
+def is_healthy(engine, connection, expected):
+    """No hole in sts, commits work, the checkpoint folds, reopening agrees."""
+    sequencer = connection._database.sequencer
+    assert sequencer.sts() == sequencer.cts()
+    assert seen(connection) == expected
+    assert seen(engine.connect()) == expected
+    connection.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+    connection.commit()
+    assert sequencer.sts() == sequencer.cts()
+    connection.checkpoint()
+    assert all(v.is_empty for v in connection._database.catalog.all_versions())
+    assert seen(connection) == expected
+    engine.close()
+    assert seen(engine.connect()) == expected
+
+
+@pytest.mark.parametrize("write", [small, large])
+def test_error_before_the_commit_record(engine, bank, faults, write):
+    write(bank)
+    txid = bank.txid
+    faults.plan("before", LOG, broken())
+    with pytest.raises(tique.OperationalError, match="disk went away"):
+        bank.commit()
+    assert bank.outcome(txid) == "aborted"
+    is_healthy(engine, bank, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("write", "text"), [(small, LOG), (large, "COMMIT")], ids=["small", "large"]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_error_inside_commit_is_decided_by_the_record(
+    engine, bank, faults, write, text, when
+):
+    write(bank)
+    txid = bank.txid
+    faults.plan(when, text, broken())
+    if when == "after":
+        bank.commit()
+        assert bank.outcome(txid) == "committed"
+        is_healthy(engine, bank, AFTER)
+    else:
+        with pytest.raises(tique.OperationalError, match="disk went away"):
+            bank.commit()
+        assert bank.outcome(txid) == "aborted"
+        is_healthy(engine, bank, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("write", "text"), [(small, LOG), (large, "COMMIT")], ids=["small", "large"]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_outcome_unknown_until_somebody_can_ask(
+    engine, bank, faults, write, text, when
+):
+    other = engine.connect()
+    write(bank)
+    txid = bank.txid
+    faults.plan(when, text, broken())
+    faults.plan("before", OUTCOMES, broken(), times=2)
+    with pytest.raises(tique.OutcomeUnknown, match=str(txid)) as caught:
+        bank.commit()
+    assert caught.value.txid == txid
+    assert caught.value.sqlstate == "08007"
+    # What may be there is seen by nobody, and nobody may overtake it.
+    assert seen(other) == BEFORE
+    other.execute("UPDATE t SET v = 9 WHERE id = 5")
+    with pytest.raises(tique.OperationalError, match="disk went away"):
+        other.commit()
+    assert seen(other) == BEFORE
+    happened = when == "after"
+    assert other.outcome(txid) == ("committed" if happened else "aborted")
+    is_healthy(engine, other, AFTER if happened else BEFORE)
+
+
+def test_outcome_unknown_is_known_after_reopening(engine, bank, faults):
+    small(bank)
+    txid = bank.txid
+    faults.plan("after", LOG, broken())
+    faults.plan("before", OUTCOMES, broken())
+    with pytest.raises(tique.OutcomeUnknown):
+        bank.commit()
+    engine.close()
+    again = engine.connect(checkpoint="manual")
+    assert again.outcome(txid) == "committed"
+    assert again.outcome(txid + 10**15) == "unknown"
+    is_healthy(engine, again, AFTER)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("write", [small, large])
+def test_interrupted_leader(engine, bank, faults, write, when):
+    """Ctrl-C inside commit() ends it, but leaves nothing half done."""
+    write(bank)
+    txid = bank.txid
+    faults.plan(when, LOG, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        bank.commit()
+    happened = when == "after" and write is small
+    assert bank.outcome(txid) == ("committed" if happened else "aborted")
+    is_healthy(engine, bank, AFTER if happened else BEFORE)
+
+
+def test_interrupted_while_publishing(engine, bank, monkeypatch):
+    """The engine has it, memory only some of it: SQL answers until the fold."""
+    versions = bank._database.catalog.all_versions()
+    bag = next(v for v in versions if v.table.name == "b")
+    publish = type(bag).publish
+
+    def interrupted(self, cts, writes):
+        if self is bag:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        publish(self, cts, writes)
+
+    monkeypatch.setattr(type(bag), "publish", interrupted)
+    small(bank)
+    with pytest.raises(KeyboardInterrupt):
+        bank.commit()
+    is_healthy(engine, bank, AFTER)
+
+
+def test_interrupted_follower_withdraws(engine, bank):
+    """Its connection drops the writes: nobody may commit half of them later."""
+    follower = engine.connect()
+    small(follower)
+    outcome = []
+
+    def commit():
+        try:
+            follower.commit()
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=commit)
+    with bank._database.committer.paused(1):
+        thread.start()
+        time.sleep(0.2)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt)
+        )
+        time.sleep(1.5)
+    thread.join(10)
+    assert [type(error) for error in outcome] == [KeyboardInterrupt]
+    is_healthy(engine, bank, BEFORE)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_followers_get_an_outcome_when_their_leader_fails(engine, bank, faults, when):
+    """P6: each commit of the batch is acknowledged or refused, and that is true."""
+    results = {}
+
+    def work(number):
+        connection = engine.connect()
+        connection.execute("INSERT INTO b VALUES (%s)", (number,))
+        try:
+            connection.commit()
+            results[number] = True
+        except tique.OperationalError:
+            results[number] = False
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(100, 112)]
+    faults.plan(when, LOG, broken())
+    faults.plan(when, LOG, broken())
+    with bank._database.committer.paused(1):
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "a follower is stuck"
+    assert len(results) == len(threads)
+    assert all(results.values()) == (when == "after")
+    present = {x for (x,) in bank.execute("SELECT x FROM b").fetchall()} - {1}
+    assert present == {number for number, happened in results.items() if happened}
+    sequencer = bank._database.sequencer
+    assert sequencer.sts() == sequencer.cts()
+
+
+def test_a_drain_that_was_cut_short_is_not_repeated(engine, bank, faults):
+    """A bag's versions reach the cache table once, whatever happens on the way."""
+    for when in ("before", "after"):
+        for error in (broken(), KeyboardInterrupt()):
+            bank.execute("INSERT INTO b VALUES (5)")
+            bank.commit()
+            faults.plan(when, "insert_into", error)
+            with pytest.raises((tique.OperationalError, KeyboardInterrupt)):
+                bank.execute("SELECT x FROM b").fetchall()
+            faults.clear()
+            bank.rollback()
+    assert bank.execute("SELECT count(*) FROM b").fetchone() == (5,)
+    bank.rollback()
+    bank.checkpoint()
+    assert bank.execute("SELECT count(*) FROM b").fetchone() == (5,)
+
+
+def test_a_batch_that_was_read_half_published_is_replayed_once(engine, bank, tmp_path):
+    """P5: a crash after half of a group's versions reached the cache table."""
+    import shutil
+
+    database = bank._database
+    bag = next(v for v in database.catalog.all_versions() if v.table.name == "b")
+    publish = bag.publish
+    copied = tmp_path / "copy"
+    copied.mkdir()
+
+    def half(cts, writes):
+        publish(cts, writes)
+        if not list(copied.iterdir()):
+            reader = database.engine.session()
+            bag.drain(reader)
+            reader.close()
+            for file in tmp_path.glob("test.duckdb*"):
+                shutil.copy(file, copied)
+
+    bag.publish = half
+    threads = []
+    with database.committer.paused(1):
+        for number in range(100, 104):
+            connection = engine.connect()
+            connection.execute("INSERT INTO b VALUES (%s)", (number,))
+            threads.append(threading.Thread(target=connection.commit))
+            threads[-1].start()
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join(10)
+    with tique.connect(f"duckdb:///{copied}/test.duckdb") as after:
+        rows = sorted(after.execute("SELECT x FROM b").fetchall())
+    assert rows == [(1,), (100,), (101,), (102,), (103,)]
+
+
+def test_cancelled_inside_a_bulk_commit(engine, bank):
+    """Another thread's cancel() aborts it whole, or comes too late."""
+    for pause in (0.0, 0.002, 0.005, 0.01, 0.02):
+        bank.execute("UPDATE t SET v = v + 1")
+        txid = bank.txid
+        timer = threading.Timer(pause, bank.cancel)
+        timer.start()
+        try:
+            bank.commit()
+            expected = "committed"
+        except tique.OperationalError as error:
+            assert not isinstance(error, tique.OutcomeUnknown)
+            expected = "aborted"
+        timer.join()
+        assert bank.outcome(txid) == expected
+        low, high = bank.execute("SELECT min(v), max(v) FROM t").fetchone()
+        assert low == high
+        bank.rollback()
