@@ -68,9 +68,9 @@ def check_new_keys(
     """
     if len(set(keys)) < len(keys):
         raise _duplicate(table, "PRIMARY KEY")
-    transaction.prefetch(table, keys)
+    transaction.prefetch(table, keys, ())
     for key in keys:
-        if key not in freed and transaction.row(table, key) is not None:
+        if key not in freed and transaction.row(table, key, ()) is not None:
             raise _duplicate(table, "PRIMARY KEY")
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from tique._rows import lacks
 from tique._transaction import Transaction
 from tique._versions import Key, TableVersions
 from tique_backends.base import Row
@@ -167,7 +168,12 @@ class Source:
                     for i, value in zip(bound, values, strict=True)
                 ):
                     replaced[key] = None if write.deleted else write.row
-        return replaced if len(replaced) <= limit else None
+        if len(replaced) > limit:
+            return None
+        for key, row in replaced.items():
+            if row is not None and lacks(row, self._columns):
+                replaced[key] = transaction.row(self.table, key, self._columns)
+        return replaced
 
     def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
         writes = transaction.prepare_scan(self.table)

@@ -12,9 +12,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique._rows import columns_to_read, lacks, merged
 from tique._versions import Key, TableVersions
 from tique._writes import TableWrites, Write
-from tique_backends.base import Row, Session
+from tique_backends.base import MISSING, Row, Session
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
@@ -160,35 +161,80 @@ class Transaction:
         self.touched.add(table.id)
         return self.database.catalog.versions(table)
 
-    def row(self, table: Table, key: Key) -> Row | None:
-        """Return the row that this transaction sees under a primary key."""
+    def row(
+        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    ) -> Row | None:
+        """Return the row that this transaction sees under a primary key.
+
+        Columns other than ``needed`` (all by default) may be ``MISSING`` in it.
+        """
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            # Its own writes outlive the snapshot that their gaps could be read in.
+            needed = None
+        read = columns_to_read(table, needed)
         writes = self.writes.get(table.id)
         if writes is not None:
             own = writes.rows.get(key)
             if own is not None:
-                return None if own.deleted else own.row
+                if own.deleted or not lacks(own.row, read):
+                    return None if own.deleted else own.row
+                row = self._completed(table, own.row, read)
+                writes.rows[key] = own._replace(row=row)
+                return row
             if writes.is_staged:
                 return self._queried_row(table, key)
         versions = self.versions(table)
         version = versions.newest_visible(key, self.sts)
         if version is not None:
-            return version.row
-        known, row = versions.storage_row(key)
-        if known:
+            if version.row is None or not lacks(version.row, read):
+                return version.row
+            row = self._completed(table, version.row, read)
+            versions.complete(key, version, row)
             return row
-        read = self._read.get((table.id, key), self)
-        if not isinstance(read, Transaction):
-            return read
+        return self._stored_row(table, key, read, versions)
+
+    def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row:
+        """Fill a row's gaps in the columns ``read`` from storage."""
+        gaps = [i for i in read if row[i] is MISSING]
+        key = tuple(row[i] for i in table.primary_key)
+        stored = self.session.read_row(table, key, gaps)
+        if stored is None:
+            raise errors.InternalError(
+                f"a row of {table.qualified_name} that is known in part is not in "
+                "storage; please report this"
+            )
+        return merged(row, stored)
+
+    def _stored_row(
+        self,
+        table: Table,
+        key: Key,
+        read: tuple[int, ...],
+        versions: TableVersions,
+    ) -> Row | None:
+        """The storage row, from memory if it is known there."""
+        known, row = versions.storage_row(key)
+        if not known:
+            found = self._read.get((table.id, key), self)
+            if not isinstance(found, Transaction):
+                known, row = True, found
+        if known and (row is None or not lacks(row, read)):
+            return row
         epoch = versions.epoch
-        if versions.is_complete:
-            row = self.session.read_row(table, key)
+        if not versions.is_complete:
+            row = self._queried_row(table, key)
+        elif row is not None:
+            row = self._completed(table, row, read)
             versions.remember(epoch, [(key, row)])
         else:
-            row = self._queried_row(table, key)
+            row = self.session.read_row(table, key, read)
+            versions.remember(epoch, [(key, row)])
         self._remember(table, key, row)
         return row
 
-    def prefetch(self, table: Table, keys: Sequence[Key]) -> None:
+    def prefetch(
+        self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
+    ) -> None:
         """Read what :meth:`row` would have to ask the engine for, in one go."""
         versions = self.versions(table)
         writes = self.writes.get(table.id)
@@ -206,7 +252,7 @@ class Transaction:
         if not missing:
             return
         epoch = versions.epoch
-        found = self.session.read_rows(table, missing)
+        found = self.session.read_rows(table, missing, columns_to_read(table, needed))
         rows = [(key, found.get(key)) for key in missing]
         versions.remember(epoch, rows)
         for key, row in rows:

@@ -32,6 +32,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
+from tique._rows import completed, merged
 from tique_backends.base import Row, Session, Versions
 from tique_rewriter.schema import Table
 
@@ -134,6 +135,17 @@ class TableVersions:
         primary_key = self.table.primary_key
         return tuple(key[primary_key.index(position)] for position in positions)
 
+    def complete(self, key: Key, version: Version, row: Row) -> None:
+        """Put a row with fewer gaps in a version's place."""
+        with self.lock:
+            chain = self.chains.get(key, ())
+            self.chains[key] = tuple(
+                found._replace(row=row) if found is version else found
+                for found in chain
+            )
+            if not chain:
+                del self.chains[key]
+
     def storage_row(self, key: Key) -> tuple[bool, Row | None]:
         """Whether the storage row is known, and the row (None: there is none)."""
         row = self._storage.get(key, _UNKNOWN)
@@ -151,8 +163,10 @@ class TableVersions:
     def _store(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
         storage = self._storage
         for key, row in rows:
-            storage.pop(key, None)
-            storage[key] = row
+            known = storage.pop(key, None)
+            storage[key] = (
+                row if row is None or known is None else merged(row, known)
+            )
         while len(storage) > self._capacity:
             storage.pop(next(iter(storage)))
 
@@ -208,7 +222,8 @@ class TableVersions:
                 drained, self._undrained = self._undrained, []
             try:
                 if drained:
-                    stamps, rows, deleted = zip(*drained, strict=True)
+                    stamps, partial, deleted = zip(*drained, strict=True)
+                    rows = completed(session, self.table, partial)
                     session.append(Versions(self.table, rows, stamps, deleted))
             except BaseException:
                 with self.lock:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tique._rows import completed
 from tique._versions import Key
 from tique_backends.base import Row, Session, Versions
 from tique_rewriter.schema import Table
@@ -145,7 +146,7 @@ class TableWrites:
             session.stage(
                 Versions(
                     self.table,
-                    [write.row for write in writes],
+                    completed(session, self.table, [write.row for write in writes]),
                     [write.sequence for write in writes],
                     [write.deleted for write in writes],
                 )

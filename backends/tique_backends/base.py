@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 Row = tuple[Any, ...]
+
+
+class _Missing:
+    """The type of :data:`MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+"""Stands in a row for a column that was not read."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +143,23 @@ class Session(ABC):
         """Roll it back; without one, do nothing."""
 
     @abstractmethod
-    def read_row(self, table: Table, key: Row) -> Row | None:
-        """Return the storage row with that primary key, if there is one."""
+    def read_row(
+        self, table: Table, key: Row, columns: Sequence[int] | None = None
+    ) -> Row | None:
+        """Return the storage row with that primary key, if there is one.
+
+        Columns other than ``columns`` (all by default) are ``MISSING`` in it.
+        """
 
     @abstractmethod
-    def read_rows(self, table: Table, keys: Sequence[Row]) -> dict[Row, Row]:
-        """Return the storage rows with those primary keys, by key: one statement."""
+    def read_rows(
+        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
+    ) -> dict[Row, Row]:
+        """Return the storage rows with those primary keys, by key: one statement.
+
+        Columns other than ``columns`` (all by default, and the key) are
+        ``MISSING`` in them.
+        """
 
     @abstractmethod
     def append(self, versions: Versions) -> None:

@@ -63,6 +63,15 @@ Kernel = Parameter | Literal | ColumnValue | Arithmetic
 """The part of the expression language that the driver may evaluate itself."""
 
 
+def kernel_columns(kernel: Kernel) -> Iterable[int]:
+    """The positions of the columns that a kernel looks at."""
+    if isinstance(kernel, ColumnValue):
+        yield kernel.position
+    elif isinstance(kernel, Arithmetic):
+        yield from kernel_columns(kernel.left)
+        yield from kernel_columns(kernel.right)
+
+
 @dataclass(frozen=True)
 class Expression:
     """A scalar expression: its text, and its kernel where it is simple enough."""

@@ -35,7 +35,7 @@ TABLES = {
         "id UUID PRIMARY KEY, v INTEGER, w VARCHAR",
         "CAST('00000000-0000-0000-0000-' || lpad({}::VARCHAR, 12, '0') AS UUID)",
     ),
-    "bigint key": ("id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR", "{} + 2::HUGEINT**70"),
+    "bigint key": ("id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR", "{} + 1180591620717411303424"),
     "engine types": (
         "id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR, x TIME DEFAULT '10:00', "
         "y INTEGER[] DEFAULT [1, 2], z INTERVAL DEFAULT INTERVAL 1 DAY",
@@ -63,7 +63,9 @@ CHANGES = {
     "delete some": ("DELETE FROM t WHERE v % 100 = 7", 22),
     "delete all": ("DELETE FROM t", 2200),
 }
-FINGERPRINT = "SELECT count(*), count(DISTINCT id), sum(v), min(id)::VARCHAR, max(w) FROM t"
+FINGERPRINT = (
+    "SELECT count(*), count(DISTINCT id), sum(v), sum(hash(id) % 1000), max(w) FROM t"
+)
 
 
 def key_text(key, number):
@@ -99,13 +101,13 @@ def test_change(engine, table, change):
     connection.checkpoint()
     connection.execute(prepared(fill.format(1100, 2200), key))
     connection.commit()
-    native = connection.execute(FINGERPRINT).fetchone()
+    before = connection.execute(FINGERPRINT).fetchone()
     connection.rollback()
 
     cursor = connection.execute(prepared(text, key))
     assert cursor.rowcount == count
     after = connection.execute(FINGERPRINT).fetchone()
-    assert (after == native) == (count == 0)
+    assert (after == before) == (count == 0)
     found = connection.execute("SELECT id, v, w FROM t ORDER BY id, v").fetchall()
     for query in (
         "SELECT id, v, w FROM t WHERE id = %s",
@@ -184,7 +186,7 @@ def test_values_come_back(engine, type_name, place):
     connection.checkpoint()
     check(connection)
     for number, value in enumerate(values):
-        cursor = connection.execute("UPDATE t SET n = n + 1 WHERE x = %s", (value,))
+        cursor = connection.execute("UPDATE t SET n = n + 90 WHERE x = %s", (value,))
         assert cursor.rowcount == 1
         cursor = connection.execute("UPDATE t SET n = %s WHERE x = %s", (number, value))
         assert cursor.rowcount == 1

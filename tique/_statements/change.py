@@ -20,11 +20,11 @@ from tique._constraints import (
 )
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
-from tique._statements.insert import BUFFERED_ROWS, exactness, finish_staged
+from tique._statements.insert import BUFFERED_ROWS, dated_columns, exactness, finish_staged
 from tique._versions import key_of
 from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, compile_kernel
-from tique_rewriter.plan import Delete, Text, Update
+from tique_rewriter.plan import Delete, Text, Update, kernel_columns
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class ChangeStatement(Statement):
         self._qualifier = plan.qualifier
         self._changed: tuple[int, ...] = ()
         self._changes_key = False
+        self._needed: Sequence[int] | None = None
+        """The columns of an old row that a change by key looks at; None: all."""
         self._keys = (
             None
             if plan.key is None
@@ -58,6 +60,12 @@ class ChangeStatement(Statement):
     @abstractmethod
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
         """What becomes of a row; raises NotLocal if the engine must say."""
+
+    def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
+        """The columns to read of a row, where it need not be known whole."""
+        if self._table.checks or self._table.unique or self._changes_key:
+            return None
+        return [*columns, *dated_columns(self._table)]
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Change the rows that the WHERE clause finds in the snapshot."""
@@ -81,7 +89,7 @@ class ChangeStatement(Statement):
                         keys.append(self._keys.read(parameters))
                     except NotLocal:
                         continue
-                transaction.prefetch(self._table, keys)
+                transaction.prefetch(self._table, keys, self._needed)
             changed = 0
             first = transaction.sequence
             for parameters in rows:
@@ -107,7 +115,7 @@ class ChangeStatement(Statement):
         ):
             try:
                 key = self._keys.read(parameters)
-                row = transaction.row(self._table, key)
+                row = transaction.row(self._table, key, self._needed)
                 if row is None:
                     return 0
                 if self._is_exact(row):
@@ -267,6 +275,12 @@ class UpdateStatement(ChangeStatement):
         self._changed = tuple(i for i, _ in plan.assignments)
         self._changes_key = plan.changes_key
         self._kernels = self._compile(plan)
+        self._needed = self._partial(
+            column
+            for _, expression in plan.assignments
+            if expression.kernel is not None
+            for column in kernel_columns(expression.kernel)
+        )
 
     def _compile(
         self, plan: Update
@@ -296,6 +310,10 @@ class UpdateStatement(ChangeStatement):
 
 class DeleteStatement(ChangeStatement):
     """DELETE."""
+
+    def __init__(self, plan: Delete) -> None:
+        super().__init__(plan)
+        self._needed = self._partial(())
 
     def _new_values(self) -> list[tuple[int, Text]]:
         return []

@@ -51,6 +51,20 @@ _CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
 RowMaker = Callable[[Sequence[Any]], Row]
 
 
+def _family(table: Table, position: int) -> str:
+    kind = kind_of(table.columns[position].type)
+    return kind.family if kind else ""
+
+
+def dated_columns(table: Table) -> list[int]:
+    """The columns whose values must be looked at before a row is buffered."""
+    return [
+        i
+        for i in range(len(table.columns))
+        if _family(table, i) in ("date", "timestamp")
+    ]
+
+
 def exactness(table: Table) -> Callable[[Row], bool]:
     """A function that says whether a row from the engine can be buffered.
 
@@ -58,10 +72,8 @@ def exactness(table: Table) -> Callable[[Row], bool]:
     NaN in a key is equal to itself in the engine but not here.
     """
     keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
-    kinds = [kind_of(column.type) for column in table.columns]
-    families = [kind.family if kind else "" for kind in kinds]
-    dated = [i for i, f in enumerate(families) if f in ("date", "timestamp")]
-    doubles = [i for i in keys if families[i] == "double"]
+    dated = dated_columns(table)
+    doubles = [i for i in keys if _family(table, i) == "double"]
     if not dated and not doubles:
         return lambda row: True
 

@@ -57,6 +57,7 @@ class PointSelectStatement(SelectStatement):
             for name, position in zip(point.names, point.columns, strict=True)
         ]
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
+        self._needed = point.columns
         self._project = itemgetter(*point.columns)
         self._is_single = len(point.columns) == 1
 
@@ -67,7 +68,7 @@ class PointSelectStatement(SelectStatement):
         except NotLocal:
             return super().run(transaction, parameters)
         transaction.refresh()
-        row = transaction.row(self._table, key)
+        row = transaction.row(self._table, key, self._needed)
         if row is None:
             return Outcome(0, self._columns, [])
         if not self._is_whole_row:

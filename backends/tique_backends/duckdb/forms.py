@@ -29,14 +29,29 @@ def storage_name(table: Table) -> str:
     return f"{quote(table.schema)}.{quote(table.name)}"
 
 
+def _label(table: Table) -> str:
+    """The table's qualified name, in a form that no other table has.
+
+    No double quotes are left in it: ``insert_into`` of a relation reads the names
+    of its target wrongly if they hold any.
+    """
+
+    def escaped(name: str) -> str:
+        for character in '%."':
+            name = name.replace(character, f"%{ord(character):02X}")
+        return name
+
+    return f"{escaped(table.schema)}.{escaped(table.name)}"
+
+
 def cache_name(table: Table) -> str:
     """The cache table, in tique's schema."""
-    return f"tique.{quote(table.qualified_name)}"
+    return f"tique.{quote(_label(table))}"
 
 
 def stage_name(table: Table) -> str:
     """The session's staging table."""
-    return f"temp.{quote('tique_stage_' + table.qualified_name)}"
+    return f"temp.{quote('tique_stage_' + _label(table))}"
 
 
 def column_list(table: Table, prefix: str = "") -> str:

@@ -6,7 +6,8 @@ tables are filled from memory later, many commits at once, before somebody reads
 them, and after a crash from the log.
 
 An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
-is JSON's own or its text, which the engine casts to the column's type.
+is JSON's own or its text, which the engine casts to the column's type; ``{}`` stands
+for a column that was not read and not changed: storage has it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tique_backends.base import CommitRecord
-from tique_backends.duckdb.forms import cache_name, quote
+from tique_backends.base import MISSING, CommitRecord
+from tique_backends.duckdb.forms import cache_name, quote, storage_name
 from tique_rewriter.schema import Table
 
 COMMITS = """
@@ -27,13 +28,15 @@ FROM (SELECT unnest(from_json(commits, '[["JSON"]]')) AS c, committed_at
 """A query for the log's commits between two timestamps."""
 
 
-def _as_text(value: Any) -> str:
+def _encoded(value: Any) -> Any:
+    if value is MISSING:
+        return {}
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 # Not-a-number and infinity have no JSON form; DOUBLE is read back from text.
 _encode = json.JSONEncoder(
-    separators=(",", ":"), default=_as_text, check_circular=False
+    separators=(",", ":"), default=_encoded, check_circular=False
 ).encode
 
 
@@ -58,13 +61,29 @@ def replay_statement(table: Table, after: int) -> str:
     """A statement that appends a table's logged versions newer than ``after``."""
     values = []
     for position, column in enumerate(table.columns):
-        text = f"(w ->> '$[{position + 1}]')"
+        text = f"(_w ->> '$[{position + 1}]')"
         if column.type == "BLOB":
             text = f"unhex({text})"
-        values.append(f"CAST({text} AS {column.type}) AS {quote(column.name)}")
+        value = f"CAST({text} AS {column.type})"
+        if position not in table.primary_key and not table.is_bag:
+            value = (
+                f"CASE WHEN json_type(_w, '$[{position + 1}]') = 'OBJECT' "
+                f"THEN _s.{quote(column.name)} ELSE {value} END"
+            )
+        values.append(value)
     commits = COMMITS.format(after=after, until=2**62)
+    versions = (
+        "(SELECT cts AS _cts, unnest(json_extract(writes, "
+        f"'$.\"{table.id}\"[*]')) AS _w FROM ({commits}))"
+    )
+    if not table.is_bag:
+        same = " AND ".join(
+            f"_s.{quote(table.columns[i].name)} = {values[i]}"
+            for i in table.primary_key
+        )
+        versions += f" LEFT JOIN {storage_name(table)} AS _s ON {same}"
     return (
-        f"INSERT INTO {cache_name(table)} SELECT {', '.join(values)}, cts, "
-        f"(w ->> '$[0]') = '1' FROM (SELECT cts, "
-        f"unnest(json_extract(writes, '$.\"{table.id}\"[*]')) AS w FROM ({commits}))"
+        f"INSERT INTO {cache_name(table)} SELECT {', '.join(values)}, _cts, "
+        # A reader or a fold may have come between two commits of one log entry.
+        f"(_w ->> '$[0]') = '1' FROM {versions} WHERE _cts > {after}"
     )

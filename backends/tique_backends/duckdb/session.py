@@ -15,6 +15,7 @@ import duckdb
 import pyarrow
 
 from tique_backends.base import (
+    MISSING,
     CommitRecord,
     Result,
     ResultColumn,
@@ -104,7 +105,7 @@ class DuckDBSession(Session):
         self._statistics = statistics
         self._pending: DuckDBResult | None = None
         self._in_transaction = False
-        self._point_reads: dict[int, duckdb.Statement] = {}
+        self._point_reads: dict[tuple[int, tuple[int, ...]], duckdb.Statement] = {}
         # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
         self._complete: Callable[[], None] = getattr(
             connection, "complete", lambda: None
@@ -145,48 +146,70 @@ class DuckDBSession(Session):
             self._in_transaction = False
             self._run("ROLLBACK", ())
 
-    def read_row(self, table: Table, key: Row) -> Row | None:  # noqa: D102
-        statement = self._point_reads.get(table.id)
-        if statement is None:
-            statement = self._connection.extract_statements(
-                f"SELECT {column_list(table)} FROM {storage_name(table)} "
+    def read_row(  # noqa: D102
+        self, table: Table, key: Row, columns: Sequence[int] | None = None
+    ) -> Row | None:
+        read = tuple(columns) if columns is not None else every_column(table)
+        cached = self._point_reads.get((table.id, read))
+        if cached is None:
+            cached = self._connection.extract_statements(
+                f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
                 f"WHERE {_key_match(table, 0)}"
             )[0]
-            self._point_reads[table.id] = statement
-        self._run(statement, key)
+            self._point_reads[table.id, read] = cached
+        self._run(cached, key)
         started = time.perf_counter()
         row: Row | None = self._connection.fetchone()
         self._statistics.seconds += time.perf_counter() - started
-        return row
+        return None if row is None else _widened(table, read, row)
 
     def read_rows(  # noqa: D102
-        self, table: Table, keys: Sequence[Row]
+        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
     ) -> dict[Row, Row]:
         if not keys:
             return {}
+        read = every_column(table)
+        if columns is not None:
+            read = tuple(sorted({*columns, *table.primary_key}))
+        names = key_list(table, read)
+        span = _contiguous(keys)
         width = len(table.primary_key)
-        if len(keys) <= _SINGLE_READS:
+        if span is not None:
+            *fixed, last = [quote(table.columns[i].name) for i in table.primary_key]
+            match = [f"{name} = ${i + 1}" for i, name in enumerate(fixed)]
+            match.append(f"{last} BETWEEN ${width} AND ${width + 1}")
+            self._run(
+                f"SELECT {names} FROM {storage_name(table)} "
+                f"WHERE {' AND '.join(match)}",
+                [*keys[0][:-1], *span],
+            )
+            rows = self._connection.fetchall()
+        elif len(keys) <= _SINGLE_READS:
             sql = " UNION ALL ".join(
-                f"SELECT {column_list(table)} FROM {storage_name(table)} "
+                f"SELECT {names} FROM {storage_name(table)} "
                 f"WHERE {_key_match(table, i * width)}"
                 for i in range(len(keys))
             )
             self._run(sql, [value for key in keys for value in key])
             rows = self._connection.fetchall()
         else:
-            wanted = arrow_table(table, keys, table.primary_key)
-            rows = self._joined(table, wanted)
-        return {tuple(row[i] for i in table.primary_key): row for row in rows}
+            rows = self._joined(table, keys, read)
+        found = (_widened(table, read, row) for row in rows)
+        return {tuple(row[i] for i in table.primary_key): row for row in found}
 
-    def _joined(self, table: Table, wanted: pyarrow.Table) -> list[Row]:
+    def _joined(
+        self, table: Table, keys: Sequence[Row], read: Sequence[int]
+    ) -> list[Row]:
         same = " AND ".join(
             f"_s.{quote(table.columns[i].name)} = _w.{quote(table.columns[i].name)}"
             for i in table.primary_key
         )
+        wanted = arrow_table(table, keys, table.primary_key)
         self._connection.register("tique_wanted", wanted)
         try:
             self._run(
-                f"SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+                f"SELECT {key_list(table, read, '_s.')} "
+                f"FROM {storage_name(table)} AS _s "
                 f"JOIN tique_wanted AS _w ON {same}",
                 (),
             )
@@ -262,6 +285,35 @@ class DuckDBSession(Session):
             self._pending.drain()
             self._pending = None
         self._connection.close()
+
+
+def every_column(table: Table) -> tuple[int, ...]:
+    """The positions of all of the table's columns."""
+    return tuple(range(len(table.columns)))
+
+
+def _widened(table: Table, read: Sequence[int], row: Row) -> Row:
+    """A row of the columns ``read`` as a whole row with gaps."""
+    if len(read) == len(table.columns):
+        return row
+    whole: list[Any] = [MISSING] * len(table.columns)
+    for position, value in zip(read, row, strict=True):
+        whole[position] = value
+    return tuple(whole)
+
+
+def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
+    """First and last of the keys' last columns, if they are a run of integers.
+
+    A range of an index's keys is one statement at the price of one look-up.
+    """
+    if len(keys) < 2 or any(key[:-1] != keys[0][:-1] for key in keys):
+        return None
+    values = [key[-1] for key in keys]
+    if any(type(value) is not int for value in values):
+        return None
+    first, last = min(values), max(values)
+    return (first, last) if last - first == len(set(values)) - 1 else None
 
 
 def _key_match(table: Table, offset: int) -> str:

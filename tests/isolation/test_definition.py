@@ -1,0 +1,238 @@
+"""Definitions: all of it or nothing, alone, and never under somebody's feet."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import duckdb
+import pytest
+
+import tique
+from tests.crash.faults import Faults, watched_connect
+
+CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    planned = Faults()
+    monkeypatch.setattr(duckdb, "connect", watched_connect(planned))
+    yield planned
+    planned.clear()
+
+
+@pytest.fixture
+def pair(engine):
+    one, two = engine.connect(checkpoint="manual"), engine.connect()
+    one.execute(CREATE)
+    one.execute("INSERT INTO t VALUES (1, 10)")
+    one.commit()
+    return one, two
+
+
+def test_a_definition_takes_effect_at_once(engine, pair):
+    one, two = pair
+    one.execute("CREATE TABLE later (id INTEGER PRIMARY KEY)")
+    one.rollback()
+    two.execute("INSERT INTO later VALUES (1)")
+    two.commit()
+    assert one.execute("SELECT * FROM later").fetchall() == [(1,)]
+
+
+def test_not_within_uncommitted_writes(pair):
+    one, _ = pair
+    one.execute("UPDATE t SET v = 11")
+    with pytest.raises(tique.NotSupportedError, match="uncommitted writes") as caught:
+        one.execute("CREATE TABLE later (id INTEGER)")
+    assert caught.value.sqlstate == "25001"
+    one.commit()
+    assert one.execute("SELECT v FROM t").fetchall() == [(11,)]
+
+
+@pytest.mark.parametrize("use", ["SELECT * FROM t", "UPDATE t SET v = 0 WHERE id = 1"])
+def test_a_table_that_is_in_use_is_not_dropped(pair, use):
+    one, two = pair
+    two.execute(use)
+    for statement in ("DROP TABLE t", "CREATE INDEX by_v ON t (v)"):
+        with pytest.raises(tique.OperationalError, match=r"main\.t.*in|uses it") as caught:
+            one.execute(statement)
+        assert caught.value.sqlstate == "55006"
+    two.commit()
+    one.execute("DROP TABLE t")
+    with pytest.raises(tique.ProgrammingError):
+        two.execute(use)
+    two.rollback()
+
+
+def test_dropped_and_made_again_is_another_table(engine, pair):
+    one, two = pair
+    assert two.execute("SELECT v FROM t WHERE id = 1").fetchone() == (10,)
+    two.rollback()
+    one.execute("DROP TABLE t")
+    one.execute("CREATE TABLE t (v VARCHAR, id INTEGER PRIMARY KEY)")
+    assert two.execute("SELECT v FROM t WHERE id = 1").fetchone() is None
+    two.rollback()
+    two.execute("INSERT INTO t VALUES ('new', 1)")
+    two.commit()
+    one.rollback()
+    assert one.execute("SELECT * FROM t WHERE id = 1").fetchone() == ("new", 1)
+    engine.close()
+    assert engine.connect().execute("SELECT * FROM t").fetchall() == [("new", 1)]
+
+
+def test_if_exists_and_if_not_exists(pair):
+    one, _ = pair
+    one.execute("CREATE TABLE IF NOT EXISTS t (other VARCHAR)")
+    assert one.execute("SELECT v FROM t").fetchall() == [(10,)]
+    one.rollback()
+    with pytest.raises(tique.ProgrammingError, match="exists already") as caught:
+        one.execute(CREATE)
+    assert caught.value.sqlstate == "42P07"
+    one.execute("DROP TABLE IF EXISTS nothing")
+    with pytest.raises(tique.ProgrammingError, match="nothing"):
+        one.execute("DROP TABLE nothing")
+
+
+def test_a_table_that_tique_does_not_manage_is_not_overwritten(engine):
+    engine.native().execute("CREATE TABLE t AS SELECT 42 AS x")
+    connection = engine.connect()
+    with pytest.raises(tique.ProgrammingError, match="adopt"):
+        connection.execute(CREATE)
+    engine.close()
+    assert engine.native().execute("SELECT x FROM t").fetchall() == [(42,)]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "text", [CREATE, 'CREATE TABLE tique."', "tique.format", "COMMIT"]
+)
+def test_a_create_that_fails_half_way(engine, faults, when, text):
+    connection = engine.connect(checkpoint="manual")
+    faults.plan(when, text, duckdb.IOException("IO Error: the disk went away"))
+    with pytest.raises(tique.OperationalError, match="disk went away"):
+        connection.execute(CREATE)
+    faults.clear()
+    connection.rollback()
+    if (when, text) == ("after", "COMMIT"):
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+    else:
+        with pytest.raises(tique.ProgrammingError):
+            connection.execute("SELECT * FROM t")
+        connection.execute(CREATE)
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+    connection.commit()
+    connection.checkpoint()
+    engine.close()
+    assert engine.connect().execute("SELECT * FROM t").fetchall() == [(1, 1)]
+
+
+def test_adopting_is_all_or_nothing(engine):
+    native = engine.native()
+    native.execute("CREATE TABLE good (id INTEGER PRIMARY KEY)")
+    native.execute("INSERT INTO good VALUES (1)")
+    native.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+    native.execute("CREATE TABLE child (id INTEGER REFERENCES parent (id))")
+    engine.close()
+    with pytest.raises(tique.NotSupportedError, match="FOREIGN KEY"):
+        tique.adopt(engine.url)
+    with pytest.raises(tique.ProgrammingError, match="missing"):
+        tique.adopt(engine.url, ["good", "missing"])
+    with pytest.raises(tique.ProgrammingError):
+        engine.connect().execute("SELECT * FROM good")
+    engine.close()
+    assert tique.adopt(engine.url, ["good"]) == ["main.good"]
+    with pytest.raises(tique.ProgrammingError, match="already"):
+        tique.adopt(engine.url, ["good"])
+    assert engine.connect().execute("SELECT * FROM good").fetchall() == [(1,)]
+
+
+def test_detaching_waits_for_no_open_snapshot(engine, pair):
+    one, two = pair
+    two.execute("SELECT * FROM t").fetchall()
+    with pytest.raises(tique.OperationalError) as caught:
+        tique.detach(engine.url)
+    assert caught.value.sqlstate == "55006"
+    one.execute("UPDATE t SET v = 12")
+    one.commit()
+    two.rollback()
+    tique.detach(engine.url)
+    with pytest.raises(tique.DatabaseError, match="detached|tique adopt"):
+        one.execute("SELECT * FROM t")
+    with pytest.raises(tique.OperationalError, match="detached"):
+        one.execute("SELECT 1")
+    native = engine.native()
+    assert native.execute("SELECT * FROM t").fetchall() == [(1, 12)]
+    assert native.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'tique'"
+    ).fetchone() == (0,)
+    assert native.execute(
+        "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique'"
+    ).fetchone() == (0,)
+
+
+def test_statements_that_race_with_drop_and_create(engine):
+    """Each gets its rows or one of tique's errors, never a bare Python one."""
+    setup = engine.connect(checkpoint_age=0.1)
+    setup.execute(CREATE)
+    stop = threading.Event()
+    errors = []
+    done = [0]
+
+    def work(statements):
+        with tique.connect(engine.url) as connection:
+            while not stop.is_set():
+                try:
+                    for statement in statements:
+                        connection.execute(statement)
+                    connection.commit()
+                    done[0] += 1
+                except tique.Error as error:
+                    if isinstance(error, tique.InternalError):
+                        errors.append(error)
+                    connection.rollback()
+                except BaseException as error:
+                    errors.append(error)
+                    return
+                # So that the table is not in use all the time.
+                time.sleep(0.02)
+
+    threads = [
+        threading.Thread(target=work, args=(statements,))
+        for statements in (
+            ["SELECT v FROM t WHERE id = 1"],
+            ["SELECT sum(v) FROM t"],
+            ["INSERT INTO t VALUES (1, 1)"],
+            ["UPDATE t SET v = v + 1 WHERE id = 1", "DELETE FROM t WHERE id = 1"],
+            ["INSERT INTO t SELECT range + 10, 0 FROM range(2100)"],
+        )
+    ]
+    for thread in threads:
+        thread.start()
+    changed = 0
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        for statement in ("DROP TABLE t", CREATE):
+            try:
+                setup.execute(statement)
+                changed += 1
+            except tique.Error:
+                setup.rollback()
+            time.sleep(0.005)
+        setup.rollback()
+        if errors:
+            break
+    stop.set()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+    assert changed > 2
+    assert done[0] > 2
+    sequencer = setup._database.sequencer
+    assert sequencer.sts() == sequencer.cts()
+    setup.rollback()
+    setup.checkpoint()
+    engine.close()
+    engine.connect().execute("SELECT 1")

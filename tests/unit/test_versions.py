@@ -1,0 +1,126 @@
+"""The index of recent versions (P1, P3, P7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tique._versions import TableVersions, Version
+from tique_rewriter.schema import Column, Table
+
+KEYED = Table(
+    "main",
+    "t",
+    (Column("a", "INTEGER"), Column("b", "INTEGER"), Column("u", "INTEGER")),
+    primary_key=(0, 1),
+    unique=((2,),),
+)
+BAG = Table("main", "b", (Column("x", "INTEGER"),))
+
+
+@pytest.fixture
+def versions():
+    return TableVersions(KEYED, capacity=3)
+
+
+def write(*row, deleted=False):
+    return (row[:2], row, deleted)
+
+
+def test_newest_visible(versions):
+    """P1: the newest version with cts ≤ sts; a tombstone is a version too."""
+    versions.publish(5, [write(1, 1, 10)])
+    versions.publish(7, [write(1, 1, 11)])
+    versions.publish(9, [write(1, 1, 11, deleted=True)])
+    assert versions.newest_visible((1, 1), 4) is None
+    assert versions.newest_visible((1, 1), 5) == Version(5, (1, 1, 10))
+    assert versions.newest_visible((1, 1), 8) == Version(7, (1, 1, 11))
+    assert versions.newest_visible((1, 1), 9) == Version(9, None)
+    assert versions.newest_visible((2, 1), 9) is None
+
+
+def test_last_commits(versions):
+    """P3: who wrote a key or a UNIQUE value last; a deleted one does not count."""
+    assert versions.last_commit((1, 1)) == 0
+    versions.publish(5, [write(1, 1, 10)])
+    versions.publish(6, [write(1, 1, 10, deleted=True)])
+    assert versions.last_commit((1, 1)) == 6
+    assert versions.last_unique_commit(0, (10,)) == 5
+    assert versions.last_unique_commit(0, (11,)) == 0
+
+
+def test_fold(versions):
+    """P7: what is folded is forgotten, and what it left is known of storage."""
+    versions.publish(5, [write(1, 1, 10), write(2, 2, 20)])
+    versions.publish(6, [write(2, 2, 20, deleted=True)])
+    versions.publish(8, [write(1, 1, 11)])
+    assert (versions.oldest, versions.rows, versions.tombstones) == (5, 4, 1)
+    versions.folded(6)
+    assert (versions.oldest, versions.rows, versions.tombstones) == (8, 1, 0)
+    assert versions.newest_visible((1, 1), 7) is None
+    assert versions.storage_row((1, 1)) == (True, (1, 1, 10))
+    assert versions.storage_row((2, 2)) == (True, None)
+    assert versions.last_unique_commit(0, (20,)) == 0
+    versions.folded(8)
+    assert versions.is_empty
+    assert versions.oldest is None
+
+
+def test_a_row_read_before_a_fold_is_not_remembered_after_it(versions):
+    """P1: it may be older than what the fold brought."""
+    epoch = versions.epoch
+    versions.publish(5, [write(1, 1, 10)])
+    versions.folded(5)
+    versions.remember(epoch, [((1, 1), (1, 1, 9))])
+    assert versions.storage_row((1, 1)) == (True, (1, 1, 10))
+    versions.remember(versions.epoch, [((3, 3), None)])
+    assert versions.storage_row((3, 3)) == (True, None)
+
+
+def test_it_remembers_no_more_than_its_capacity(versions):
+    versions.remember(versions.epoch, [((i, i), (i, i, i)) for i in range(10)])
+    assert [versions.storage_row((i, i))[0] for i in range(10)] == [False] * 7 + [True] * 3
+
+
+def test_a_bulk_commit_makes_it_incomplete(versions):
+    """P1: then only the engine can answer, until the commit is folded."""
+    versions.remember(versions.epoch, [((1, 1), (1, 1, 1))])
+    versions.publish_bulk(5, 1000, 10)
+    assert not versions.is_complete
+    assert versions.storage_row((1, 1)) == (False, None)
+    assert versions.may_match((0,), (77,))
+    assert (versions.rows, versions.tombstones, versions.oldest) == (1000, 10, 5)
+    versions.publish(6, [write(1, 1, 10)])
+    versions.folded(5)
+    assert versions.is_complete
+    assert (versions.rows, versions.tombstones, versions.oldest) == (1, 0, 6)
+
+
+def test_may_match(versions):
+    """P1: an answer of no must be certain, for any part of the key."""
+    assert not versions.may_match((0,), (1,))
+    versions.publish(5, [write(1, 2, 10), write(1, 3, 10)])
+    assert versions.may_match((0,), (1,))
+    assert versions.may_match((1,), (3,))
+    assert not versions.may_match((1,), (1,))
+    versions.publish(6, [write(4, 3, 10)])
+    versions.folded(5)
+    assert not versions.may_match((0,), (1,))
+    assert versions.may_match((1,), (3,))
+
+
+def test_a_bag():
+    versions = TableVersions(BAG, capacity=3)
+    versions.publish(5, [((1,), (1,), False), ((1,), (1,), False)])
+    versions.publish(6, [((1,), (1,), True)])
+    assert (versions.rows, versions.tombstones, versions.oldest) == (3, 1, 5)
+    versions.folded(5)
+    assert (versions.rows, versions.tombstones, versions.oldest) == (1, 1, 6)
+
+
+def test_batch_end(versions):
+    """P7: a fold is a batch, never past λ."""
+    for cts in range(1, 11):
+        versions.publish(cts, [write(cts, cts, cts)])
+    assert versions.batch_end(stable=8, size=100) == 8
+    assert versions.batch_end(stable=8, size=3) == 3
+    assert versions.batch_end(stable=2, size=3) == 2

@@ -1,0 +1,60 @@
+"""Rows that are known in part.
+
+A point statement on a wide table rarely looks at all of its columns, and each
+column of a stored row costs the engine time. So the driver reads what a statement
+needs; what it did not read is ``MISSING``.
+
+Invariant: a column that is ``MISSING`` in a version has not been changed by any
+version since the one that storage holds, because a version is made from the row
+before it and keeps what was known of it. So storage has the column's value for as
+long as somebody may ask: a fold moves versions in cts order, and what it stores is
+no newer than the oldest snapshot. An inserted row is always whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tique_backends.base import MISSING, Row, Session
+from tique_rewriter.schema import Table
+
+_NARROW = 6
+"""A table with at most so many columns is always read whole."""
+
+
+def lacks(row: Row, columns: Sequence[int]) -> bool:
+    """Whether any of these columns is not known."""
+    return any(row[i] is MISSING for i in columns)
+
+
+def merged(newer: Row, older: Row) -> Row:
+    """``newer``, with what it does not know taken from ``older``."""
+    if MISSING not in newer:
+        return newer
+    return tuple(
+        [old if new is MISSING else new for new, old in zip(newer, older, strict=True)]
+    )
+
+
+def columns_to_read(table: Table, needed: Sequence[int] | None) -> tuple[int, ...]:
+    """Which columns to read for a statement that needs these (None: all)."""
+    width = len(table.columns)
+    if needed is None or width <= _NARROW:
+        return tuple(range(width))
+    return tuple(sorted({*needed, *table.primary_key}))
+
+
+def completed(session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows, with what is missing read from storage in one engine statement."""
+    partial = [
+        tuple(row[i] for i in table.primary_key) for row in rows if MISSING in row
+    ]
+    if not partial:
+        return rows
+    stored = session.read_rows(table, list(dict.fromkeys(partial)))
+    return [
+        merged(row, stored[tuple(row[i] for i in table.primary_key)])
+        if MISSING in row
+        else row
+        for row in rows
+    ]
