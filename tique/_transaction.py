@@ -184,6 +184,8 @@ class Transaction:
             if writes.is_staged:
                 return self._queried_row(table, key)
         versions = self.versions(table)
+        if not versions.is_complete:
+            return self._queried_row(table, key)
         version = versions.newest_visible(key, self.sts)
         if version is not None:
             if version.row is None or not lacks(version.row, read):
@@ -221,9 +223,7 @@ class Transaction:
         if known and (row is None or not lacks(row, read)):
             return row
         epoch = versions.epoch
-        if not versions.is_complete:
-            row = self._queried_row(table, key)
-        elif row is not None:
+        if row is not None:
             row = self._completed(table, row, read)
             versions.remember(epoch, [(key, row)])
         else:

@@ -19,9 +19,20 @@ MANY = (
     "CREATE TABLE many (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE, v INTEGER)",
     "INSERT INTO many SELECT range, 'n' || range, 0 FROM range(3000)",
 )
+WIDE = (
+    "CREATE TABLE wide (id INTEGER PRIMARY KEY, a INTEGER, b VARCHAR, c DOUBLE, d DATE)",
+    "INSERT INTO wide SELECT range, 0, 'b' || range, 0.5, DATE '2020-01-01' "
+    "FROM range(5)",
+)
 
 SCENARIOS = {
     "small": [
+        (
+            "UPDATE wide SET a = 1 WHERE id = 1",
+            "UPDATE wide SET b = 'new' WHERE id = 2",
+            "DELETE FROM wide WHERE id = 3",
+        ),
+        ("UPDATE wide SET c = 1.5 WHERE id = 1", "UPDATE wide SET a = 2 WHERE id = 2"),
         (
             "UPDATE account SET balance = balance - 10 WHERE id = 1",
             "UPDATE account SET balance = balance + 10 WHERE id = 2",
@@ -81,3 +92,4 @@ SCENARIOS = {
 }
 
 SETUP = [ACCOUNTS[:1], ACCOUNTS[1:], BAG[:1], BAG[1:], MANY[:1], MANY[1:]]
+SETUP += [WIDE[:1], WIDE[1:]]

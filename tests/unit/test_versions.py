@@ -87,7 +87,6 @@ def test_a_bulk_commit_makes_it_incomplete(versions):
     versions.publish_bulk(5, 1000, 10)
     assert not versions.is_complete
     assert versions.storage_row((1, 1)) == (False, None)
-    assert versions.may_match((0,), (77,))
     assert (versions.rows, versions.tombstones, versions.oldest) == (1000, 10, 5)
     versions.publish(6, [write(1, 1, 10)])
     versions.folded(5)
@@ -95,17 +94,17 @@ def test_a_bulk_commit_makes_it_incomplete(versions):
     assert (versions.rows, versions.tombstones, versions.oldest) == (1, 0, 6)
 
 
-def test_may_match(versions):
-    """P1: an answer of no must be certain, for any part of the key."""
-    assert not versions.may_match((0,), (1,))
+def test_matching(versions):
+    """P1: nothing that a snapshot needs may be missing, for any part of the key."""
+    assert set(versions.matching((0,), (1,))) == set()
     versions.publish(5, [write(1, 2, 10), write(1, 3, 10)])
-    assert versions.may_match((0,), (1,))
-    assert versions.may_match((1,), (3,))
-    assert not versions.may_match((1,), (1,))
+    assert set(versions.matching((0,), (1,))) == {(1, 2), (1, 3)}
+    assert set(versions.matching((1,), (3,))) == {(1, 3)}
     versions.publish(6, [write(4, 3, 10)])
+    assert set(versions.matching((1,), (3,))) == {(1, 3), (4, 3)}
     versions.folded(5)
-    assert not versions.may_match((0,), (1,))
-    assert versions.may_match((1,), (3,))
+    assert set(versions.matching((0,), (1,))) == set()
+    assert set(versions.matching((1,), (3,))) == {(4, 3)}
 
 
 def test_a_bag():

@@ -130,9 +130,3 @@ def test_the_oldest_snapshot_counts_for_what_is_staged(stage):
     writes.note_staged(5, 7)
     assert (writes.staged_count, writes.staged_sts) == (11, 7)
 
-
-def test_may_match():
-    writes = TableWrites(KEYED)
-    put(writes, 2, 1, 10, deleted=True)
-    assert writes.may_match((0,), (1,))
-    assert not writes.may_match((0,), (2,))

@@ -19,6 +19,13 @@ _BY_CLASS: tuple[tuple[type[Exception], ErrorKind], ...] = (
 )
 
 
+_FULL = (
+    "No space left",
+    "Disk quota exceeded",
+    "File too large",
+    "failed to offload data block",
+)
+_READ_ONLY = ("read-only mode", "Read-only file system", "Permission denied")
 _LOCK_ADVICE = (
     "the database is open in another process, and an embedded database belongs to one "
     "process at a time: connect from threads of that process, or end it first. "
@@ -43,9 +50,9 @@ def _kind(error: duckdb.Error) -> ErrorKind:
     message = str(error)
     if isinstance(error, duckdb.IntegrityError):
         return _constraint_kind(message)
-    if "No space left" in message or "failed to offload data block" in message:
+    if any(sign in message for sign in _FULL):
         return ErrorKind.FULL
-    if "read-only mode" in message:
+    if any(sign in message for sign in _READ_ONLY):
         return ErrorKind.READ_ONLY
     if _is_lock(message):
         return ErrorKind.LOCKED
