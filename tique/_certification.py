@@ -76,8 +76,9 @@ class QueryCertifier:
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
         """Ask the engine, a few hundred keys at a time."""
-        self._catalog.versions(writes.table).drain(session)
         for positions, entries in written_keys(writes):
+            if entries:
+                self._catalog.versions(writes.table).drain(session)
             for start in range(0, len(entries), _KEYS_PER_QUERY):
                 part = entries[start : start + _KEYS_PER_QUERY]
                 found = self._ask(writes.table, positions, part, session)

@@ -168,13 +168,21 @@ class Checkpointer:
             return moved
 
     def _fold(self, versions: TableVersions, stable: int) -> int:
-        moved = 0
-        if versions.oldest is not None and versions.oldest <= stable:
-            assert self._session is not None
-            versions.drain(self._session)
+        """Fold what is stable, from memory where the index has all of it."""
+        before = versions.rows
+        table = versions.table
+        engine = self._database.engine
+        session = self._session
+        assert session is not None
+        from_memory = not table.is_bag and self._database.catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
             until = versions.batch_end(stable, _BATCH_ROWS)
-            assert self._session is not None
-            moved += self._database.engine.fold(self._session, versions.table, until)
-            versions.folded(until)
-        return moved
+            if from_memory and versions.is_complete:
+                with versions.no_draining():
+                    engine.store(session, table, versions.newest_until(until), until)
+                    versions.folded(until)
+            else:
+                versions.drain(session)
+                engine.fold(session, table, until)
+                versions.folded(until)
+        return max(0, before - versions.rows)

@@ -13,7 +13,7 @@ no newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tique_backends.base import MISSING, Row, Session
 from tique_rewriter.schema import Table
@@ -36,7 +36,19 @@ def merged(newer: Row, older: Row) -> Row:
     )
 
 
-def columns_to_read(table: Table, needed: Sequence[int] | None) -> tuple[int, ...]:
+def difference(row: Row, stored: Row, key: Sequence[int]) -> Row:
+    """The row, with ``MISSING`` for what storage has already, but for its key."""
+    return tuple(
+        [
+            MISSING
+            if new == old and type(new) is not float and i not in key
+            else new
+            for i, (new, old) in enumerate(zip(row, stored, strict=True))
+        ]
+    )
+
+
+def columns_to_read(table: Table, needed: Iterable[int] | None) -> tuple[int, ...]:
     """Which columns to read for a statement that needs these (None: all)."""
     width = len(table.columns)
     if needed is None or width <= _NARROW:

@@ -131,7 +131,13 @@ class Source:
         text = (
             forms.constant(self.table, self._columns, rows)
             if self._is_point and bound
-            else forms.overlay(self.table, self._columns, list(replaced), rows)
+            else forms.overlay(
+                self.table,
+                self._columns,
+                dict(zip(bound, values, strict=True)),
+                list(replaced),
+                rows,
+            )
         )
         return text or self._scan(transaction, versions)
 

@@ -193,7 +193,7 @@ class Transaction:
             row = self._completed(table, version.row, read)
             versions.complete(key, version, row)
             return row
-        return self._stored_row(table, key, read, versions)
+        return self._stored_row(table, key, needed, versions)
 
     def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row:
         """Fill a row's gaps in the columns ``read`` from storage."""
@@ -211,10 +211,11 @@ class Transaction:
         self,
         table: Table,
         key: Key,
-        read: tuple[int, ...],
+        needed: Sequence[int] | None,
         versions: TableVersions,
     ) -> Row | None:
         """The storage row, from memory if it is known there."""
+        read = columns_to_read(table, needed)
         known, row = versions.storage_row(key)
         if not known:
             found = self._read.get((table.id, key), self)
@@ -227,6 +228,8 @@ class Transaction:
             row = self._completed(table, row, read)
             versions.remember(epoch, [(key, row)])
         else:
+            if needed is not None:
+                read = columns_to_read(table, {*read, *versions.changed_columns})
             row = self.session.read_row(table, key, read)
             versions.remember(epoch, [(key, row)])
         self._remember(table, key, row)

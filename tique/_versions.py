@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from tique._rows import completed, merged
+from tique._rows import completed, difference, merged
 from tique_backends.base import Row, Session, Versions
 from tique_rewriter.schema import Table
 
@@ -71,6 +72,8 @@ class TableVersions:
     def __init__(self, table: Table, capacity: int) -> None:
         self.table = table
         self.lock = threading.Lock()
+        self.changed_columns: frozenset[int] = frozenset()
+        """Columns that changes by key look at: read along with any others."""
         self.chains: dict[Key, tuple[Version, ...]] = {}
         self.bulk: tuple[BulkCommit, ...] = ()
         self.epoch = 0
@@ -91,6 +94,15 @@ class TableVersions:
     def is_complete(self) -> bool:
         """Whether the index holds every version that the cache table holds."""
         return not self.bulk
+
+    @contextmanager
+    def no_draining(self) -> Iterator[None]:
+        """Keep the cache table from being filled, while a fold empties it.
+
+        A version that came late would stand before what storage has by then.
+        """
+        with self._draining:
+            yield
 
     @property
     def is_empty(self) -> bool:
@@ -245,10 +257,30 @@ class TableVersions:
         oldest = heapq.nsmallest(size, stamps)
         return min(stable, oldest[-1]) if oldest else stable
 
+    def newest_until(self, until: int) -> dict[Key, Row | None]:
+        """The newest version with cts ≤ ``until`` of every key that has one.
+
+        Columns that are known to be the same in storage are ``MISSING``.
+        """
+        newest: dict[Key, Row | None] = {}
+        for key in list(self.chains):
+            version = self.newest_visible(key, until)
+            if version is None:
+                continue
+            row, stored = version.row, self._storage.get(key)
+            if row is not None and stored is not None:
+                row = difference(row, stored, self.table.primary_key)
+            newest[key] = row
+        return newest
+
     def folded(self, until: int) -> None:
         """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
         with self.lock:
             self.epoch += 1
+            self._undrained = [entry for entry in self._undrained if entry[0] > until]
+            left = self._undrained
+            self._undrained_since = left[0][0] if left else None
+            had_bulk = not self.is_complete
             self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
             if self.table.is_bag:
                 self._bag = [entry for entry in self._bag if entry[0] > until]
@@ -257,6 +289,9 @@ class TableVersions:
                 self.oldest = self._bag[0][0] if self._bag else None
             else:
                 self._fold_chains(until)
+            if had_bulk:
+                # A bulk commit may have changed a key after its chain's last version.
+                self._storage.clear()
             for bulk in self.bulk:
                 self.oldest = min(self.oldest or bulk.cts, bulk.cts)
                 self.rows += bulk.rows

@@ -255,12 +255,14 @@ class Forms(ABC):
         self,
         table: Table,
         columns: Sequence[int],
+        bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
     ) -> str | None:
         """A parenthesised query for the storage table with some rows replaced.
 
-        Whatever storage has under one of ``keys`` is left out, ``rows`` are added.
+        Only rows with the values ``bound`` to key columns are asked for. Whatever
+        storage has under one of ``keys`` is left out, ``rows`` are added.
         None as for :meth:`constant`.
         """
 
@@ -394,6 +396,21 @@ class Engine(ABC):
     @abstractmethod
     def remove_orphans(self, session: Session, table: Table) -> int:
         """Delete versions without a commit record; their number."""
+
+    @abstractmethod
+    def store(
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+    ) -> None:
+        """Fold as :meth:`fold` does, from rows that the driver knows.
+
+        ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
+        one's row (in which unchanged columns may be ``MISSING``), None if that is a
+        tombstone. What the cache table has up to ``until`` is dropped.
+        """
 
     @abstractmethod
     def fold(self, session: Session, table: Table, until: int) -> int:

@@ -7,6 +7,7 @@ when a client starts.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 from typing import TYPE_CHECKING
 
 from benchmarks.targets.base import in_style
@@ -38,11 +39,11 @@ class Statements:
         "INSERT INTO new_order (no_w_id, no_d_id, no_o_id) VALUES (%s, %s, %s)"
     )
     item: str = "SELECT i_price, i_name, i_data FROM item WHERE i_id = %s"
-    stock: str = (
-        "SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt,"
-        " s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05,"
-        " s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_data"
-        " FROM stock WHERE s_w_id = %s AND s_i_id = %s"
+    # Clause 2.4.2.2: S_DIST_xx, where xx is the order's district.
+    stock: tuple[str, ...] = tuple(
+        f"SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt, s_dist_{district:02}, "
+        "s_data FROM stock WHERE s_w_id = %s AND s_i_id = %s"
+        for district in range(1, 11)
     )
     update_stock: str = (
         "UPDATE stock SET s_quantity = %s, s_ytd = %s, s_order_cnt = %s,"
@@ -146,9 +147,12 @@ class Statements:
 def statements_in_style(style: ParameterStyle) -> Statements:
     """Return all statements in a target's parameter style."""
     written = Statements()
-    return Statements(
-        **{
-            field.name: in_style(getattr(written, field.name), style)
-            for field in fields(Statements)
-        }
-    )
+    styled: dict[str, Any] = {}
+    for field in fields(Statements):
+        sql = getattr(written, field.name)
+        styled[field.name] = (
+            tuple(in_style(variant, style) for variant in sql)
+            if isinstance(sql, tuple)
+            else in_style(sql, style)
+        )
+    return Statements(**styled)

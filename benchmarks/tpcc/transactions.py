@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
 
 STOCK_COUNTERS = 4
-"""Columns of the stock statement before S_DIST_01."""
+"""Columns of the stock statement before S_DIST_xx."""
 
 
 class Application:
@@ -74,7 +74,7 @@ class Application:
             if found is None:
                 self._connection.rollback()
                 return None
-            stock = self._row(sql.stock, supplier, item)
+            stock = self._row(sql.stock[district - 1], supplier, item)
             in_stock, sold, orders, remote_orders = stock_rows.get(
                 (supplier, item), stock[:STOCK_COUNTERS]
             )
@@ -97,7 +97,7 @@ class Application:
                     supplier,
                     quantity,
                     amount,
-                    stock[STOCK_COUNTERS + district - 1],
+                    stock[STOCK_COUNTERS],
                 )
             )
         self._cursor.executemany(

@@ -193,7 +193,9 @@ def test_a_garbage_collected_connection_holds_nothing_back(engine, connection):
     assert connection.outcome(txid) == "aborted"
     connection.checkpoint()
     versions = connection._database.catalog.all_versions()
-    wait_until(lambda: connection.checkpoint() == 0 and all(v.is_empty for v in versions))
+    wait_until(
+        lambda: connection.checkpoint() == 0 and all(v.is_empty for v in versions)
+    )
     assert rows(connection) == [(1, "b")]
     wait_until(lambda: connection._database.connections == 1)
 

@@ -16,7 +16,9 @@ def connection(engine):
     connection.execute(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(8,2))"
     )
-    connection.execute("INSERT INTO t SELECT range, 'n' || range, range FROM range(3000)")
+    connection.execute(
+        "INSERT INTO t SELECT range, 'n' || range, range FROM range(3000)"
+    )
     connection.commit()
     return connection
 
@@ -130,7 +132,9 @@ def test_iteration_with_a_write_between(connection):
         if key % 500 == 0:
             connection.execute("DELETE FROM t WHERE id = %s", (key + 1,))
         if key == 1000:
-            connection.execute("INSERT INTO t (id) SELECT 5000 + range FROM range(2100)")
+            connection.execute(
+                "INSERT INTO t (id) SELECT 5000 + range FROM range(2100)"
+            )
     assert seen == list(range(2500))
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (5095,)
 
@@ -268,7 +272,9 @@ def test_parameters(connection, query, parameters, row):
     assert connection.execute(query, parameters).fetchone() == row
 
 
-@pytest.mark.parametrize("query", ["", ";", "-- nothing", "SELECT 1; SELECT 2", "SELEC 1"])
+@pytest.mark.parametrize(
+    "query", ["", ";", "-- nothing", "SELECT 1; SELECT 2", "SELEC 1"]
+)
 def test_what_is_not_one_statement(connection, query):
     """P10, P11: two statements in one text are refused, never half executed."""
     with pytest.raises((tique.ProgrammingError, tique.NotSupportedError)):

@@ -96,15 +96,20 @@ def test_update(connection, count):
     )
     assert cursor.rowcount == count
     assert spent < (10 if count < 2000 else 20)
-    assert content(connection)[2:] == [(i + 10, "x", Decimal(i + 1)) for i in range(count)]
+    assert content(connection)[2:] == [
+        (i + 10, "x", Decimal(i + 1)) for i in range(count)
+    ]
     connection.commit()
-    assert content(connection)[2:] == [(i + 10, "x", Decimal(i + 1)) for i in range(count)]
+    assert content(connection)[2:] == [
+        (i + 10, "x", Decimal(i + 1)) for i in range(count)
+    ]
 
 
 def test_later_rows_see_what_earlier_ones_did(connection):
     cursor = connection.cursor()
     cursor.executemany(
-        "UPDATE t SET n = n * 2, v = v || %s WHERE id = %s", [("a", 1), ("b", 1), ("c", 2)]
+        "UPDATE t SET n = n * 2, v = v || %s WHERE id = %s",
+        [("a", 1), ("b", 1), ("c", 2)],
     )
     assert cursor.rowcount == 3
     assert content(connection) == [(1, "oneab", Decimal(4)), (2, "twoc", Decimal(4))]
@@ -210,14 +215,18 @@ def test_autocommit(engine, connection):
 
 def test_rows_in_the_engine_only(engine, connection):
     """Types that do not survive the way through Python take the same way in bulk."""
-    connection.execute("CREATE TABLE e (id INTEGER PRIMARY KEY, t TIME, d DATE, f FLOAT)")
+    connection.execute(
+        "CREATE TABLE e (id INTEGER PRIMARY KEY, t TIME, d DATE, f FLOAT)"
+    )
     cursor = connection.cursor()
     cursor.executemany(
         "INSERT INTO e VALUES (%s, %s, %s, %s)",
         [(i, "10:00:01", date(2024, 1, 1), 0.1) for i in range(500)],
     )
     assert cursor.rowcount == 500
-    cursor.executemany("UPDATE e SET f = f + %s WHERE id = %s", [(1, 1), (1, 1), (2, 2)])
+    cursor.executemany(
+        "UPDATE e SET f = f + %s WHERE id = %s", [(1, 1), (1, 1), (2, 2)]
+    )
     assert cursor.rowcount == 3
     connection.commit()
     found = connection.execute(

@@ -86,11 +86,15 @@ def test_strings(engine, connection, way):
                 connection.execute(f"INSERT INTO t VALUES ({shown}, {shown})")
     elif way == "query":
         for text in STRINGS:
-            connection.execute("INSERT INTO t SELECT ?, upper(?) || '' || ?", (text, "", text))
+            connection.execute(
+                "INSERT INTO t SELECT ?, upper(?) || '' || ?", (text, "", text)
+            )
     else:
         filler = [(f"f{i}", None) for i in range(2500 if way == "bulk" else 0)]
         if way == "staged":
-            connection.execute("INSERT INTO t SELECT 'f' || range, NULL FROM range(2500)")
+            connection.execute(
+                "INSERT INTO t SELECT 'f' || range, NULL FROM range(2500)"
+            )
         connection.cursor().executemany(insert, [(s, s) for s in STRINGS] + filler)
         connection.execute("DELETE FROM t WHERE v IS NULL")
     check(connection)

@@ -35,16 +35,25 @@ TABLES = {
         "id UUID PRIMARY KEY, v INTEGER, w VARCHAR",
         "CAST('00000000-0000-0000-0000-' || lpad({}::VARCHAR, 12, '0') AS UUID)",
     ),
-    "bigint key": ("id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR", "{} + 1180591620717411303424"),
+    "bigint key": (
+        "id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR",
+        "{} + 1180591620717411303424",
+    ),
     "engine types": (
         "id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR, x TIME DEFAULT '10:00', "
         "y INTEGER[] DEFAULT [1, 2], z INTERVAL DEFAULT INTERVAL 1 DAY",
         "{}",
     ),
-    "engine key": ("id TIME PRIMARY KEY, v INTEGER, w VARCHAR", "TIME '00:00' + to_seconds({})"),
+    "engine key": (
+        "id TIME PRIMARY KEY, v INTEGER, w VARCHAR",
+        "TIME '00:00' + to_seconds({})",
+    ),
 }
 CHANGES = {
-    "insert": ("INSERT INTO t (id, v, w) VALUES (<9001>, 1, 'n1'), (<9002>, 2, 'n2')", 2),
+    "insert": (
+        "INSERT INTO t (id, v, w) VALUES (<9001>, 1, 'n1'), (<9002>, 2, 'n2')",
+        2,
+    ),
     "insert few by query": (
         "INSERT INTO t (id, v, w) SELECT <range + 9000>, range, NULL FROM range(3)",
         3,
@@ -56,7 +65,10 @@ CHANGES = {
     "update one": ("UPDATE t SET v = v + 5 WHERE id = <2>", 1),
     "update one by expression": ("UPDATE t SET v = v * 3 + 1 WHERE id = <2>", 1),
     "update none": ("UPDATE t SET v = v + 5 WHERE id = <9000>", 0),
-    "update some": ("UPDATE t SET v = v + 5, w = w || '!' WHERE v BETWEEN 3 AND 12", 10),
+    "update some": (
+        "UPDATE t SET v = v + 5, w = w || '!' WHERE v BETWEEN 3 AND 12",
+        10,
+    ),
     "update many": ("UPDATE t SET v = -v", 2200),
     "move one": ("UPDATE t SET id = <9000> WHERE id = <2>", 1),
     "delete one": ("DELETE FROM t WHERE id = <2>", 1),
@@ -205,7 +217,9 @@ def test_nan_is_one_key(engine, nan):
     for _ in range(2):
         with pytest.raises(tique.IntegrityError):
             connection.execute(f"INSERT INTO t VALUES ({nan}, 2)")
-        assert connection.execute(f"SELECT n FROM t WHERE x = {nan}").fetchall() == [(1,)]
+        assert connection.execute(f"SELECT n FROM t WHERE x = {nan}").fetchall() == [
+            (1,)
+        ]
         connection.commit()
     connection.checkpoint()
     with pytest.raises(tique.IntegrityError):
@@ -215,9 +229,7 @@ def test_nan_is_one_key(engine, nan):
 def test_beyond_what_python_can_hold(engine):
     """P10: infinite and ancient timestamps are kept, though Python shows the nearest."""
     connection = engine.connect(checkpoint="manual")
-    connection.execute(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE, m TIMESTAMP)"
-    )
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, d DATE, m TIMESTAMP)")
     connection.execute(
         "INSERT INTO t VALUES (1, 'infinity', '-infinity'), "
         "(2, '0044-03-15 (BC)', '0044-03-15 (BC) 12:00:00')"
@@ -285,7 +297,9 @@ def test_duplicates_and_nulls_without_a_key(engine):
     """P8: a table without a key is a bag; of equal rows one is as good as another."""
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE b (x INTEGER, y VARCHAR)")
-    connection.execute("INSERT INTO b VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL)")
+    connection.execute(
+        "INSERT INTO b VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL)"
+    )
     connection.commit()
     connection.checkpoint()
     connection.execute("INSERT INTO b VALUES (1, 'a'), (NULL, NULL), (1, NULL)")
@@ -317,13 +331,19 @@ VIOLATIONS = {
     "moved key": ("UPDATE t SET id = 2 WHERE id = 1", tique.errors.UniqueViolation),
     "moved keys": ("UPDATE t SET id = 2", tique.errors.UniqueViolation),
     "UNIQUE": ("INSERT INTO t VALUES (9, 5, 'b')", tique.errors.UniqueViolation),
-    "changed UNIQUE": ("UPDATE t SET w = 'b' WHERE id = 1", tique.errors.UniqueViolation),
+    "changed UNIQUE": (
+        "UPDATE t SET w = 'b' WHERE id = 1",
+        tique.errors.UniqueViolation,
+    ),
     "many UNIQUE": ("UPDATE t SET w = 'same'", tique.errors.UniqueViolation),
     "NOT NULL": ("INSERT INTO t (id) VALUES (9)", tique.errors.NotNullViolation),
     "set NULL": ("UPDATE t SET v = NULL WHERE id = 1", tique.errors.NotNullViolation),
     "NULL key": ("INSERT INTO t VALUES (NULL, 1, 'x')", tique.errors.NotNullViolation),
     "CHECK": ("INSERT INTO t VALUES (9, -1, 'x')", tique.errors.CheckViolation),
-    "changed CHECK": ("UPDATE t SET v = v - 100 WHERE id = 1", tique.errors.CheckViolation),
+    "changed CHECK": (
+        "UPDATE t SET v = v - 100 WHERE id = 1",
+        tique.errors.CheckViolation,
+    ),
     "CHECK by scan": ("UPDATE t SET v = v - 100", tique.errors.CheckViolation),
     "conversion": ("UPDATE t SET v = CAST(w AS INTEGER)", tique.DataError),
     "overflow": ("UPDATE t SET v = v + 2147483647", tique.DataError),
@@ -363,7 +383,9 @@ def test_violation(engine, violation, earlier):
         connection.execute("UPDATE t SET v = 40 WHERE id = 4")
         connection.execute("DELETE FROM t WHERE id = 3")
     if earlier == "a lot":
-        connection.execute("INSERT INTO t SELECT range + 10000, 1, NULL FROM range(2500)")
+        connection.execute(
+            "INSERT INTO t SELECT range + 10000, 1, NULL FROM range(2500)"
+        )
     before = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
     with pytest.raises(error):
         connection.execute(query)
@@ -381,7 +403,9 @@ def test_unique_values_can_change_hands(engine):
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, w VARCHAR UNIQUE)")
     connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
     connection.commit()
-    connection.execute("UPDATE t SET w = CASE w WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3")
+    connection.execute(
+        "UPDATE t SET w = CASE w WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3"
+    )
     connection.execute("DELETE FROM t WHERE id = 1")
     connection.execute("INSERT INTO t VALUES (9, 'b')")
     connection.execute("INSERT INTO t VALUES (1, NULL)")

@@ -22,9 +22,7 @@ STEPS = {
 
 
 def content(connection, table="t"):
-    return sorted(
-        connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr
-    )
+    return sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
 
 
 @pytest.fixture(params=["PRIMARY KEY", "PRIMARY KEY CHECK (id > 0)", ""])
@@ -73,7 +71,9 @@ def test_going_back(connection, first):
     assert content(connection) == one
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(("update", "bulk", "all"))))
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(("update", "bulk", "all")))
+)
 def test_going_back_to_the_start(connection, order):
     start = content(connection)
     connection.execute("SAVEPOINT zero")
@@ -95,7 +95,9 @@ def test_release_keeps_what_it_covers(connection):
     connection.execute("DELETE FROM t WHERE id = 2")
     connection.execute("RELEASE SAVEPOINT a")
     for name in ("a", "b"):
-        with pytest.raises(tique.ProgrammingError, match=f"no savepoint {name}") as caught:
+        with pytest.raises(
+            tique.ProgrammingError, match=f"no savepoint {name}"
+        ) as caught:
             connection.execute(f"ROLLBACK TO {name}")
         assert caught.value.sqlstate == "3B001"
     connection.commit()

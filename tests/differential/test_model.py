@@ -137,7 +137,10 @@ class Model(RuleBasedStateMachine):
         after |= {7 - k: session.rows[k] for k in small}
         self.change(session, after, "UPDATE t SET id = 7 - id WHERE id < 1000")
         self.note(
-            session, after, small | {7 - k for k in small}, {after[7 - k][1] for k in small}
+            session,
+            after,
+            small | {7 - k for k in small},
+            {after[7 - k][1] for k in small},
         )
 
     @rule(who=WHO, key=KEYS)
@@ -157,12 +160,12 @@ class Model(RuleBasedStateMachine):
         self.note(session, after, hit, set())
 
     @precondition(lambda self: all(max(s, default=0) < 1000 for s in self.states[-1:]))
-    @rule(who=WHO)
-    def bulk(self, who):
+    @rule(who=WHO, v=VALUES)
+    def bulk(self, who, v):
         """Switches what the session wrote from the driver's buffer to the engine."""
         session = self.session(who)
         taken = set(BULK) & session.rows.keys()
-        after = None if taken else session.rows | {k: (None, None) for k in BULK}
+        after = None if taken else session.rows | dict.fromkeys(BULK, (None, None))
         query = "INSERT INTO t (id) SELECT range FROM range(1000, 3100)"
         self.change(session, after, query)
         self.note(session, after, set(BULK), set())
@@ -170,6 +173,14 @@ class Model(RuleBasedStateMachine):
             gone = {k: row for k, row in after.items() if k not in BULK}
             self.change(session, gone, "DELETE FROM t WHERE id >= 1000")
             self.note(session, gone, set(BULK), set())
+            after = {k: (v, u) for k, (_, u) in gone.items()}
+            self.change(session, after, "UPDATE t SET v = %s", (v,))
+            self.note(session, after, set(after), {u for _, u in after.values()})
+
+    @rule(who=WHO)
+    def begin_again(self, who):
+        self.rollback(who)
+        self.session(who)
 
     def note(self, session, after, keys, values):
         """Remember the write set of the statement that led to ``after``."""
@@ -199,7 +210,9 @@ class Model(RuleBasedStateMachine):
             (a, b)
             for a, (v, mine) in session.rows.items()
             if mine == u
-            for b in [k for k, row in session.rows.items() if v is not None and row[1] == v]
+            for b in [
+                k for k, row in session.rows.items() if v is not None and row[1] == v
+            ]
             or [None]
         ]
         assert found == expected

@@ -71,18 +71,49 @@ _CODES = [
 def _logs():
     at = datetime(2024, 1, 1, 12)
     for i in range(20):
-        yield (i % 5 or None, ("again", "once", None)[i % 3], at + timedelta(hours=i % 4))
+        yield (
+            i % 5 or None,
+            ("again", "once", None)[i % 3],
+            at + timedelta(hours=i % 4),
+        )
     for _ in range(3):
         yield (1, "again", None)
         yield (None, None, None)
 
 
 def _things():
-    yield (1, timedelta(days=3), [1, 2, 3], {"a": 1, "b": "x"}, 2**100, time(1, 2), 0.5, UUID(int=1))
-    yield (2, timedelta(hours=5), [], {"a": None, "b": None}, -(2**90), None, 1.25, UUID(int=2))
+    yield (
+        1,
+        timedelta(days=3),
+        [1, 2, 3],
+        {"a": 1, "b": "x"},
+        2**100,
+        time(1, 2),
+        0.5,
+        UUID(int=1),
+    )
+    yield (
+        2,
+        timedelta(hours=5),
+        [],
+        {"a": None, "b": None},
+        -(2**90),
+        None,
+        1.25,
+        UUID(int=2),
+    )
     yield (3, None, None, None, None, time(23, 59, 59, 999999), None, None)
     for i in range(4, 10):
-        yield (i, timedelta(minutes=i), [i, None], {"a": i, "b": "y" * i}, i, time(i), i / 4, UUID(int=i))
+        yield (
+            i,
+            timedelta(minutes=i),
+            [i, None],
+            {"a": i, "b": "y" * i},
+            i,
+            time(i),
+            i / 4,
+            UUID(int=i),
+        )
 
 
 ROWS = {

@@ -12,9 +12,14 @@ ROWS = st.tuples(st.integers(1, 5), st.one_of(st.none(), st.integers(1, 4)))
 CHANGES = st.lists(
     st.one_of(
         st.tuples(st.just("INSERT INTO t VALUES (%s, %s)"), ROWS),
-        st.tuples(st.just("UPDATE t SET u = %s WHERE id = %s"), ROWS.map(lambda r: r[::-1])),
+        st.tuples(
+            st.just("UPDATE t SET u = %s WHERE id = %s"), ROWS.map(lambda r: r[::-1])
+        ),
         st.tuples(st.just("DELETE FROM t WHERE id = %s"), st.tuples(st.integers(1, 5))),
-        st.tuples(st.just("UPDATE t SET id = id + 5 WHERE id = %s"), st.tuples(st.integers(1, 5))),
+        st.tuples(
+            st.just("UPDATE t SET id = id + 5 WHERE id = %s"),
+            st.tuples(st.integers(1, 5)),
+        ),
     ),
     min_size=1,
     max_size=4,
@@ -41,7 +46,9 @@ def test_both_certifiers_agree(engine, first, mine, later):
     """P3: the query is the definition, the index its fast form."""
     one = engine.connect(checkpoint="manual")
     two = engine.connect(checkpoint="manual")
-    one.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, u INTEGER UNIQUE)")
+    one.execute(
+        "CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, u INTEGER UNIQUE)"
+    )
     one.commit()
     one.execute("DELETE FROM t")
     run(one, first)

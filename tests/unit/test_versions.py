@@ -78,7 +78,9 @@ def test_a_row_read_before_a_fold_is_not_remembered_after_it(versions):
 
 def test_it_remembers_no_more_than_its_capacity(versions):
     versions.remember(versions.epoch, [((i, i), (i, i, i)) for i in range(10)])
-    assert [versions.storage_row((i, i))[0] for i in range(10)] == [False] * 7 + [True] * 3
+    assert [versions.storage_row((i, i))[0] for i in range(10)] == [False] * 7 + [
+        True
+    ] * 3
 
 
 def test_a_bulk_commit_makes_it_incomplete(versions):
@@ -92,6 +94,15 @@ def test_a_bulk_commit_makes_it_incomplete(versions):
     versions.folded(5)
     assert versions.is_complete
     assert (versions.rows, versions.tombstones, versions.oldest) == (1, 0, 6)
+
+
+def test_a_fold_with_a_bulk_commit_in_it_leaves_nothing_known(versions):
+    """P1: the bulk commit may have changed the same key later."""
+    versions.publish(5, [write(1, 1, 10)])
+    versions.publish_bulk(6, 1000, 0)
+    versions.folded(6)
+    assert versions.is_complete
+    assert versions.storage_row((1, 1)) == (False, None)
 
 
 def test_matching(versions):

@@ -129,4 +129,3 @@ def test_the_oldest_snapshot_counts_for_what_is_staged(stage):
     writes.note_staged(5, 12)
     writes.note_staged(5, 7)
     assert (writes.staged_count, writes.staged_sts) == (11, 7)
-

@@ -115,6 +115,10 @@ class ChangeStatement(Statement):
         ):
             try:
                 key = self._keys.read(parameters)
+                if self._needed is not None:
+                    versions = transaction.versions(self._table)
+                    if not versions.changed_columns.issuperset(self._needed):
+                        versions.changed_columns |= frozenset(self._needed)
                 row = transaction.row(self._table, key, self._needed)
                 if row is None:
                     return 0

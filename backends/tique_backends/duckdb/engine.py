@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import pyarrow
 
 from tique_backends.base import (
+    MISSING,
     Capabilities,
     Engine,
     Location,
@@ -205,6 +206,37 @@ class DuckDBEngine(Engine):
         )
         return int(result.fetch_all()[0][0])
 
+    def store(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+    ) -> None:
+        assert isinstance(session, DuckDBSession)
+        whole = {
+            key: row for key, row in rows.items() if row is None or MISSING not in row
+        }
+        partial: dict[tuple[int, ...], list[Row]] = {}
+        for key, row in rows.items():
+            if key not in whole:
+                assert row is not None
+                known = tuple(i for i, v in enumerate(row) if v is not MISSING)
+                partial.setdefault(known, []).append(tuple(row[i] for i in known))
+        session.begin()
+        try:
+            if whole:
+                session.replace(
+                    table, list(whole), [row for row in whole.values() if row]
+                )
+            for known, values in partial.items():
+                session.update(table, known, values)
+            self._drop_versions(session, table, until)
+            session.commit()
+        except BaseException:
+            session.rollback()
+            raise
+
     def fold(self, session: Session, table: Table, until: int) -> int:  # noqa: D102
         session.begin()
         try:
@@ -246,6 +278,11 @@ class DuckDBEngine(Engine):
             f"_s.{quote(c.name)} IS NOT DISTINCT FROM _d.{quote(c.name)}"
             for c in table.columns
         )
+        tombstones = session.execute(
+            f"SELECT count(*) FROM {cache} WHERE _cts <= {until} AND _deleted"
+        ).fetch_all()[0][0]
+        if not tombstones:
+            return self._drop_versions(session, table, until)
         session.execute(
             f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
             f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns}) "

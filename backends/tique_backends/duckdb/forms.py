@@ -6,7 +6,8 @@ cache table beats rank() and DISTINCT ON several times over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tique_backends.base import Forms, Row
 from tique_backends.duckdb.literals import literal, literal_rows
@@ -172,62 +173,52 @@ class DuckDBForms(Forms):
         self,
         table: Table,
         columns: Sequence[int],
+        bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
     ) -> str | None:
-        replaced = self._excluded(table, keys)
-        if replaced is None:
+        conditions: list[str | None] = [
+            self._typed_equality(table, i, value) for i, value in bound.items()
+        ]
+        conditions.append(self._excluded(table, bound, keys))
+        added = self.constant(table, columns, rows) if rows else ""
+        known = [condition for condition in conditions if condition is not None]
+        if added is None or len(known) < len(conditions):
             return None
-        names = key_list(table, columns)
-        query = f"SELECT {names} FROM {storage_name(table)} AS _s WHERE {replaced}"
-        if rows:
-            added = self.constant(table, columns, rows)
-            if added is None:
-                return None
-            query += f" UNION ALL SELECT * FROM {added}"
-        return f"({query})"
+        query = (
+            f"SELECT {key_list(table, columns)} FROM {storage_name(table)} AS _s "
+            f"WHERE {' AND '.join(known)}"
+        )
+        return f"({query} UNION ALL SELECT * FROM {added})" if rows else f"({query})"
 
-    def _excluded(self, table: Table, keys: Sequence[Row]) -> str | None:
-        """A condition on ``_s`` that its key is none of ``keys``.
+    def _typed_equality(self, table: Table, position: int, value: Any) -> str | None:
+        column = table.columns[position]
+        name = f"_s.{quote(column.name)}"
+        if column.type in INTEGERS:
+            return f"{name} = {int(value)}"
+        text = literal(value)
+        return None if text is None else f"{name} = CAST({text} AS {column.type})"
 
-        Where the keys differ in one column only, it compares that column alone.
+    def _excluded(
+        self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
+    ) -> str | None:
+        """A condition that the key of ``_s`` is none of ``keys``.
+
+        The columns in ``bound`` are the same in all of them and need no comparing.
         """
-        positions = table.primary_key
-        varying = [
-            i for i in range(len(positions)) if len({key[i] for key in keys}) > 1
-        ] or [len(positions) - 1]
-        fixed = [i for i in range(len(positions)) if i not in varying]
-        if len(varying) == 1:
-            column = table.columns[positions[varying[0]]]
-            values = literal_rows([[key[varying[0]]] for key in keys])
-            if values is None:
-                return None
-            condition = (
-                f"_s.{quote(column.name)} NOT IN (SELECT CAST(_k AS {column.type}) "
-                f"FROM (VALUES {values}) AS _x(_k))"
-            )
-            if column.type in INTEGERS:
-                listed = ", ".join(str(key[varying[0]]) for key in keys)
-                condition = f"_s.{quote(column.name)} NOT IN ({listed})"
-            others = literal_rows([[keys[0][i]] for i in fixed])
-            if others is None:
-                return None
-            differs = [
-                f"_s.{quote(table.columns[positions[i]].name)} <> "
-                f"CAST({literal(keys[0][i])} AS {table.columns[positions[i]].type})"
-                for i in fixed
-            ]
-            return f"({' OR '.join([*differs, condition])})"
-        width = range(len(positions))
-        values = literal_rows(keys)
+        free = [n for n, i in enumerate(table.primary_key) if i not in bound]
+        columns = [table.columns[table.primary_key[n]] for n in free]
+        if len(free) == 1 and columns[0].type in INTEGERS:
+            listed = ", ".join(str(int(key[free[0]])) for key in keys)
+            return f"_s.{quote(columns[0].name)} NOT IN ({listed})"
+        values = literal_rows([[key[n] for n in free] for key in keys])
         if values is None:
             return None
+        names = ", ".join(f"_k{n}" for n in free)
         same = " AND ".join(
-            f"_s.{quote(table.columns[positions[i]].name)} = "
-            f"CAST(_k{i} AS {table.columns[positions[i]].type})"
-            for i in width
+            f"_s.{quote(column.name)} = CAST(_k{n} AS {column.type})"
+            for n, column in zip(free, columns, strict=True)
         )
-        names = ", ".join(f"_k{i}" for i in width)
         return (
             f"NOT EXISTS (SELECT 1 FROM (VALUES {values}) AS _x({names}) WHERE {same})"
         )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import duckdb
@@ -29,6 +30,7 @@ from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import (
     cache_name,
     column_list,
+    key_equality,
     key_list,
     newest,
     quote,
@@ -204,18 +206,13 @@ class DuckDBSession(Session):
             f"_s.{quote(table.columns[i].name)} = _w.{quote(table.columns[i].name)}"
             for i in table.primary_key
         )
-        wanted = arrow_table(table, keys, table.primary_key)
-        self._connection.register("tique_wanted", wanted)
-        try:
+        with self._relation(arrow_table(table, keys, table.primary_key)) as relation:
             self._run(
                 f"SELECT {key_list(table, read, '_s.')} "
-                f"FROM {storage_name(table)} AS _s "
-                f"JOIN tique_wanted AS _w ON {same}",
+                f"FROM {storage_name(table)} AS _s JOIN {relation} AS _w ON {same}",
                 (),
             )
             return self._connection.fetchall()
-        finally:
-            self._connection.unregister("tique_wanted")
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
         if self._pending is not None:
@@ -230,6 +227,49 @@ class DuckDBSession(Session):
         finally:
             self._statistics.statements += 1
             self._statistics.seconds += time.perf_counter() - started
+
+    @contextmanager
+    def _relation(self, rows: pyarrow.Table) -> Iterator[str]:
+        """Give an Arrow table a name in SQL for a while."""
+        self._complete()
+        self._connection.register("tique_rows", rows)
+        try:
+            yield "tique_rows"
+        finally:
+            self._complete()
+            self._connection.unregister("tique_rows")
+
+    def replace(
+        self, table: Table, keys: Sequence[Row], rows: Sequence[Row]
+    ) -> None:
+        """Delete the storage rows with these keys and insert ``rows``."""
+        same = key_equality(table, table.primary_key, "_s.", "_r.")
+        with self._relation(arrow_table(table, keys, table.primary_key)) as relation:
+            self._run(
+                f"DELETE FROM {storage_name(table)} AS _s USING {relation} AS _r "
+                f"WHERE {same}",
+                (),
+            )
+        if rows:
+            self._insert(arrow_table(table, rows), storage_name(table))
+
+    def update(
+        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+    ) -> None:
+        """Set ``columns`` (the key among them) of the storage rows to ``rows``."""
+        same = key_equality(table, table.primary_key, "_s.", "_r.")
+        names = [
+            quote(table.columns[i].name) for i in columns if i not in table.primary_key
+        ]
+        if not names:
+            return
+        values = ", ".join(f"{name} = _r.{name}" for name in names)
+        with self._relation(arrow_table(table, rows, columns)) as relation:
+            self._run(
+                f"UPDATE {storage_name(table)} AS _s SET {values} "
+                f"FROM {relation} AS _r WHERE {same}",
+                (),
+            )
 
     def append(self, versions: Versions) -> None:  # noqa: D102
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
