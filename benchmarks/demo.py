@@ -113,7 +113,7 @@ def load_through(target: Target, scale: Scale, seed: int) -> int:
 def _insert(table: str, columns: list[str], style: ParameterStyle) -> str:
     values = ", ".join(["%s"] * len(columns))
     names = ", ".join(columns)
-    return in_style(f"INSERT INTO {table} ({names}) VALUES ({values})", style)  # noqa: S608
+    return in_style(f"INSERT INTO {table} ({names}) VALUES ({values})", style)
 
 
 @dataclass(slots=True)

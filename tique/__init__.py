@@ -32,7 +32,7 @@ from tique.errors import (
     OutcomeUnknown,
     ProgrammingError,
     SerializationError,
-    Warning,  # noqa: A004 - the name is PEP 249's
+    Warning,
 )
 from tique.rows import dict_row, namedtuple_row, tuple_row
 from tique.types import (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tique import _definition
 from tique._database import acquire, release
 from tique._translation import translating
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
 
 
 def adopt(

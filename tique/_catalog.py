@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from tique._versions import TableVersions
-from tique_backends.base import Engine
 from tique_rewriter.values import kind_of
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tique_backends.base import Engine
+    from tique_rewriter.schema import Table
 
 DEFAULT_SCHEMA = "main"
 
@@ -61,7 +65,8 @@ class ManagedCatalog:
         }
         self._buffered = {
             table.id: all(
-                kind_of(column.type) is not None and self._engine.round_trips(column.type)
+                kind_of(column.type) is not None
+                and self._engine.round_trips(column.type)
                 for column in table.columns
             )
             for table in tables

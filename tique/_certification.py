@@ -13,16 +13,17 @@ that no commit can slip between the question and the append.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tique._versions import Key, key_of
-from tique._writes import TableWrites, Write
-from tique_backends.base import Forms, Session
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tique._catalog import ManagedCatalog
+    from tique._writes import TableWrites, Write
+    from tique_backends.base import Forms, Session
+    from tique_rewriter.schema import Table
 
 _KEYS_PER_QUERY = 200
 
@@ -93,9 +94,7 @@ class QueryCertifier:
         entries: Sequence[tuple[Key, Write]],
         session: Session,
     ) -> Conflict | None:
-        parameters = [
-            value for key, write in entries for value in (*key, write.sts)
-        ]
+        parameters = [value for key, write in entries for value in (*key, write.sts)]
         rows = session.execute(
             self._forms.conflicts(table, positions, len(entries)), parameters
         ).fetch_all()

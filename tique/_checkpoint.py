@@ -28,12 +28,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from tique._versions import TableVersions
-from tique_backends.base import Session
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from tique._database import Database
+    from tique._versions import TableVersions
+    from tique_backends.base import Session
 
 logger = logging.getLogger("tique")
 

@@ -45,21 +45,22 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._certification import Conflict, written_keys
 from tique._translation import translated
-from tique._versions import Key
-from tique._writes import TableWrites
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tique._database import Database
     from tique._transaction import Transaction
+    from tique._versions import Key
+    from tique._writes import TableWrites
 
 _BATCH = 256
 _RECHECK = 1.0
@@ -69,7 +70,15 @@ _PATIENCE = 10.0
 class _Ticket:
     """One transaction's place in the queue and, later, its outcome."""
 
-    __slots__ = ("cts", "done", "error", "gate", "stands_alone", "transaction", "writes")
+    __slots__ = (
+        "cts",
+        "done",
+        "error",
+        "gate",
+        "stands_alone",
+        "transaction",
+        "writes",
+    )
 
     def __init__(self, transaction: Transaction) -> None:
         self.transaction = transaction
@@ -301,7 +310,9 @@ class Committer:
                     ]
                     conflict = conflict or next(
                         (
-                            Conflict(writes.table, key[2], self._database.sequencer.cts())
+                            Conflict(
+                                writes.table, key[2], self._database.sequencer.cts()
+                            )
                             for key in keys
                             if key in claimed
                         ),
@@ -329,9 +340,7 @@ class Committer:
                 return Conflict(table, rows[0][:-1], rows[0][-1])
         return None
 
-    def _append(
-        self, certified: Sequence[_Ticket], session: Session
-    ) -> dict[int, int]:
+    def _append(self, certified: Sequence[_Ticket], session: Session) -> dict[int, int]:
         """Log the batch, all or nothing; returns the staged rows' number per table.
 
         Buffered writes need one engine statement. Staged ones go to their cache
@@ -376,9 +385,7 @@ class Committer:
             raise
         return staged
 
-    def _publish(
-        self, certified: Sequence[_Ticket], staged: dict[int, int]
-    ) -> None:
+    def _publish(self, certified: Sequence[_Ticket], staged: dict[int, int]) -> None:
         catalog = self._database.catalog
         for ticket in certified:
             for writes in ticket.writes:

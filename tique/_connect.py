@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._connection import Connection
@@ -11,6 +10,9 @@ from tique._database import acquire, release
 from tique._transaction import IsolationLevel
 from tique._translation import translating
 from tique.rows import RowFactory, tuple_row
+
+if TYPE_CHECKING:
+    import os
 
 _PARAMSTYLES = ("pyformat", "qmark")
 

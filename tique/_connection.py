@@ -5,31 +5,31 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tique import errors
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._database import Database, release
-from tique._status import Status, status
 from tique._statements import Outcome, Statement, executable
+from tique._status import Status, status
 from tique._transaction import IsolationLevel, Transaction
 from tique._translation import translated, translating
-from tique.rows import RowFactory
-from tique_backends.base import Session
 from tique_backends.errors import EngineError
-from tique_rewriter import Prepared
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import TransactionControl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+
     import pyarrow
 
-    from tique_backends.base import ResultColumn, Row
+    from tique.rows import RowFactory
+    from tique_backends.base import ResultColumn, Row, Session
+    from tique_rewriter import Prepared
 
 _STATEMENTS = 1000
 
@@ -205,9 +205,7 @@ class Connection:
         self._check_usable()
         return Cursor(self, row_factory or self.row_factory)
 
-    def execute(
-        self, query: str, parameters: Any = None, /
-    ) -> Cursor:
+    def execute(self, query: str, parameters: Any = None, /) -> Cursor:
         """Execute on a new cursor and return the cursor."""
         return self.cursor().execute(query, parameters)
 

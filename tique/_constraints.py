@@ -10,17 +10,18 @@ transactions certification holds them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique._versions import Key
-from tique._writes import TableWrites
-from tique_backends.base import Row
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from tique._transaction import Transaction
+    from tique._versions import Key
+    from tique._writes import TableWrites
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
 
 
 def not_null_columns(table: Table) -> list[tuple[int, str]]:
@@ -28,9 +29,7 @@ def not_null_columns(table: Table) -> list[tuple[int, str]]:
     return [(i, c.name) for i, c in enumerate(table.columns) if c.not_null]
 
 
-def check_not_null(
-    table: Table, columns: Sequence[tuple[int, str]], row: Row
-) -> None:
+def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -> None:
     """Refuse NULL where the table does.
 
     Raises

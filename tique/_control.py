@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import proxy
@@ -13,6 +12,8 @@ from tique._transaction import IsolationLevel, Transaction
 from tique_rewriter.plan import Control, TransactionControl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tique._connection import Connection
 
 

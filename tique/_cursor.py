@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._translation import translating
-from tique.rows import RowFactory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
     import pyarrow
 
     from tique._connection import Connection
     from tique._statements import Outcome
+    from tique.rows import RowFactory
     from tique_backends.base import Row
 
 _CHUNK = 1024

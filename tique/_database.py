@@ -17,9 +17,9 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._catalog import ManagedCatalog
@@ -27,13 +27,17 @@ from tique._certification import Certifier, MemoryCertifier, QueryCertifier
 from tique._checkpoint import Checkpointer
 from tique._commit import Committer
 from tique._recovery import TXIDS_PER_EPOCH, prepare, recover
-from tique._transaction import Transaction
 from tique._url import DatabaseURL, parse_url
 from tique_backends import registry
-from tique_backends.base import Engine, Session
 from tique_backends.errors import EngineError
 from tique_rewriter import Rewriter
 from tique_udfs import open_sequencer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tique._transaction import Transaction
+    from tique_backends.base import Engine, Session
 
 logger = logging.getLogger("tique")
 
@@ -244,9 +248,7 @@ def acquire(
         return found
 
 
-def _open(
-    name: str, url: DatabaseURL, engine: Engine, settings: Settings
-) -> Database:
+def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Database:
     """Recover and start; if that fails, let go of the engine's file."""
     try:
         database = Database(name, url, engine, settings)

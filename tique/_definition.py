@@ -10,19 +10,20 @@ all of it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._catalog import DEFAULT_SCHEMA
-from tique_backends.base import Session
 from tique_backends.errors import EngineError
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
     from tique._database import Database
     from tique._transaction import Transaction
+    from tique_backends.base import Session
+    from tique_rewriter.schema import Table
 
 LOCK_TIMEOUT = 10.0
 
@@ -43,7 +44,7 @@ def _alone(database: Database) -> Iterator[None]:
 
 @contextmanager
 def _engine_transaction(database: Database, session: Session) -> Iterator[None]:
-    """An engine transaction; if it fails, the catalog is what the engine has then."""
+    """Run a block in an engine transaction; if it fails, read the catalog again."""
     session.begin()
     try:
         yield

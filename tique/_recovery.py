@@ -15,10 +15,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique_backends.base import Engine, Session
 
 if TYPE_CHECKING:
     from tique._database import Database
+    from tique_backends.base import Engine, Session
 
 logger = logging.getLogger("tique")
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tique._connection import Connection
 from tique.errors import ProgrammingError, SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique._connection import Connection
 
 _Result = TypeVar("_Result")
 

@@ -13,10 +13,14 @@ no newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tique_backends.base import MISSING, Row, Session
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tique_rewriter.schema import Table
 
 _NARROW = 6
 """A table with at most so many columns is always read whole."""
@@ -40,9 +44,7 @@ def difference(row: Row, stored: Row, key: Sequence[int]) -> Row:
     """The row, with ``MISSING`` for what storage has already, but for its key."""
     return tuple(
         [
-            MISSING
-            if new == old and type(new) is not float and i not in key
-            else new
+            MISSING if new == old and type(new) is not float and i not in key else new
             for i, (new, old) in enumerate(zip(row, stored, strict=True))
         ]
     )

@@ -17,15 +17,17 @@ is filled with one of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tique._rows import lacks
-from tique._transaction import Transaction
-from tique._versions import Key, TableVersions
-from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference, Text
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique._transaction import Transaction
+    from tique._versions import Key, TableVersions
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
 
@@ -98,9 +100,7 @@ class Source:
             if used is None or i in used or i in key
         )
 
-    def fill(
-        self, transaction: Transaction, parameters: Sequence[Any]
-    ) -> str | None:
+    def fill(self, transaction: Transaction, parameters: Sequence[Any]) -> str | None:
         """The text for the hole, or None for the plain form."""
         versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)

@@ -6,20 +6,21 @@ version with cts ≤ sts in the index of recent versions, the storage table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._rows import columns_to_read, lacks, merged
-from tique._versions import Key, TableVersions
 from tique._writes import TableWrites, Write
 from tique_backends.base import MISSING, Row, Session
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from tique._database import Database
+    from tique._versions import Key, TableVersions
+    from tique_rewriter.schema import Table
 
 _REMEMBERED_ROWS = 50_000
 """Rows read under one snapshot that a transaction keeps at the most."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
     ErrorKind.PROGRAMMING: errors.ProgrammingError,

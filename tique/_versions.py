@@ -29,13 +29,16 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tique._rows import completed, difference, merged
 from tique_backends.base import Row, Session, Versions
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from tique_rewriter.schema import Table
 
 
 class Version(NamedTuple):
@@ -176,9 +179,7 @@ class TableVersions:
         storage = self._storage
         for key, row in rows:
             known = storage.pop(key, None)
-            storage[key] = (
-                row if row is None or known is None else merged(row, known)
-            )
+            storage[key] = row if row is None or known is None else merged(row, known)
         while len(storage) > self._capacity:
             storage.pop(next(iter(storage)))
 

@@ -12,13 +12,16 @@ A statement that scans the table needs buffered rows in the engine too:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tique._rows import completed
-from tique._versions import Key
 from tique_backends.base import Row, Session, Versions
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique._versions import Key
+    from tique_rewriter.schema import Table
 
 
 class Write(NamedTuple):
@@ -104,9 +107,7 @@ class TableWrites:
         if self.is_staged:
             return
         self.spill(session)
-        self._stage(
-            session, [previous for _, _, previous in self._history if previous]
-        )
+        self._stage(session, [previous for _, _, previous in self._history if previous])
         sts = [write.sts for _, write in self.buffered()]
         self.staged_count = len(sts)
         self.staged_sts = min(sts, default=None)

@@ -73,7 +73,7 @@ def _unchanged(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=512)
-def _row_class(names: tuple[str, ...]) -> Any:  # noqa: ANN401 - no type for such a class
+def _row_class(names: tuple[str, ...]) -> Any:
     fields: dict[str, str] = {}
     for name in names:
         field = _field_name(name)

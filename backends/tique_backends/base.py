@@ -9,12 +9,14 @@ a method here or a flag in :class:`Capabilities`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pyarrow
+
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -188,9 +190,7 @@ class Session(ABC):
         """Append rows to the staging table, stamped with sequence numbers."""
 
     @abstractmethod
-    def stage_query(
-        self, table: Table, query: str, parameters: Sequence[Any]
-    ) -> int:
+    def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         """Append a query's rows (columns, ``_sequence``, ``_deleted``); their number."""
 
     @abstractmethod
@@ -295,9 +295,7 @@ class Forms(ABC):
         """
 
     @abstractmethod
-    def conflicts(
-        self, table: Table, columns: Sequence[int], rows: int
-    ) -> str:
+    def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
         """Certification as a query (paper 2.3.4), for ``rows`` keys at once.
 
         Parameters per key, in order: the columns' values, then the sts. The

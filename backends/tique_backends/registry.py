@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from tique_backends.base import Engine, Location
 from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tique_backends.base import Engine, Location
 
 _MODULES = {"duckdb": "tique_backends.duckdb"}
 

@@ -143,7 +143,7 @@ def _load(path: Path, rows: int) -> None:
                 " bucket INTEGER NOT NULL, amount BIGINT NOT NULL)"
             )
             connection.execute(
-                f"INSERT INTO {table}"  # noqa: S608
+                f"INSERT INTO {table}"
                 " SELECT range, range * 7919 % 1000, range * 104729 % 100003"
                 " FROM range(?)",
                 [rows],
@@ -153,9 +153,7 @@ def _load(path: Path, rows: int) -> None:
 
 def _update(cursor: Cursor, every: int) -> None:
     for table in TABLES:
-        cursor.execute(
-            f"UPDATE {table} SET amount = amount + 1 WHERE id % {every} = 0"  # noqa: S608
-        )
+        cursor.execute(f"UPDATE {table} SET amount = amount + 1 WHERE id % {every} = 0")
 
 
 def _answer(cursor: Cursor, query: str) -> list[tuple[Any, ...]]:

@@ -35,6 +35,6 @@ def load(path: Path, scale: Scale, seed: int) -> None:
             connection.execute(schema.create_table(table))
         for table, rows in generate(scale, seed):
             connection.register("rows", rows)
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows")  # noqa: S608
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM rows")
             connection.unregister("rows")
         connection.execute("CHECKPOINT")

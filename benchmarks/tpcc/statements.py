@@ -7,8 +7,7 @@ when a client starts.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.targets.base import in_style
 

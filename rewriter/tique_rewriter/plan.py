@@ -7,12 +7,14 @@ snapshot form of that table), and numbered placeholders ``$1 … $n``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tique_rewriter.schema import Table
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tique_rewriter.schema import Table
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,14 @@ them cheaper to plan and lets the driver work with rows that it knows in part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.references import Read
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tique_rewriter.references import Read
 
 _BY_POSITION_OR_PATTERN = (exp.Columns, exp.PositionalColumn)
 
@@ -53,7 +56,5 @@ def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | No
     if renames or read.name in rows:
         return None
     return frozenset(
-        i
-        for i, column in enumerate(read.table.columns)
-        if column.name.lower() in names
+        i for i, column in enumerate(read.table.columns) if column.name.lower() in names
     )

@@ -71,9 +71,15 @@ SCENARIOS = {
         ("DROP TABLE bag",),
     ],
     "reopening": [
-        ("UPDATE account SET balance = 1 WHERE id = 1", "INSERT INTO bag VALUES (1, 'a')"),
+        (
+            "UPDATE account SET balance = 1 WHERE id = 1",
+            "INSERT INTO bag VALUES (1, 'a')",
+        ),
         "reopen",
-        ("UPDATE account SET balance = 2 WHERE id = 1", "INSERT INTO bag VALUES (2, 'b')"),
+        (
+            "UPDATE account SET balance = 2 WHERE id = 1",
+            "INSERT INTO bag VALUES (2, 'b')",
+        ),
         "reopen",
     ],
     "adopting": [

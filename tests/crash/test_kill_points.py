@@ -14,7 +14,6 @@ import pytest
 
 from tests.crash.scenarios import SCENARIOS
 
-
 STRIDE = 1 if os.environ.get("TIQUE_CRASH") == "full" else 11
 
 

@@ -22,7 +22,9 @@ def test_update_of_a_million_rows(engine):
             "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note VARCHAR)"
         )
     native = engine.native()
-    native.execute(f"INSERT INTO t SELECT range, 0, 'note ' || range FROM range({ROWS})")
+    native.execute(
+        f"INSERT INTO t SELECT range, 0, 'note ' || range FROM range({ROWS})"
+    )
     native.close()
     finished = subprocess.run(
         [sys.executable, "-m", "tests.isolation.bulk_child", engine.url, str(ROWS)],

@@ -167,8 +167,10 @@ def test_swapped_unique_values_can_be_folded(engine, connection):
     connection.execute("INSERT INTO u VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
     connection.commit()
     connection.checkpoint()
-    connection.execute("UPDATE u SET name = CASE name WHEN 'a' THEN 'b' ELSE 'a' END "
-                       "WHERE id IN (1, 2)")
+    connection.execute(
+        "UPDATE u SET name = CASE name WHEN 'a' THEN 'b' ELSE 'a' END "
+        "WHERE id IN (1, 2)"
+    )
     connection.commit()
     connection.execute("DELETE FROM u WHERE id = 1")
     connection.execute("INSERT INTO u VALUES (5, 'b')")
@@ -191,7 +193,9 @@ def test_folds_while_a_result_is_half_read(engine, connection):
         connection.checkpoint()
     rows = first + cursor.fetchall()
     assert rows == [(i, 0) for i in range(100) for _ in range(200)]
-    assert contents(reader) == [(i, 0) for i in sorted(range(100), key=lambda i: repr((i, 0)))]
+    assert contents(reader) == [
+        (i, 0) for i in sorted(range(100), key=lambda i: repr((i, 0)))
+    ]
 
 
 def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
@@ -237,12 +241,19 @@ def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
         )
         joined = mine.execute("SELECT count(*) FROM t JOIN b ON t.id = b.x").fetchone()
         assert joined == (100,)
-        assert mine.execute("SELECT id FROM t WHERE id = %s", (low,)).fetchone() == (low,)
-        assert mine.execute("SELECT id FROM t WHERE id = %s", (low - 1,)).fetchone() is None
+        assert mine.execute("SELECT id FROM t WHERE id = %s", (low,)).fetchone() == (
+            low,
+        )
+        assert (
+            mine.execute("SELECT id FROM t WHERE id = %s", (low - 1,)).fetchone()
+            is None
+        )
         mine.commit()
         rounds[1] += 1
 
-    threads = [guarded(body) for body in (write, read, read, tique.Connection.checkpoint)]
+    threads = [
+        guarded(body) for body in (write, read, read, tique.Connection.checkpoint)
+    ]
     for thread in threads:
         thread.start()
     stop.wait(4)

@@ -55,7 +55,9 @@ def test_a_table_that_is_in_use_is_not_dropped(pair, use):
     one, two = pair
     two.execute(use)
     for statement in ("DROP TABLE t", "CREATE INDEX by_v ON t (v)"):
-        with pytest.raises(tique.OperationalError, match=r"main\.t.*in|uses it") as caught:
+        with pytest.raises(
+            tique.OperationalError, match=r"main\.t.*in|uses it"
+        ) as caught:
             one.execute(statement)
         assert caught.value.sqlstate == "55006"
     two.commit()
@@ -157,7 +159,7 @@ def test_detaching_waits_for_no_open_snapshot(engine, pair):
     one.commit()
     two.rollback()
     tique.detach(engine.url)
-    with pytest.raises(tique.DatabaseError, match="detached|tique adopt"):
+    with pytest.raises(tique.DatabaseError, match=r"detached|tique adopt"):
         one.execute("SELECT * FROM t")
     with pytest.raises(tique.OperationalError, match="detached"):
         one.execute("SELECT 1")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 
-import duckdb
 import pytest
 
 import tique
@@ -115,7 +114,7 @@ def test_another_format_version(engine, connection):
     native.execute("UPDATE tique.format SET version = 99")
     native.close()
     for _ in range(2):
-        with pytest.raises(tique.OperationalError, match="format 99.*tique detach"):
+        with pytest.raises(tique.OperationalError, match=r"format 99.*tique detach"):
             tique.connect(engine.url)
     # The file is let go of, and untouched.
     native = engine.native()
@@ -139,7 +138,7 @@ def test_a_folder(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(tique.OperationalError, match="no folder .*missing"):
+    with pytest.raises(tique.OperationalError, match=r"no folder .*missing"):
         tique.connect(f"duckdb:///{tmp_path}/missing/shop.duckdb")
     assert list(tmp_path.iterdir()) == []
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tique import errors
 from tique._snapshot import SnapshotText
-from tique_backends.base import Result, ResultColumn, Row
-from tique_rewriter.plan import Plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from tique._transaction import Transaction
+    from tique_backends.base import Result, ResultColumn, Row
+    from tique_rewriter.plan import Plan
 
 
 @dataclass(slots=True)

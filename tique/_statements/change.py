@@ -9,7 +9,6 @@ are staged by the same query.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique._constraints import (
@@ -20,14 +19,20 @@ from tique._constraints import (
 )
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
-from tique._statements.insert import BUFFERED_ROWS, dated_columns, exactness, finish_staged
+from tique._statements.insert import (
+    BUFFERED_ROWS,
+    dated_columns,
+    exactness,
+    finish_staged,
+)
 from tique._versions import key_of
 from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Delete, Text, Update, kernel_columns
-from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from tique._transaction import Transaction
 
 Change = tuple[Row, Row | None]
@@ -47,9 +52,7 @@ class ChangeStatement(Statement):
         self._needed: Sequence[int] | None = None
         """The columns of an old row that a change by key looks at; None: all."""
         self._keys = (
-            None
-            if plan.key is None
-            else KeyReader(table, table.primary_key, plan.key)
+            None if plan.key is None else KeyReader(table, table.primary_key, plan.key)
         )
         self._is_exact = exactness(table)
 
@@ -155,7 +158,10 @@ class ChangeStatement(Statement):
         """The query for old rows and new values."""
         items, source, bound = self._items(transaction, parameters)
         values = [items[position] for position, _ in self._new_values()]
-        return f"SELECT {', '.join(self._old_items(transaction) + values)}{source}", bound
+        return (
+            f"SELECT {', '.join(self._old_items(transaction) + values)}{source}",
+            bound,
+        )
 
     def _old_items(self, transaction: Transaction) -> list[str]:
         quote = transaction.database.engine.forms.quote
@@ -178,9 +184,7 @@ class ChangeStatement(Statement):
     def _split(self, found: Row) -> Change:
         width = len(self._table.columns)
         new = list(found[:width])
-        for (position, _), value in zip(
-            self._new_values(), found[width:], strict=True
-        ):
+        for (position, _), value in zip(self._new_values(), found[width:], strict=True):
             new[position] = value
         return found[:width], tuple(new)
 
@@ -288,7 +292,7 @@ class UpdateStatement(ChangeStatement):
 
     def _compile(
         self, plan: Update
-    ) -> list[tuple[int, Callable[[Row, Sequence[Any]], Any]]] | None:
+    ) -> list[tuple[int, Callable[[Sequence[Any], Sequence[Any]], Any]]] | None:
         types = [column.type for column in self._table.columns]
         kernels = []
         for position, expression in plan.assignments:
@@ -322,9 +326,7 @@ class DeleteStatement(ChangeStatement):
     def _new_values(self) -> list[tuple[int, Text]]:
         return []
 
-    def _local_change(
-        self, row: Row, parameters: Sequence[Any]  # noqa: ARG002
-    ) -> Row | None:
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
         return None
 
     def _split(self, found: Row) -> Change:

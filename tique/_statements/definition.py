@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique._definition import create_table, define, drop_tables
 from tique._statements.base import Outcome, Statement
-from tique_rewriter.plan import CreateIndex, CreateTable, DropIndex, DropTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique._transaction import Transaction
+    from tique_rewriter.plan import CreateIndex, CreateTable, DropIndex, DropTable
 
 
 class CreateTableStatement(Statement):
@@ -20,7 +21,7 @@ class CreateTableStatement(Statement):
         super().__init__(plan)
         self._create = plan
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:  # noqa: ARG002
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table; it takes effect at once."""
         create_table(
             transaction,
@@ -38,7 +39,7 @@ class DropTableStatement(Statement):
         super().__init__(plan)
         self._tables = plan.tables
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:  # noqa: ARG002
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables; it takes effect at once."""
         if self._tables:
             drop_tables(transaction, self._tables)
@@ -52,7 +53,7 @@ class CreateIndexStatement(Statement):
         super().__init__(plan)
         self._create = plan
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:  # noqa: ARG002
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index; it takes effect at once."""
         define(transaction, self._create.table, self._create.text)
         return Outcome()
@@ -65,7 +66,7 @@ class DropIndexStatement(Statement):
         super().__init__(plan)
         self._text = plan.text
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:  # noqa: ARG002
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index; it takes effect at once."""
         define(transaction, None, self._text)
         return Outcome()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
@@ -13,9 +12,14 @@ from tique._statements.select import SelectStatement
 from tique_backends.base import ResultColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique._transaction import Transaction
 
-_COLUMNS = (ResultColumn("explain_key", "VARCHAR"), ResultColumn("explain_value", "VARCHAR"))
+_COLUMNS = (
+    ResultColumn("explain_key", "VARCHAR"),
+    ResultColumn("explain_value", "VARCHAR"),
+)
 
 
 class ExplainStatement(Statement):

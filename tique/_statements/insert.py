@@ -34,11 +34,11 @@ from tique_rewriter.plan import (
     Operand,
     Parameter,
 )
-from tique_rewriter.schema import Table
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
     from tique._transaction import Transaction
+    from tique_rewriter.schema import Table
 
 BUFFERED_ROWS = 2000
 """A statement that writes more rows stages them."""
@@ -80,7 +80,7 @@ def exactness(table: Table) -> Callable[[Row], bool]:
     def is_exact(row: Row) -> bool:
         return all(
             not isinstance(row[i], str) and row[i] not in _CLAMPED for i in dated
-        ) and all(row[i] == row[i] for i in doubles)  # noqa: PLR0124 - NaN
+        ) and all(row[i] == row[i] for i in doubles)
 
     return is_exact
 
@@ -136,8 +136,7 @@ class InsertRowsStatement(Statement):
         self._rows = [self._by_column(plan.columns, row) for row in plan.rows]
         self._makers = [self._maker(row) for row in self._rows]
         self._simple = len(self._rows) == 1 and all(
-            expression is None
-            or isinstance(expression.kernel, Parameter | Literal)
+            expression is None or isinstance(expression.kernel, Parameter | Literal)
             for expression in self._rows[0]
         )
 
@@ -172,7 +171,9 @@ class InsertRowsStatement(Statement):
             try:
                 rows = [self._make(transaction, m, parameters) for m in self._makers]
             except NotLocal:
-                self._insert_converted(transaction, *self._query(parameters, transaction))
+                self._insert_converted(
+                    transaction, *self._query(parameters, transaction)
+                )
             else:
                 insert_rows(transaction, self._table, rows)
         return Outcome(len(self._makers))
@@ -198,7 +199,10 @@ class InsertRowsStatement(Statement):
         return Outcome(len(rows) + len(odd) * len(self._makers))
 
     def _make(
-        self, transaction: Transaction, maker: RowMaker | None, parameters: Sequence[Any]
+        self,
+        transaction: Transaction,
+        maker: RowMaker | None,
+        parameters: Sequence[Any],
     ) -> Row:
         if maker is None or not transaction.database.catalog.buffers(self._table):
             raise NotLocal
@@ -314,14 +318,14 @@ class InsertQueryStatement(Statement):
             )
         names = {position: f"_{i}" for i, position in enumerate(self._columns)}
         items = [
-            forms.cast(names.get(position, f"({column.default or 'NULL'})"), column.type)
+            forms.cast(
+                names.get(position, f"({column.default or 'NULL'})"), column.type
+            )
             for position, column in enumerate(self._table.columns)
         ]
         aliases = ", ".join(names.values())
         return f"SELECT {', '.join(items)} FROM ({sql}) AS _q({aliases})", bound
 
-    def _width(
-        self, transaction: Transaction, sql: str, bound: Sequence[Any]
-    ) -> int:
+    def _width(self, transaction: Transaction, sql: str, bound: Sequence[Any]) -> int:
         probe = transaction.session.execute(f"SELECT * FROM ({sql}) LIMIT 0", bound)
         return len(probe.columns)

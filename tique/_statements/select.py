@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +9,12 @@ from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
 from tique_rewriter.kernel import NotLocal
-from tique_rewriter.plan import Select
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tique._transaction import Transaction
+    from tique_rewriter.plan import Select
 
 
 class SelectStatement(Statement):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tique_backends.base import Engine, Location
 from tique_backends.duckdb.engine import DuckDBEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["DuckDBEngine", "locate", "open_engine"]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
-from tique_backends.base import ResultColumn, Row
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.schema import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tique_backends.base import ResultColumn, Row
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 

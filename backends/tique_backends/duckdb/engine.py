@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow
 
 from tique_backends.base import (
     MISSING,
@@ -42,8 +41,15 @@ from tique_backends.duckdb.forms import (
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.errors import EngineError, ErrorKind
-from tique_rewriter.schema import Table
-from tique_udfs import Sequencer, duckdb as extension
+from tique_udfs import Sequencer
+from tique_udfs import duckdb as extension
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow
+
+    from tique_rewriter.schema import Table
 
 FORMAT_VERSION = 1
 
@@ -75,7 +81,7 @@ class DuckDBEngine(Engine):
         self._path = location.path
         self._compacting = threading.Lock()
         # DuckDB's automatic checkpoint would stall whichever commit triggers it.
-        config = {
+        config: dict[str, str | bool | int | float | list[str]] = {
             **location.options,
             "allow_unsigned_extensions": "true",
             "checkpoint_threshold": "16GB",
@@ -104,10 +110,14 @@ class DuckDBEngine(Engine):
         return rows_to_arrow(rows, columns)
 
     def is_managed(self) -> bool:  # noqa: D102
-        found = self._instance.cursor().execute(
-            "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique' "
-            "AND database_name = current_database()"
-        ).fetchone()
+        found = (
+            self._instance.cursor()
+            .execute(
+                "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique' "
+                "AND database_name = current_database()"
+            )
+            .fetchone()
+        )
         return found is not None and found[0] > 0
 
     def format_version(self) -> int:  # noqa: D102

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BY_CLASS: tuple[tuple[type[Exception], ErrorKind], ...] = (
     (duckdb.InterruptException, ErrorKind.INTERRUPTED),

@@ -6,12 +6,15 @@ cache table beats rank() and DISTINCT ON several times over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import Forms, Row
 from tique_backends.duckdb.literals import literal, literal_rows
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tique_rewriter.schema import Table
 
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
@@ -30,29 +33,14 @@ def storage_name(table: Table) -> str:
     return f"{quote(table.schema)}.{quote(table.name)}"
 
 
-def _label(table: Table) -> str:
-    """The table's qualified name, in a form that no other table has.
-
-    No double quotes are left in it: ``insert_into`` of a relation reads the names
-    of its target wrongly if they hold any.
-    """
-
-    def escaped(name: str) -> str:
-        for character in '%."':
-            name = name.replace(character, f"%{ord(character):02X}")
-        return name
-
-    return f"{escaped(table.schema)}.{escaped(table.name)}"
-
-
 def cache_name(table: Table) -> str:
     """The cache table, in tique's schema."""
-    return f"tique.{quote(_label(table))}"
+    return f"tique.{quote(table.qualified_name)}"
 
 
 def stage_name(table: Table) -> str:
     """The session's staging table."""
-    return f"temp.{quote('tique_stage_' + _label(table))}"
+    return f"temp.{quote('tique_stage_' + table.qualified_name)}"
 
 
 def column_list(table: Table, prefix: str = "") -> str:
@@ -65,9 +53,7 @@ def key_list(table: Table, positions: Sequence[int], prefix: str = "") -> str:
     return ", ".join(prefix + quote(table.columns[i].name) for i in positions)
 
 
-def key_equality(
-    table: Table, positions: Sequence[int], left: str, right: str
-) -> str:
+def key_equality(table: Table, positions: Sequence[int], left: str, right: str) -> str:
     """``left.k = right.k AND …`` over the columns at ``positions``."""
     names = (quote(table.columns[i].name) for i in positions)
     return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
@@ -300,9 +286,7 @@ class DuckDBForms(Forms):
             f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
         )
 
-    def _same(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
+    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
         """Equality of keys; of whole rows, NULLs included, where there is none."""
         if not self._is_whole_row(table, columns):
             return key_equality(table, columns, left, right)

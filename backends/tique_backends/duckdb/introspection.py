@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tique_backends.base import Session
+from typing import TYPE_CHECKING
+
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.schema import Check, Column, Table
+
+if TYPE_CHECKING:
+    from tique_backends.base import Session
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
 

@@ -8,8 +8,10 @@ be written like that is no literal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def literal(value: Any) -> str | None:

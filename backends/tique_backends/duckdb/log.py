@@ -13,12 +13,15 @@ for a column that was not read and not changed: storage has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, CommitRecord
 from tique_backends.duckdb.forms import cache_name, quote, storage_name
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.schema import Table
 
 COMMITS = """
 SELECT CAST(c[1] AS BIGINT) AS cts, CAST(c[2] AS BIGINT) AS txid, c[3] AS writes,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import duckdb
 import pyarrow
 
 from tique_backends.base import (
@@ -40,7 +38,13 @@ from tique_backends.duckdb.forms import (
     version_columns,
 )
 from tique_backends.duckdb.log import encode_commits
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import duckdb
+
+    from tique_rewriter.schema import Table
 
 _Fetched = TypeVar("_Fetched")
 
@@ -113,7 +117,9 @@ class DuckDBSession(Session):
             connection, "complete", lambda: None
         )
 
-    def _run(self, statement: str | duckdb.Statement, parameters: Sequence[Any]) -> None:
+    def _run(
+        self, statement: str | duckdb.Statement, parameters: Sequence[Any]
+    ) -> None:
         if self._pending is not None:
             self._pending.drain()
             self._pending = None
@@ -221,7 +227,13 @@ class DuckDBSession(Session):
         started = time.perf_counter()
         try:
             self._complete()
-            self._connection.from_arrow(rows).insert_into(target)
+            if '""' in target:
+                # insert_into() would look for a table of another name.
+                with self._relation(rows) as source:
+                    sql = f"INSERT INTO {target} SELECT * FROM {source}"
+                    self._connection.execute(sql)
+            else:
+                self._connection.from_arrow(rows).insert_into(target)
         except Exception as error:
             raise translated(error) from error
         finally:
@@ -239,9 +251,7 @@ class DuckDBSession(Session):
             self._complete()
             self._connection.unregister("tique_rows")
 
-    def replace(
-        self, table: Table, keys: Sequence[Row], rows: Sequence[Row]
-    ) -> None:
+    def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         with self._relation(arrow_table(table, keys, table.primary_key)) as relation:
@@ -253,9 +263,7 @@ class DuckDBSession(Session):
         if rows:
             self._insert(arrow_table(table, rows), storage_name(table))
 
-    def update(
-        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
-    ) -> None:
+    def update(self, table: Table, columns: Sequence[int], rows: Sequence[Row]) -> None:
         """Set ``columns`` (the key among them) of the storage rows to ``rows``."""
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         names = [
