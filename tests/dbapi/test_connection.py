@@ -90,7 +90,7 @@ def test_with_commits_and_closes(engine, connection):
 
 def test_with_rolls_back_on_an_exception(engine, connection):
     connection.commit()
-    with pytest.raises(KeyError), connection:
+    with pytest.raises(KeyError), connection:  # noqa: PT012
         connection.execute("INSERT INTO t VALUES (1, 'a')")
         raise KeyError
     assert connection.closed

@@ -139,7 +139,7 @@ def test_delete(connection):
         ),
         ("INSERT INTO t (id) VALUES (%s)", [(3,), (3,)], tique.errors.UniqueViolation),
         (
-            "INSERT INTO t (id) VALUES (%s)",
+            "INSERT INTO t VALUES (%s, 'x', 1)",
             [(i,) for i in range(9000, 0, -1)],
             tique.errors.UniqueViolation,
         ),

@@ -105,10 +105,9 @@ def test_set_transaction(connection):
     connection.rollback()
     connection.execute("SET TRANSACTION READ WRITE, ISOLATION LEVEL READ COMMITTED")
     connection.execute("DELETE FROM t")
+    connection.rollback()
     with pytest.raises(tique.NotSupportedError, match="SERIALIZABLE"):
-        engine_refuses = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-        connection.rollback()
-        connection.execute(engine_refuses)
+        connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
     assert not connection.in_transaction
 
 
@@ -131,7 +130,7 @@ def test_transaction_block(engine, connection):
         connection.execute("UPDATE t SET v = 11 WHERE id = 1")
         assert connection.in_transaction
     assert committed(engine) == {1: 11, 2: 20}
-    with pytest.raises(KeyError), connection.transaction():
+    with pytest.raises(KeyError), connection.transaction():  # noqa: PT012
         connection.execute("UPDATE t SET v = 12 WHERE id = 1")
         raise KeyError
     assert not connection.in_transaction
@@ -143,7 +142,7 @@ def test_transaction_blocks_nest(engine, connection, autocommit):
     connection.autocommit = autocommit
     with connection.transaction():
         connection.execute("UPDATE t SET v = 11 WHERE id = 1")
-        with pytest.raises(KeyError), connection.transaction():
+        with pytest.raises(KeyError), connection.transaction():  # noqa: PT012
             connection.execute("UPDATE t SET v = 12 WHERE id = 1")
             with connection.transaction():
                 connection.execute("DELETE FROM t WHERE id = 2")

@@ -10,7 +10,7 @@ from tests.differential import world
 from tests.differential.generator import changes
 
 HAND_WRITTEN = list(world.statements("changes.sql"))
-GENERATED = list(changes(seed=20230802, count=100))
+GENERATED = list(changes(seed=20230802, count=60))
 
 _expected: dict[str, object] = {}
 

@@ -10,7 +10,7 @@ from tests.differential import world
 from tests.differential.generator import queries
 
 HAND_WRITTEN = list(world.statements("queries.sql"))
-GENERATED = list(queries(seed=20230801, count=150))
+GENERATED = list(queries(seed=20230801, count=100))
 _ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
 
 _expected: dict[str, tuple[str, object]] = {}
