@@ -17,6 +17,7 @@ from tique._connect import connect
 from tique._connection import Connection, ConnectionInfo
 from tique._cursor import Cursor
 from tique._retry import run_transaction
+from tique._status import Status
 from tique._transaction import IsolationLevel
 from tique._version import __version__
 from tique.errors import (
@@ -79,6 +80,7 @@ __all__ = [
     "OutcomeUnknown",
     "ProgrammingError",
     "SerializationError",
+    "Status",
     "Time",
     "TimeFromTicks",
     "Timestamp",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import duckdb
 import pyarrow
 
 from tique_backends.base import (
@@ -41,8 +42,6 @@ from tique_backends.duckdb.log import encode_commits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import duckdb
 
     from tique_rewriter.schema import Table
 
@@ -247,9 +246,14 @@ class DuckDBSession(Session):
         self._connection.register("tique_rows", rows)
         try:
             yield "tique_rows"
-        finally:
-            self._complete()
-            self._connection.unregister("tique_rows")
+        except BaseException:
+            # DuckDB 2.0 refuses this in an aborted transaction: then the name
+            # stays until the next table takes it, and the body's error counts.
+            with suppress(duckdb.Error):
+                self._connection.unregister("tique_rows")
+            raise
+        self._complete()
+        self._connection.unregister("tique_rows")
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
