@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from tique import errors
 from tique._versions import TableVersions
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tique_backends.base import Engine
     from tique_rewriter.schema import Table
 
 DEFAULT_SCHEMA = "main"
+
+_Found = TypeVar("_Found")
 
 
 class ManagedCatalog:
@@ -44,8 +47,14 @@ class ManagedCatalog:
         return iter(self._tables.values())
 
     def versions(self, table: Table) -> TableVersions:
-        """The table's recent versions."""
-        return self._versions[table.id]
+        """The table's recent versions.
+
+        Raises
+        ------
+        ProgrammingError
+            If the table has been dropped since the statement was planned.
+        """
+        return _present(self._versions, table)
 
     def all_versions(self) -> list[TableVersions]:
         """Every table's recent versions."""
@@ -53,7 +62,7 @@ class ManagedCatalog:
 
     def buffers(self, table: Table) -> bool:
         """Whether the table's rows survive the way through Python unchanged."""
-        return self._buffered[table.id]
+        return _present(self._buffered, table)
 
     def load(self, tables: Iterable[Table]) -> None:
         """Replace the catalog's content; known tables keep their versions."""
@@ -73,3 +82,12 @@ class ManagedCatalog:
         }
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
+
+
+def _present(found: Mapping[int, _Found], table: Table) -> _Found:
+    try:
+        return found[table.id]
+    except KeyError:
+        raise errors.ProgrammingError(
+            f"table {table.qualified_name} was dropped meanwhile", sqlstate="42P01"
+        ) from None

@@ -91,6 +91,7 @@ class TableVersions:
         self._bag: list[tuple[int, bool]] = []
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
+        self._is_in_doubt = False
         self._draining = threading.Lock()
 
     @property
@@ -231,16 +232,23 @@ class TableVersions:
         if since is None or (sts is not None and since > sts):
             return
         with self._draining:
-            with self.lock:
-                drained, self._undrained = self._undrained, []
+            drained: list[tuple[int, Row, bool]] = []
             try:
+                with self.lock:
+                    drained, self._undrained = self._undrained, []
+                if self._is_in_doubt:
+                    arrived = session.newest_version(self.table)
+                    drained = [entry for entry in drained if entry[0] > arrived]
+                    self._is_in_doubt = False
                 if drained:
                     stamps, partial, deleted = zip(*drained, strict=True)
                     rows = completed(session, self.table, partial)
                     session.append(Versions(self.table, rows, stamps, deleted))
             except BaseException:
+                # The engine may have them or not: the next drain asks.
                 with self.lock:
                     self._undrained = drained + self._undrained
+                    self._is_in_doubt = True
                 raise
             with self.lock:
                 left = self._undrained

@@ -168,6 +168,10 @@ class Session(ABC):
         """Append versions to a table's cache table, atomically."""
 
     @abstractmethod
+    def newest_version(self, table: Table) -> int:
+        """Return the greatest cts in a table's cache table; 0 if it is empty."""
+
+    @abstractmethod
     def append_staged(self, table: Table, cts: int) -> int:
         """Append this session's staged rows to the cache table, stamped ``cts``.
 

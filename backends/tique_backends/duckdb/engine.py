@@ -200,10 +200,10 @@ class DuckDBEngine(Engine):
         return int(rows[0][0]) if rows else None
 
     def replay(self, session: Session, table: Table) -> int:  # noqa: D102
-        after = session.execute(
-            f"SELECT greatest(folded, (SELECT coalesce(max(_cts), 0) "
-            f'FROM {cache_name(table)})) FROM tique."tables" WHERE id = {table.id}'
+        folded = session.execute(
+            f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()[0][0]
+        after = max(folded, session.newest_version(table))
         result = session.execute(replay_statement(table, after))
         return int(result.fetch_all()[0][0])
 

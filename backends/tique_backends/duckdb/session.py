@@ -286,6 +286,12 @@ class DuckDBSession(Session):
     def append(self, versions: Versions) -> None:  # noqa: D102
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
+    def newest_version(self, table: Table) -> int:  # noqa: D102
+        result = self.execute(
+            f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
+        )
+        return int(result.fetch_all()[0][0])
+
     def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
         columns = column_list(table)
         source = stage_name(table)
