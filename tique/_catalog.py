@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
+from tique._pages import PageCache
 from tique._versions import TableVersions
 from tique_rewriter.values import kind_of
 
@@ -25,9 +26,10 @@ class ManagedCatalog:
     Readers take no lock: a change replaces the dictionaries as a whole.
     """
 
-    def __init__(self, engine: Engine, row_cache: int) -> None:
+    def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
         self._engine = engine
         self._row_cache = row_cache
+        self._pages = PageCache(page_cache)
         self._tables: dict[tuple[str, str], Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
@@ -69,7 +71,13 @@ class ManagedCatalog:
         tables = list(tables)
         self._versions = {
             table.id: self._versions.get(table.id)
-            or TableVersions(table, self._row_cache)
+            or TableVersions(
+                table,
+                self._row_cache,
+                self._pages
+                if all(self._engine.columnar(c.type) for c in table.columns)
+                else None,
+            )
             for table in tables
         }
         self._buffered = {

@@ -67,6 +67,8 @@ def check_new_keys(
     """
     if len(set(keys)) < len(keys):
         raise _duplicate(table, "PRIMARY KEY")
+    if keys:
+        transaction.expect_free(table, keys[-1])
     transaction.prefetch(table, keys, ())
     for key in keys:
         if key not in freed and transaction.row(table, key, ()) is not None:

@@ -62,6 +62,8 @@ class Settings:
         Seconds after which cached rows are folded anyhow.
     row_cache : int
         Storage rows per table that are remembered.
+    page_cache : int
+        Bytes for pages of storage tables that are kept in memory.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     """
@@ -71,6 +73,7 @@ class Settings:
     checkpoint_rows: int = 10_000
     checkpoint_age: float = 1.0
     row_cache: int = 100_000
+    page_cache: int = 256 << 20
     retention: float = 3600.0
 
     def __post_init__(self) -> None:
@@ -101,7 +104,7 @@ class Database:
         self.is_detached = False
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
-        self.catalog = ManagedCatalog(engine, settings.row_cache)
+        self.catalog = ManagedCatalog(engine, settings.row_cache, settings.page_cache)
         self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
         query = QueryCertifier(self.catalog, engine.forms)
         self.certifier: Certifier = (

@@ -26,7 +26,7 @@ _NARROW = 6
 """A table with at most so many columns is always read whole."""
 
 
-def lacks(row: Row, columns: Sequence[int]) -> bool:
+def lacks(row: Row, columns: Iterable[int]) -> bool:
     """Whether any of these columns is not known."""
     return any(row[i] is MISSING for i in columns)
 

@@ -16,10 +16,11 @@ is filled with one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tique._rows import lacks
+from tique_backends.base import MISSING
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference, Text
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 Coercer = Callable[[Any], Any]
 
-_OVERLAY_VALUES = 1000
+_LITERAL_VALUES = 120
+"""An overlay of more values is loaded: each literal costs the engine's parser 10 µs."""
+
+_OVERLAY_VALUES = 10_000
 """An overlay of more values than this is left to the engine."""
 
 
@@ -85,14 +89,17 @@ class KeyReader:
 class Source:
     """One reference of a plan, ready to be filled in for each execution."""
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, number: int, reference: Reference) -> None:
+        self._number = number
         self.reference = reference
         self.table = table = reference.table
         key = table.primary_key
         bound = tuple(i for i in key if i in reference.binding)
-        self._bound = bound
+        others = tuple(i for i in reference.binding if i not in key)
+        self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
+        self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
         used = reference.columns
         self._columns = tuple(
             i
@@ -116,37 +123,29 @@ class Source:
             or not transaction.database.catalog.buffers(self.table)
         ):
             return self._scan(transaction, versions)
-        bound = self._bound
-        try:
-            values = self._keys.read(parameters) if bound else ()
-        except NotLocal:
-            bound, values = (), ()
-        replaced = self._replaced(transaction, versions, bound, values)
+        bound = _bound_values(self._bound, self._keys, parameters)
+        replaced = self._replaced(transaction, versions, bound)
         if replaced is None:
             return self._scan(transaction, versions)
+        others = _bound_values(self._others, self._filters, parameters)
+        if others:
+            replaced = {
+                key: row
+                for key, row in replaced.items()
+                if self._matters(transaction, versions, key, row, others)
+            }
         if not replaced:
             return None
-        rows = [row for row in replaced.values() if row is not None]
-        forms = transaction.database.engine.forms
-        text = (
-            forms.constant(self.table, self._columns, rows)
-            if self._is_point and bound
-            else forms.overlay(
-                self.table,
-                self._columns,
-                dict(zip(bound, values, strict=True)),
-                list(replaced),
-                rows,
-            )
+        self._complete(transaction, replaced)
+        return self._overlay(transaction, bound, replaced) or self._scan(
+            transaction, versions
         )
-        return text or self._scan(transaction, versions)
 
     def _replaced(
         self,
         transaction: Transaction,
         versions: TableVersions,
-        bound: tuple[int, ...],
-        values: Key,
+        bound: Mapping[int, Any],
     ) -> dict[Key, Row | None] | None:
         """What stands in place of storage rows (None: nothing), by key.
 
@@ -154,12 +153,13 @@ class Source:
         """
         writes = transaction.writes.get(self.table.id)
         limit = _OVERLAY_VALUES // len(self._columns)
-        if not bound and len(versions.chains) > limit:
+        keys: Collection[Key]
+        if len(bound) == len(self.table.primary_key):
+            keys = [tuple(bound.values())]
+        elif not bound and len(versions.chains) > limit:
             return None
-        if self._is_point and bound:
-            keys: Collection[Key] = [values]
         else:
-            keys = versions.matching(bound, values)
+            keys = versions.matching(tuple(bound), tuple(bound.values()))
             if len(keys) > limit:
                 return None
         replaced: dict[Key, Row | None] = {}
@@ -169,17 +169,57 @@ class Source:
                 replaced[key] = version.row
         if writes is not None:
             for key, write in writes.rows.items():
-                if all(
-                    write.row[i] == value
-                    for i, value in zip(bound, values, strict=True)
-                ):
+                if _may_match(write.row, bound):
                     replaced[key] = None if write.deleted else write.row
-        if len(replaced) > limit:
-            return None
+        return replaced if len(replaced) <= limit else None
+
+    def _matters(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        key: Key,
+        row: Row | None,
+        filters: Mapping[int, Any],
+    ) -> bool:
+        """Whether a row under the key can be in the result.
+
+        A fold may bring any visible version to storage before the engine looks there,
+        so all of them count, and what storage has now.
+        """
+        chain = versions.chains.get(key, ())
+        known, stored = versions.storage_row(key, list(filters))
+        candidates = [v.row for v in chain if v.cts <= transaction.sts]
+        return not known or any(
+            candidate is not None and _may_match(candidate, filters)
+            for candidate in (row, stored, *candidates)
+        )
+
+    def _complete(
+        self, transaction: Transaction, replaced: dict[Key, Row | None]
+    ) -> None:
+        """Fill the gaps that the statement would see."""
         for key, row in replaced.items():
             if row is not None and lacks(row, self._columns):
                 replaced[key] = transaction.row(self.table, key, self._columns)
-        return replaced
+
+    def _overlay(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+    ) -> str | None:
+        forms = transaction.database.engine.forms
+        rows = [row for row in replaced.values() if row is not None]
+        if self._is_point and bound:
+            return forms.constant(self.table, self._columns, rows)
+        if len(replaced) * len(self._columns) <= _LITERAL_VALUES:
+            return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
+        text = forms.loaded_overlay(self._number, self.table, self._columns, bound)
+        if text is not None:
+            transaction.session.load_overlay(
+                self._number, self.table, self._columns, replaced
+            )
+        return text
 
     def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
         writes = transaction.prepare_scan(self.table)
@@ -192,11 +232,29 @@ class Source:
         )
 
 
+def _bound_values(
+    positions: Sequence[int], keys: KeyReader, parameters: Sequence[Any]
+) -> dict[int, Any]:
+    """The values of bound columns; none if the engine must compare one of them."""
+    if not positions:
+        return {}
+    try:
+        return dict(zip(positions, keys.read(parameters), strict=True))
+    except NotLocal:
+        return {}
+
+
+def _may_match(row: Row, values: Mapping[int, Any]) -> bool:
+    return all(row[i] is MISSING or row[i] == value for i, value in values.items())
+
+
 class SnapshotText:
     """A plan's texts, made into engine SQL for one transaction's snapshot."""
 
     def __init__(self, references: Sequence[Reference]) -> None:
-        self._sources = [Source(reference) for reference in references]
+        self._sources = [
+            Source(number, reference) for number, reference in enumerate(references)
+        ]
 
     @property
     def tables(self) -> list[Table]:

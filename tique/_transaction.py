@@ -11,14 +11,16 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
 from tique_backends.base import MISSING, Row, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from tique._database import Database
+    from tique._pages import Address
     from tique._versions import Key, TableVersions
     from tique_rewriter.schema import Table
 
@@ -200,7 +202,7 @@ class Transaction:
         """Fill a row's gaps in the columns ``read`` from storage."""
         gaps = [i for i in read if row[i] is MISSING]
         key = tuple(row[i] for i in table.primary_key)
-        stored = self.session.read_row(table, key, gaps)
+        stored = self._stored_row(table, key, gaps, self.versions(table))
         if stored is None:
             raise errors.InternalError(
                 f"a row of {table.qualified_name} that is known in part is not in "
@@ -217,24 +219,52 @@ class Transaction:
     ) -> Row | None:
         """The storage row, from memory if it is known there."""
         read = columns_to_read(table, needed)
-        known, row = versions.storage_row(key)
-        if not known:
-            found = self._read.get((table.id, key), self)
-            if not isinstance(found, Transaction):
-                known, row = True, found
-        if known and (row is None or not lacks(row, read)):
+        known, row = versions.storage_row(key, read)
+        if known:
             return row
+        found = self._read.get((table.id, key), self)
+        if not isinstance(found, Transaction) and (
+            found is None or not lacks(found, read)
+        ):
+            return found
+        if needed is not None:
+            read = columns_to_read(table, {*read, *versions.changed_columns})
+        if not versions.paged_columns.issuperset(read):
+            versions.paged_columns |= {*read, table.primary_key[-1]}
         epoch = versions.epoch
-        if row is not None:
-            row = self._completed(table, row, read)
-            versions.remember(epoch, [(key, row)])
-        else:
-            if needed is not None:
-                read = columns_to_read(table, {*read, *versions.changed_columns})
+        address = versions.page_to_read(key)
+        if address is not None:
+            known, row = self._read_page(table, key, read, address)
+        if not known:
             row = self.session.read_row(table, key, read)
-            versions.remember(epoch, [(key, row)])
+        versions.remember(epoch, [(key, row)])
         self._remember(table, key, row)
         return row
+
+    def _read_page(
+        self, table: Table, key: Key, read: Collection[int], address: Address
+    ) -> tuple[bool, Row | None]:
+        """Read the whole page in which a key lies."""
+        versions = self.versions(table)
+        epoch = versions.epoch
+        columns = sorted(versions.paged_columns)
+        rows = self.session.read_range(
+            table, address.prefix, address.first, address.last, columns
+        )
+        page = Page(table, address, columns, rows)
+        versions.remember_page(epoch, page)
+        return page.row(key, read)
+
+    def expect_free(self, table: Table, key: Key) -> None:
+        """Learn, before new keys like this one are looked up, where rows end."""
+        versions = self.versions(table)
+        if versions.storage_row(key)[0]:
+            return
+        prefix = versions.mark_to_read(key)
+        if prefix is not None:
+            epoch = versions.epoch
+            greatest = self.session.read_greatest(table, prefix)
+            versions.remember_mark(epoch, prefix, greatest)
 
     def prefetch(
         self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
@@ -245,18 +275,20 @@ class Transaction:
         if not versions.is_complete or (writes is not None and writes.is_staged):
             return
         own = writes.rows if writes is not None else {}
+        read = columns_to_read(table, needed)
         missing = [
             key
             for key in dict.fromkeys(keys)
             if key not in own
             and (table.id, key) not in self._read
             and versions.newest_visible(key, self.sts) is None
-            and not versions.storage_row(key)[0]
+            and not versions.storage_row(key, read)[0]
         ]
-        if not missing:
+        if len(missing) < 2:
+            # One row is read as well when it is asked for, and perhaps its page.
             return
         epoch = versions.epoch
-        found = self.session.read_rows(table, missing, columns_to_read(table, needed))
+        found = self.session.read_rows(table, missing, read)
         rows = [(key, found.get(key)) for key in missing]
         versions.remember(epoch, rows)
         for key, row in rows:

@@ -16,8 +16,8 @@ Invariants
   holds exactly what it may see.
 * *Chains are immutable tuples*, newest first, replaced under ``lock``; readers
   take no lock.
-* ``storage`` caches rows of the storage table. A fold raises ``epoch`` under the
-  lock; a row that was read before a fold is not remembered after it.
+* Rows and pages of the storage table are remembered. A fold raises ``epoch`` under
+  the lock; what was read before a fold is not remembered after it.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
   index is incomplete and only SQL may answer (the fold empties it).
 * *Drain before reading.* A commit is durable in the log; its versions reach the
@@ -30,14 +30,16 @@ from __future__ import annotations
 import heapq
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tique._rows import completed, difference, merged
+from tique._rows import completed, difference
+from tique._stored import StoredRows
 from tique_backends.base import Row, Session, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from tique._pages import Address, Page, PageCache
     from tique_rewriter.schema import Table
 
 
@@ -58,8 +60,6 @@ class BulkCommit(NamedTuple):
 
 Key = tuple[Any, ...]
 
-_UNKNOWN = object()
-
 
 class TableVersions:
     """The recent versions of one table.
@@ -70,13 +70,19 @@ class TableVersions:
         The table.
     capacity
         The number of storage rows to remember.
+    pages
+        Where pages of the storage table are kept; None: nowhere.
     """
 
-    def __init__(self, table: Table, capacity: int) -> None:
+    def __init__(
+        self, table: Table, capacity: int, pages: PageCache | None = None
+    ) -> None:
         self.table = table
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()
         """Columns that changes by key look at: read along with any others."""
+        self.paged_columns: frozenset[int] = frozenset()
+        """Columns that any point read has looked at: pages have all of them."""
         self.chains: dict[Key, tuple[Version, ...]] = {}
         self.bulk: tuple[BulkCommit, ...] = ()
         self.epoch = 0
@@ -84,8 +90,7 @@ class TableVersions:
         self.tombstones = 0
         self.oldest: int | None = None
         self.newest = 0
-        self._storage: dict[Key, Row | None] = {}
-        self._capacity = capacity
+        self._stored = StoredRows(table, capacity, pages)
         self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
         self._prefixes: dict[tuple[int, ...], dict[Key, set[Key]]] = {}
         self._bag: list[tuple[int, bool]] = []
@@ -162,27 +167,55 @@ class TableVersions:
             if not chain:
                 del self.chains[key]
 
-    def storage_row(self, key: Key) -> tuple[bool, Row | None]:
-        """Whether the storage row is known, and the row (None: there is none)."""
-        row = self._storage.get(key, _UNKNOWN)
-        if row is _UNKNOWN or self.bulk:
+    def storage_row(
+        self, key: Key, columns: Collection[int] = ()
+    ) -> tuple[bool, Row | None]:
+        """Whether these columns of the storage row are known, and the row.
+
+        None for the row: there is none.
+        """
+        if self.bulk:
             return False, None
-        return True, cast("Row | None", row)
+        known, row = self._stored.find(key, columns)
+        if known:
+            return True, row
+        page = self._stored.page(key)
+        if page is None:
+            return False, None
+        epoch = self.epoch
+        wanted = {*columns, *self.changed_columns.intersection(page.columns)}
+        known, row = page.row(key, wanted)
+        if known:
+            self.remember(epoch, [(key, row)])
+        return known, row
+
+    def page_to_read(self, key: Key) -> Address | None:
+        """The page that had better be read, after a miss; None: just the row."""
+        return None if self.bulk else self._stored.page_to_read(key)
+
+    def mark_to_read(self, key: Key) -> Key | None:
+        """The prefix whose high-water mark had better be read for a new key."""
+        if self.bulk or self.table.is_bag:
+            return None
+        return self._stored.marks.to_read(key)
+
+    def remember_mark(self, epoch: int, prefix: Key, mark: int | None) -> None:
+        """Keep a high-water mark that was read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch == self.epoch and self.is_complete:
+                self._stored.marks.put(prefix, mark)
 
     def remember(self, epoch: int, rows: Iterable[tuple[Key, Row | None]]) -> None:
         """Keep storage rows that were read when the epoch was ``epoch``."""
         with self.lock:
-            if epoch != self.epoch or not self.is_complete:
-                return
-            self._store(rows)
+            if epoch == self.epoch and self.is_complete:
+                self._stored.put(rows)
 
-    def _store(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
-        storage = self._storage
-        for key, row in rows:
-            known = storage.pop(key, None)
-            storage[key] = row if row is None or known is None else merged(row, known)
-        while len(storage) > self._capacity:
-            storage.pop(next(iter(storage)))
+    def remember_page(self, epoch: int, page: Page) -> None:
+        """Keep a page that was read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch == self.epoch and self.is_complete:
+                self._stored.put_page(page)
 
     def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone)."""
@@ -220,7 +253,7 @@ class TableVersions:
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
             self.rows += rows
             self.tombstones += tombstones
-            self._storage.clear()
+            self._stored.clear()
 
     def drain(self, session: Session, sts: int | None = None) -> None:
         """Make sure that the cache table has every version with cts ≤ ``sts``.
@@ -276,7 +309,7 @@ class TableVersions:
             version = self.newest_visible(key, until)
             if version is None:
                 continue
-            row, stored = version.row, self._storage.get(key)
+            row, stored = version.row, self._stored.peek(key)
             if row is not None and stored is not None:
                 row = difference(row, stored, self.table.primary_key)
             newest[key] = row
@@ -300,7 +333,7 @@ class TableVersions:
                 self._fold_chains(until)
             if had_bulk:
                 # A bulk commit may have changed a key after its chain's last version.
-                self._storage.clear()
+                self._stored.clear()
             for bulk in self.bulk:
                 self.oldest = min(self.oldest or bulk.cts, bulk.cts)
                 self.rows += bulk.rows
@@ -315,7 +348,7 @@ class TableVersions:
         for key, chain in list(self.chains.items()):
             kept = tuple(version for version in chain if version.cts > until)
             if len(kept) < len(chain):
-                self._store([(key, chain[len(kept)].row)])
+                self._stored.replace(key, chain[len(kept)].row)
                 if kept:
                     self.chains[key] = kept
                 else:

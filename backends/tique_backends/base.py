@@ -164,6 +164,43 @@ class Session(ABC):
         """
 
     @abstractmethod
+    def read_range(
+        self,
+        table: Table,
+        prefix: Row,
+        first: int,
+        last: int,
+        columns: Sequence[int],
+    ) -> pyarrow.Table:
+        """Return storage rows in the order of their keys.
+
+        The key's columns but the last are equal to ``prefix``; the last lies between
+        ``first`` and ``last``, both included.
+        """
+
+    @abstractmethod
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:
+        """Return the greatest value of a key column among storage rows.
+
+        It is the key column after those that are equal to ``prefix``; None if there
+        is no such row.
+        """
+
+    @abstractmethod
+    def load_overlay(
+        self,
+        number: int,
+        table: Table,
+        columns: Sequence[int],
+        replaced: Mapping[Row, Row | None],
+    ) -> None:
+        """Bring rows to the engine for :meth:`Forms.loaded_overlay`.
+
+        ``replaced`` has, by key, a row that knows the columns at ``columns`` (the key
+        among them), or None where there is no row any more.
+        """
+
+    @abstractmethod
     def append(self, versions: Versions) -> None:
         """Append versions to a table's cache table, atomically."""
 
@@ -271,6 +308,19 @@ class Forms(ABC):
         """
 
     @abstractmethod
+    def loaded_overlay(
+        self,
+        number: int,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+    ) -> str | None:
+        """As :meth:`overlay`, with the rows that the session has loaded as ``number``.
+
+        None if a bound value cannot be written as a literal.
+        """
+
+    @abstractmethod
     def cast(self, text: str, type_name: str) -> str:
         """``text`` converted as on assignment to a column of that type."""
 
@@ -326,6 +376,10 @@ class Engine(ABC):
     @abstractmethod
     def round_trips(self, type_name: str) -> bool:
         """Whether values of that type survive the way through Python unchanged."""
+
+    @abstractmethod
+    def columnar(self, type_name: str) -> bool:
+        """Whether a value of that type is the same from an Arrow column as in a row."""
 
     @abstractmethod
     def arrow(

@@ -199,6 +199,8 @@ def test_an_old_snapshot_reads_its_state_while_commits_and_checkpoints_pass(engi
         assert old.execute(
             "SELECT balance FROM account WHERE id = %s", (round_number,)
         ).fetchone() == (START,)
-    assert old.execute("SELECT count(*) FROM account WHERE id >= 100").fetchone() == (0,)
+    assert old.execute("SELECT count(*) FROM account WHERE id >= 100").fetchone() == (
+        0,
+    )
     old.commit()
     assert old.execute("SELECT count(*) FROM account").fetchone() == (ACCOUNTS,)

@@ -54,6 +54,17 @@ def arrow_type(type_name: str) -> pyarrow.DataType | None:
     return _TYPES.get(type_name)
 
 
+_READ_ALIKE = frozenset(_TYPES) - {"TIME"}
+
+
+def reads_alike(type_name: str) -> bool:
+    """Whether Arrow and a fetched row give the same Python value.
+
+    TIME does not: DuckDB has 24:00:00.
+    """
+    return type_name in _READ_ALIKE or _DECIMAL.fullmatch(type_name) is not None
+
+
 def arrow_table(
     table: Table, rows: Sequence[Sequence[Any]], positions: Sequence[int] | None = None
 ) -> pyarrow.Table:

@@ -25,7 +25,7 @@ from tique_backends.base import (
     Statistics,
 )
 from tique_backends.duckdb import introspection
-from tique_backends.duckdb.arrow import arrow_type, rows_to_arrow
+from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import (
     DuckDBForms,
@@ -103,6 +103,9 @@ class DuckDBEngine(Engine):
 
     def round_trips(self, type_name: str) -> bool:  # noqa: D102
         return arrow_type(type_name) is not None
+
+    def columnar(self, type_name: str) -> bool:  # noqa: D102
+        return reads_alike(type_name)
 
     def arrow(  # noqa: D102
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]

@@ -43,6 +43,11 @@ def stage_name(table: Table) -> str:
     return f"temp.{quote('tique_stage_' + table.qualified_name)}"
 
 
+def overlay_name(number: int) -> str:
+    """What a session's loaded overlay of that number is called."""
+    return f"tique_overlay_{number}"
+
+
 def column_list(table: Table, prefix: str = "") -> str:
     """All of the table's columns, optionally qualified."""
     return ", ".join(prefix + quote(column.name) for column in table.columns)
@@ -176,6 +181,32 @@ class DuckDBForms(Forms):
             f"WHERE {' AND '.join(known)}"
         )
         return f"({query} UNION ALL SELECT * FROM {added})" if rows else f"({query})"
+
+    def loaded_overlay(  # noqa: D102
+        self,
+        number: int,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+    ) -> str | None:
+        conditions = [self._typed_equality(table, i, v) for i, v in bound.items()]
+        known = [condition for condition in conditions if condition is not None]
+        if len(known) < len(conditions):
+            return None
+        casts = ", ".join(
+            f"CAST(_x.{quote(table.columns[i].name)} AS {table.columns[i].type}) AS "
+            f"{quote(table.columns[i].name)}"
+            for i in columns
+        )
+        loaded = f"(SELECT {casts}, _deleted FROM {overlay_name(number)} AS _x)"
+        same = key_equality(table, table.primary_key, "_s.", "_v.")
+        return (
+            f"(SELECT {key_list(table, columns, '_s.')} "
+            f"FROM {storage_name(table)} AS _s ANTI JOIN {loaded} AS _v ON {same}"
+            f"{' WHERE ' + ' AND '.join(known) if known else ''} "
+            f"UNION ALL SELECT {key_list(table, columns)} FROM {loaded} "
+            "WHERE NOT _deleted)"
+        )
 
     def _typed_equality(self, table: Table, position: int, value: Any) -> str | None:
         column = table.columns[position]

@@ -32,6 +32,7 @@ from tique_backends.duckdb.forms import (
     key_equality,
     key_list,
     newest,
+    overlay_name,
     quote,
     stage_name,
     storage_name,
@@ -41,7 +42,7 @@ from tique_backends.duckdb.forms import (
 from tique_backends.duckdb.log import encode_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tique_rewriter.schema import Table
 
@@ -80,10 +81,7 @@ class DuckDBResult(Result):
     def arrow(self) -> pyarrow.Table:  # noqa: D102
         if self._connection is None:
             return rows_to_arrow(self.fetch_all(), self.columns)
-        with warnings.catch_warnings():
-            # DuckDB 2.0 warns of the copy that a DB-API result costs.
-            warnings.simplefilter("ignore", UserWarning)
-            return _fetching(lambda c: c.to_arrow_table(), self._connection)
+        return _fetching(_to_arrow, self._connection)
 
     def close(self) -> None:  # noqa: D102
         self._connection = None
@@ -100,6 +98,14 @@ def _fetching(
         raise translated(error) from error
 
 
+def _to_arrow(connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
+    with warnings.catch_warnings():
+        # DuckDB 2.0 warns of the copy that a DB-API result costs. Threads may leave
+        # this filter behind: so it is for this message only.
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+        return connection.to_arrow_table()
+
+
 class DuckDBSession(Session):
     """A cursor of the database's one instance, with its own engine transaction."""
 
@@ -110,18 +116,22 @@ class DuckDBSession(Session):
         self._statistics = statistics
         self._pending: DuckDBResult | None = None
         self._in_transaction = False
-        self._point_reads: dict[tuple[int, tuple[int, ...]], duckdb.Statement] = {}
+        self._readings: dict[tuple[int, tuple[int, ...], str], duckdb.Statement] = {}
         # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
         self._complete: Callable[[], None] = getattr(
             connection, "complete", lambda: None
         )
 
-    def _run(
-        self, statement: str | duckdb.Statement, parameters: Sequence[Any]
-    ) -> None:
+    def _drain(self) -> None:
+        """Take the last result out of the connection, which is needed."""
         if self._pending is not None:
             self._pending.drain()
             self._pending = None
+
+    def _run(
+        self, statement: str | duckdb.Statement, parameters: Sequence[Any]
+    ) -> None:
+        self._drain()
         started = time.perf_counter()
         try:
             if parameters:
@@ -157,18 +167,46 @@ class DuckDBSession(Session):
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(columns) if columns is not None else every_column(table)
-        cached = self._point_reads.get((table.id, read))
-        if cached is None:
-            cached = self._connection.extract_statements(
-                f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
-                f"WHERE {_key_match(table, 0)}"
-            )[0]
-            self._point_reads[table.id, read] = cached
-        self._run(cached, key)
+        self._run(self._reading(table, read, _key_match(table, 0)), key)
         started = time.perf_counter()
         row: Row | None = self._connection.fetchone()
         self._statistics.seconds += time.perf_counter() - started
         return None if row is None else _widened(table, read, row)
+
+    def read_range(  # noqa: D102
+        self,
+        table: Table,
+        prefix: Row,
+        first: int,
+        last: int,
+        columns: Sequence[int],
+    ) -> pyarrow.Table:
+        *fixed, ranged = (key_list(table, [i]) for i in table.primary_key)
+        match = [f"{name} = ${i + 1}" for i, name in enumerate(fixed)]
+        n = len(fixed)
+        match.append(f"{ranged} BETWEEN ${n + 1} AND ${n + 2} ORDER BY {ranged}")
+        condition = " AND ".join(match)
+        self._run(
+            self._reading(table, tuple(columns), condition), [*prefix, first, last]
+        )
+        started = time.perf_counter()
+        rows = _fetching(_to_arrow, self._connection)
+        self._statistics.seconds += time.perf_counter() - started
+        return rows
+
+    def _reading(
+        self, table: Table, read: tuple[int, ...], condition: str
+    ) -> duckdb.Statement:
+        """A statement for some columns of some storage rows, parsed once."""
+        found = self._readings.get((table.id, read, condition))
+        if found is None:
+            found = self._readings[table.id, read, condition] = (
+                self._connection.extract_statements(
+                    f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
+                    f"WHERE {condition}"
+                )[0]
+            )
+        return found
 
     def read_rows(  # noqa: D102
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
@@ -220,9 +258,7 @@ class DuckDBSession(Session):
             return self._connection.fetchall()
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
-        if self._pending is not None:
-            self._pending.drain()
-            self._pending = None
+        self._drain()
         started = time.perf_counter()
         try:
             self._complete()
@@ -242,6 +278,7 @@ class DuckDBSession(Session):
     @contextmanager
     def _relation(self, rows: pyarrow.Table) -> Iterator[str]:
         """Give an Arrow table a name in SQL for a while."""
+        self._drain()
         self._complete()
         self._connection.register("tique_rows", rows)
         try:
@@ -254,6 +291,43 @@ class DuckDBSession(Session):
             raise
         self._complete()
         self._connection.unregister("tique_rows")
+
+    def load_overlay(  # noqa: D102
+        self,
+        number: int,
+        table: Table,
+        columns: Sequence[int],
+        replaced: Mapping[Row, Row | None],
+    ) -> None:
+        gap = [None] * len(columns)
+        key_at = [columns.index(i) for i in table.primary_key]
+        rows = []
+        for key, row in replaced.items():
+            values = gap.copy() if row is None else [row[i] for i in columns]
+            for at, value in zip(key_at, key, strict=True):
+                values[at] = value
+            rows.append(values)
+        deleted = [row is None for row in replaced.values()]
+        loaded = arrow_table(table, rows, columns).append_column(
+            "_deleted", pyarrow.array(deleted, pyarrow.bool_())
+        )
+        self._drain()
+        self._complete()
+        # It stays until the next one of that number: to drop it costs a statement.
+        self._connection.register(overlay_name(number), loaded)
+
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
+        *fixed, last = (
+            quote(table.columns[i].name) for i in table.primary_key[: len(prefix) + 1]
+        )
+        match = " AND ".join(f"{name} = ${i + 1}" for i, name in enumerate(fixed))
+        self._run(
+            f"SELECT max({last}) FROM {storage_name(table)}"
+            f"{' WHERE ' + match if match else ''}",
+            prefix,
+        )
+        row = self._connection.fetchone()
+        return None if row is None else row[0]
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
@@ -287,9 +361,7 @@ class DuckDBSession(Session):
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
     def newest_version(self, table: Table) -> int:  # noqa: D102
-        result = self.execute(
-            f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
-        )
+        result = self.execute(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
         return int(result.fetch_all()[0][0])
 
     def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
@@ -304,11 +376,12 @@ class DuckDBSession(Session):
         return int(result.fetch_all()[0][0])
 
     def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
-        entry = encode_commits(commits)
+        # JSON in ASCII needs no other escape; a parameter costs DuckDB 1.5 more.
+        entry = encode_commits(commits).replace("'", "''")
         self._run(
             f"INSERT INTO tique.log VALUES ({commits[-1].cts}, "
-            f"{time.time_ns() // 1000}, $1)",
-            [entry],
+            f"{time.time_ns() // 1000}, '{entry}')",
+            (),
         )
 
     def create_stage(self, table: Table) -> None:  # noqa: D102
@@ -339,9 +412,7 @@ class DuckDBSession(Session):
         self._connection.interrupt()
 
     def close(self) -> None:  # noqa: D102
-        if self._pending is not None:
-            self._pending.drain()
-            self._pending = None
+        self._drain()
         self._connection.close()
 
 

@@ -1,0 +1,193 @@
+"""Pages: stretches of storage tables in memory, in columns.
+
+A point read costs a column store about what the two thousand rows around it cost,
+because it scans in vectors; and a row in an Arrow column takes a tenth of its
+space as Python objects. So a page that is asked for a second time is read whole: the
+rows whose keys are equal but for the last column, and there lie in one block.
+Keys that are spread wide (hashes, time stamps) hardly meet in a page and are read
+one by one.
+
+A page also knows which keys are *not* in storage, so that the question whether
+a new key is free need not go to the engine.
+
+Invariants: a page holds what storage held at one moment; a key that a fold moved
+since is in ``stale``, set before the index forgets the folded version, and is not
+answered any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tique_backends.base import MISSING
+from tique_rewriter.values import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import pyarrow
+
+    from tique._versions import Key
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+PAGE_KEYS = 2048
+"""Keys per page: DuckDB's vector size."""
+
+_CANDIDATES = 4096
+"""Pages of which one miss is remembered."""
+
+
+class Address(NamedTuple):
+    """Where a page lies: the key columns but the last, and the last one's range."""
+
+    table: int
+    prefix: tuple[Any, ...]
+    first: int
+    last: int
+
+
+class Page:
+    """The storage rows of one address, as they were at one moment.
+
+    Parameters
+    ----------
+    table
+        The table.
+    address
+        The page's address.
+    columns
+        The columns' positions in the table; the key's last one is among them.
+    rows
+        These columns, in key order.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        address: Address,
+        columns: Sequence[int],
+        rows: pyarrow.Table,
+    ) -> None:
+        self.address = address
+        self.stale: set[int] = set()
+        self.size = rows.nbytes
+        self._table = table
+        self._columns = {
+            position: rows.column(i).combine_chunks()
+            for i, position in enumerate(columns)
+        }
+        self._numbers = array("q", self._columns[table.primary_key[-1]].to_pylist())
+
+    @property
+    def columns(self) -> Collection[int]:
+        """The columns that the page has."""
+        return self._columns.keys()
+
+    def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
+        """Whether the page knows these columns under the key, and the row."""
+        number = key[-1]
+        if number in self.stale or not self._columns.keys() >= set(columns):
+            return False, None
+        at = bisect_left(self._numbers, number)
+        if at == len(self._numbers) or self._numbers[at] != number:
+            return True, None
+        row: list[Any] = [MISSING] * len(self._table.columns)
+        try:
+            for position in columns:
+                row[position] = self._columns[position][at].as_py()
+        except (ValueError, OverflowError):
+            # A date that Python cannot hold: the engine says what it becomes.
+            return False, None
+        for position, value in zip(self._table.primary_key, key, strict=True):
+            row[position] = value
+        return True, tuple(row)
+
+
+class PageCache:
+    """The pages of all tables of a database, within a budget.
+
+    Parameters
+    ----------
+    capacity
+        Bytes; the oldest pages make room for new ones.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._size = 0
+        self._lock = threading.Lock()
+        self._pages: dict[Address, Page] = {}
+        self._candidates: dict[Address, None] = {}
+
+    def find(self, address: Address) -> Page | None:
+        """The page there, if it is in memory."""
+        return self._pages.get(address)
+
+    def wants(self, address: Address) -> bool:
+        """Note a miss; whether it is the second one, so that reading pays."""
+        if not self._capacity:
+            return False
+        with self._lock:
+            if address in self._pages or address in self._candidates:
+                self._candidates.pop(address, None)
+                return True
+            self._candidates[address] = None
+            if len(self._candidates) > _CANDIDATES:
+                del self._candidates[next(iter(self._candidates))]
+            return False
+
+    def put(self, page: Page) -> None:
+        """Keep a page in place of an older one."""
+        with self._lock:
+            self._remove(page.address)
+            self._pages[page.address] = page
+            self._size += page.size
+            while self._size > self._capacity and self._pages:
+                self._remove(next(iter(self._pages)))
+
+    def clear(self, table: Table) -> None:
+        """Forget a table's pages."""
+        with self._lock:
+            for address in [a for a in self._pages if a.table == table.id]:
+                self._remove(address)
+
+    def _remove(self, address: Address) -> None:
+        page = self._pages.pop(address, None)
+        if page is not None:
+            self._size -= page.size
+
+
+class Paging:
+    """Where a table's keys lie in pages.
+
+    Parameters
+    ----------
+    table
+        A table with a primary key.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        kind = kind_of(table.columns[table.primary_key[-1]].type)
+        self._kind = (
+            kind
+            if kind is not None and kind.family == "integer" and kind.high < 2**63
+            else None
+        )
+
+    def address(self, key: Key) -> Address | None:
+        """The address of a key's page; None if the table has no pages."""
+        if self._kind is None:
+            return None
+        first = key[-1] // PAGE_KEYS * PAGE_KEYS
+        last = first + PAGE_KEYS - 1
+        return Address(
+            self._table.id,
+            key[:-1],
+            max(first, self._kind.low),
+            min(last, self._kind.high),
+        )
