@@ -18,7 +18,7 @@ import os
 import threading
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tique import errors
@@ -46,6 +46,11 @@ _registry_lock = threading.RLock()
 _numbers = itertools.count(1)
 
 
+def _default_page_cache() -> int:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(512 << 20, memory // 8)
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a database is run; the first connection of a process decides.
@@ -63,7 +68,8 @@ class Settings:
     row_cache : int
         Storage rows per table that are remembered.
     page_cache : int
-        Bytes for pages of storage tables that are kept in memory.
+        Bytes for pages of storage tables that are kept in memory; by default an
+        eighth of the machine's memory, 512 MiB at most.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     """
@@ -73,7 +79,7 @@ class Settings:
     checkpoint_rows: int = 10_000
     checkpoint_age: float = 1.0
     row_cache: int = 100_000
-    page_cache: int = 256 << 20
+    page_cache: int = field(default_factory=_default_page_cache)
     retention: float = 3600.0
 
     def __post_init__(self) -> None:

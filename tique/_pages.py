@@ -10,9 +10,9 @@ one by one.
 A page also knows which keys are *not* in storage, so that the question whether
 a new key is free need not go to the engine.
 
-Invariants: a page holds what storage held at one moment; a key that a fold moved
-since is in ``stale``, set before the index forgets the folded version, and is not
-answered any more.
+Invariants: a page holds what storage held at one moment. What folds changed since
+is noted as stale, before the index forgets the folded version, and is not answered
+any more: single columns of a row, or all that is known under a key.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
+from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique_backends.base import MISSING
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Sequence, Set
 
     import pyarrow
 
@@ -62,7 +63,7 @@ class Page:
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
-        These columns, in key order.
+        These columns, in any order.
     """
 
     def __init__(
@@ -73,24 +74,39 @@ class Page:
         rows: pyarrow.Table,
     ) -> None:
         self.address = address
-        self.stale: set[int] = set()
         self.size = rows.nbytes
+        self._stale: dict[int, frozenset[int] | None] = {}
         self._table = table
+        last = columns.index(table.primary_key[-1])
+        numbers = rows.column(last).to_pylist()
+        if any(map(gt, numbers, numbers[1:])):
+            rows = rows.sort_by(rows.column_names[last])
+            numbers.sort()
+        self._numbers = array("q", numbers)
         self._columns = {
             position: rows.column(i).combine_chunks()
             for i, position in enumerate(columns)
         }
-        self._numbers = array("q", self._columns[table.primary_key[-1]].to_pylist())
 
     @property
-    def columns(self) -> Collection[int]:
+    def columns(self) -> Set[int]:
         """The columns that the page has."""
         return self._columns.keys()
+
+    def invalidate(self, number: int, columns: frozenset[int] | None) -> None:
+        """Note that a fold changed these columns under a key; None: the whole row."""
+        known = self._stale.get(number, frozenset())
+        self._stale[number] = (
+            None if columns is None or known is None else known | columns
+        )
 
     def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
         """Whether the page knows these columns under the key, and the row."""
         number = key[-1]
-        if number in self.stale or not self._columns.keys() >= set(columns):
+        if not self._columns.keys() >= set(columns):
+            return False, None
+        stale = self._stale.get(number, frozenset())
+        if stale is None or not stale.isdisjoint(columns):
             return False, None
         at = bisect_left(self._numbers, number)
         if at == len(self._numbers) or self._numbers[at] != number:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from tique._pages import Address, Page, PageCache, Paging
-from tique._rows import lacks, merged
+from tique._rows import difference, lacks, merged
+from tique_backends.base import MISSING
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Set
 
     from tique._versions import Key
     from tique_backends.base import Row
@@ -113,15 +114,51 @@ class StoredRows:
         """The row as far as it is known."""
         return self._rows.get(key)
 
-    def find(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
-        """Whether these columns are known, and the row (None: there is none)."""
+    def find(
+        self, key: Key, columns: Collection[int], welcome: Set[int]
+    ) -> tuple[bool, bool, Row | None]:
+        """Look a row up in memory.
+
+        Parameters
+        ----------
+        key
+            The row's primary key.
+        columns
+            The columns that are needed.
+        welcome
+            Columns that are added where they cost nothing.
+
+        Returns
+        -------
+        known : bool
+            Whether these columns are known.
+        is_new : bool
+            Whether the row was not remembered in this form.
+        row : Row or None
+            The row; None if there is none.
+        """
         row = self._rows.get(key, _UNKNOWN)
-        if row is not _UNKNOWN:
-            found = cast("Row | None", row)
-            if found is None or not lacks(found, columns):
-                return True, found
-            return False, None
-        return self.marks.excludes(key), None
+        if row is None:
+            return True, False, None
+        if row is _UNKNOWN:
+            if self.marks.excludes(key):
+                return True, False, None
+            page = self.page(key)
+            if page is None:
+                return False, False, None
+            known, found = page.row(key, {*columns, *page.columns & welcome})
+            return known, known, found
+        remembered = cast("Row", row)
+        if not lacks(remembered, columns):
+            return True, False, remembered
+        page = self.page(key)
+        if page is None:
+            return False, False, None
+        gaps = [i for i in columns if remembered[i] is MISSING]
+        known, rest = page.row(key, gaps)
+        if not known or rest is None:
+            return False, False, None
+        return True, True, merged(remembered, rest)
 
     def page(self, key: Key) -> Page | None:
         """The page in which the key lies, if it is in memory."""
@@ -159,10 +196,26 @@ class StoredRows:
         """Note that a fold stored this row."""
         page = self.page(key)
         if page is not None:
-            page.stale.add(key[-1])
+            page.invalidate(key[-1], self._changed(key, row))
         if row is not None:
             self.marks.raise_to(key)
         self.put([(key, row)])
+
+    def _changed(self, key: Key, row: Row | None) -> frozenset[int] | None:
+        """The columns in which a row replaces what storage had; None: all."""
+        if row is None:
+            return None
+        old = self._rows.get(key)
+        if old is None:
+            # A row that is known in part was there already; a whole one may be new.
+            known = [i for i, value in enumerate(row) if value is not MISSING]
+            return frozenset(known) if len(known) < len(row) else None
+        new = difference(row, old, self._table.primary_key)
+        return frozenset(
+            i
+            for i, value in enumerate(new)
+            if value is not MISSING and i not in self._table.primary_key
+        )
 
     def clear(self) -> None:
         """Forget everything."""

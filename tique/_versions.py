@@ -176,16 +176,9 @@ class TableVersions:
         """
         if self.bulk:
             return False, None
-        known, row = self._stored.find(key, columns)
-        if known:
-            return True, row
-        page = self._stored.page(key)
-        if page is None:
-            return False, None
         epoch = self.epoch
-        wanted = {*columns, *self.changed_columns.intersection(page.columns)}
-        known, row = page.row(key, wanted)
-        if known:
+        known, is_new, row = self._stored.find(key, columns, self.changed_columns)
+        if is_new:
             self.remember(epoch, [(key, row)])
         return known, row
 

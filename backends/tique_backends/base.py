@@ -172,7 +172,7 @@ class Session(ABC):
         last: int,
         columns: Sequence[int],
     ) -> pyarrow.Table:
-        """Return storage rows in the order of their keys.
+        """Return a stretch of storage rows, in any order.
 
         The key's columns but the last are equal to ``prefix``; the last lies between
         ``first`` and ``last``, both included.

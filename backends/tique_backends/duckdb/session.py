@@ -184,7 +184,7 @@ class DuckDBSession(Session):
         *fixed, ranged = (key_list(table, [i]) for i in table.primary_key)
         match = [f"{name} = ${i + 1}" for i, name in enumerate(fixed)]
         n = len(fixed)
-        match.append(f"{ranged} BETWEEN ${n + 1} AND ${n + 2} ORDER BY {ranged}")
+        match.append(f"{ranged} BETWEEN ${n + 1} AND ${n + 2}")
         condition = " AND ".join(match)
         self._run(
             self._reading(table, tuple(columns), condition), [*prefix, first, last]
