@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 Coercer = Callable[[Any], Any]
 
-_LITERAL_VALUES = 120
-"""An overlay of more values is loaded: each literal costs the engine's parser 10 µs."""
-
 _OVERLAY_VALUES = 10_000
 """An overlay of more values than this is left to the engine."""
 
@@ -89,8 +86,7 @@ class KeyReader:
 class Source:
     """One reference of a plan, ready to be filled in for each execution."""
 
-    def __init__(self, number: int, reference: Reference) -> None:
-        self._number = number
+    def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self.table = table = reference.table
         key = table.primary_key
@@ -211,15 +207,8 @@ class Source:
         forms = transaction.database.engine.forms
         rows = [row for row in replaced.values() if row is not None]
         if self._is_point and bound:
-            return forms.constant(self.table, self._columns, rows)
-        if len(replaced) * len(self._columns) <= _LITERAL_VALUES:
-            return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
-        text = forms.loaded_overlay(self._number, self.table, self._columns, bound)
-        if text is not None:
-            transaction.session.load_overlay(
-                self._number, self.table, self._columns, replaced
-            )
-        return text
+            return forms.constant(self.table, self._columns, rows[0] if rows else None)
+        return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
     def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
         writes = transaction.prepare_scan(self.table)
@@ -252,9 +241,7 @@ class SnapshotText:
     """A plan's texts, made into engine SQL for one transaction's snapshot."""
 
     def __init__(self, references: Sequence[Reference]) -> None:
-        self._sources = [
-            Source(number, reference) for number, reference in enumerate(references)
-        ]
+        self._sources = [Source(reference) for reference in references]
 
     @property
     def tables(self) -> list[Table]:

@@ -187,20 +187,6 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def load_overlay(
-        self,
-        number: int,
-        table: Table,
-        columns: Sequence[int],
-        replaced: Mapping[Row, Row | None],
-    ) -> None:
-        """Bring rows to the engine for :meth:`Forms.loaded_overlay`.
-
-        ``replaced`` has, by key, a row that knows the columns at ``columns`` (the key
-        among them), or None where there is no row any more.
-        """
-
-    @abstractmethod
     def append(self, versions: Versions) -> None:
         """Append versions to a table's cache table, atomically."""
 
@@ -284,11 +270,12 @@ class Forms(ABC):
 
     @abstractmethod
     def constant(
-        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+        self, table: Table, columns: Sequence[int], row: Row | None
     ) -> str | None:
-        """A parenthesised query of constant rows of the columns at ``columns``.
+        """A parenthesised query of one constant row, or of no row (None).
 
-        None if a value cannot be written as a literal. ``rows`` has whole rows.
+        It has the columns at ``columns``, which the row knows. None if a value
+        cannot be written as a literal.
         """
 
     @abstractmethod
@@ -303,21 +290,8 @@ class Forms(ABC):
         """A parenthesised query for the storage table with some rows replaced.
 
         Only rows with the values ``bound`` to key columns are asked for. Whatever
-        storage has under one of ``keys`` is left out, ``rows`` are added.
-        None as for :meth:`constant`.
-        """
-
-    @abstractmethod
-    def loaded_overlay(
-        self,
-        number: int,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-    ) -> str | None:
-        """As :meth:`overlay`, with the rows that the session has loaded as ``number``.
-
-        None if a bound value cannot be written as a literal.
+        storage has under one of ``keys`` is left out, ``rows`` are added: all of them
+        have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
         """
 
     @abstractmethod

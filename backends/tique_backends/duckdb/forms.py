@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import Forms, Row
-from tique_backends.duckdb.literals import literal, literal_rows
+from tique_backends.duckdb.literals import INTEGERS, listed, literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
 
-
-INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_LITERAL_KEYS = 16
+"""Up to so many keys a NOT IN beats a join."""
 
 
 def quote(identifier: str) -> str:
@@ -41,11 +41,6 @@ def cache_name(table: Table) -> str:
 def stage_name(table: Table) -> str:
     """The session's staging table."""
     return f"temp.{quote('tique_stage_' + table.qualified_name)}"
-
-
-def overlay_name(number: int) -> str:
-    """What a session's loaded overlay of that number is called."""
-    return f"tique_overlay_{number}"
 
 
 def column_list(table: Table, prefix: str = "") -> str:
@@ -145,20 +140,18 @@ class DuckDBForms(Forms):
         )
 
     def constant(  # noqa: D102
-        self, table: Table, columns: Sequence[int], rows: Sequence[Row]
+        self, table: Table, columns: Sequence[int], row: Row | None
     ) -> str | None:
-        if not rows:
+        if row is None:
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} LIMIT 0)"
-        values = literal_rows([[row[i] for i in columns] for row in rows])
-        if values is None:
-            return None
-        items = ", ".join(
-            f"CAST(_{i} AS {table.columns[i].type}) AS {quote(table.columns[i].name)}"
-            for i in columns
-        )
-        names = ", ".join(f"_{i}" for i in columns)
-        return f"(SELECT {items} FROM (VALUES {values}) AS _c({names}))"
+        items = []
+        for i in columns:
+            text = literal(row[i])
+            if text is None:
+                return None
+            items.append(self._item(table, i, text))
+        return f"(SELECT {', '.join(items)})"
 
     def overlay(  # noqa: D102
         self,
@@ -168,45 +161,32 @@ class DuckDBForms(Forms):
         keys: Sequence[Row],
         rows: Sequence[Row],
     ) -> str | None:
-        conditions: list[str | None] = [
-            self._typed_equality(table, i, value) for i, value in bound.items()
-        ]
-        conditions.append(self._excluded(table, bound, keys))
-        added = self.constant(table, columns, rows) if rows else ""
-        known = [condition for condition in conditions if condition is not None]
-        if added is None or len(known) < len(conditions):
-            return None
-        query = (
-            f"SELECT {key_list(table, columns)} FROM {storage_name(table)} AS _s "
-            f"WHERE {' AND '.join(known)}"
-        )
-        return f"({query} UNION ALL SELECT * FROM {added})" if rows else f"({query})"
-
-    def loaded_overlay(  # noqa: D102
-        self,
-        number: int,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-    ) -> str | None:
         conditions = [self._typed_equality(table, i, v) for i, v in bound.items()]
         known = [condition for condition in conditions if condition is not None]
         if len(known) < len(conditions):
             return None
-        casts = ", ".join(
-            f"CAST(_x.{quote(table.columns[i].name)} AS {table.columns[i].type}) AS "
-            f"{quote(table.columns[i].name)}"
+        join, excluded = self._excluded(table, bound, keys)
+        known += excluded
+        query = (
+            f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
+            f"AS _s{join}{' WHERE ' if known else ''}{' AND '.join(known)}"
+        )
+        if not rows:
+            return f"({query})"
+        lists = ", ".join(
+            f"unnest({listed([row[i] for row in rows], table.columns[i].type)}) AS _{i}"
+            for i in columns
+            if i not in bound
+        )
+        items = ", ".join(
+            self._item(table, i, literal(bound[i]) if i in bound else f"_{i}")
             for i in columns
         )
-        loaded = f"(SELECT {casts}, _deleted FROM {overlay_name(number)} AS _x)"
-        same = key_equality(table, table.primary_key, "_s.", "_v.")
-        return (
-            f"(SELECT {key_list(table, columns, '_s.')} "
-            f"FROM {storage_name(table)} AS _s ANTI JOIN {loaded} AS _v ON {same}"
-            f"{' WHERE ' + ' AND '.join(known) if known else ''} "
-            f"UNION ALL SELECT {key_list(table, columns)} FROM {loaded} "
-            "WHERE NOT _deleted)"
-        )
+        return f"({query} UNION ALL SELECT {items} FROM (SELECT {lists}))"
+
+    def _item(self, table: Table, position: int, text: str | None) -> str:
+        column = table.columns[position]
+        return f"CAST({text} AS {column.type}) AS {quote(column.name)}"
 
     def _typed_equality(self, table: Table, position: int, value: Any) -> str | None:
         column = table.columns[position]
@@ -218,27 +198,29 @@ class DuckDBForms(Forms):
 
     def _excluded(
         self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
-    ) -> str | None:
-        """A condition that the key of ``_s`` is none of ``keys``.
+    ) -> tuple[str, list[str]]:
+        """A join or a condition by which the key of ``_s`` is none of ``keys``.
 
         The columns in ``bound`` are the same in all of them and need no comparing.
         """
         free = [n for n, i in enumerate(table.primary_key) if i not in bound]
         columns = [table.columns[table.primary_key[n]] for n in free]
-        if len(free) == 1 and columns[0].type in INTEGERS:
-            listed = ", ".join(str(int(key[free[0]])) for key in keys)
-            return f"_s.{quote(columns[0].name)} NOT IN ({listed})"
-        values = literal_rows([[key[n] for n in free] for key in keys])
-        if values is None:
-            return None
-        names = ", ".join(f"_k{n}" for n in free)
-        same = " AND ".join(
-            f"_s.{quote(column.name)} = CAST(_k{n} AS {column.type})"
+        if (
+            len(free) == 1
+            and columns[0].type in INTEGERS
+            and len(keys) <= _LITERAL_KEYS
+        ):
+            items = ", ".join(str(int(key[free[0]])) for key in keys)
+            return "", [f"_s.{quote(columns[0].name)} NOT IN ({items})"]
+        lists = ", ".join(
+            f"unnest({listed([key[n] for key in keys], column.type)}) AS _k{n}"
             for n, column in zip(free, columns, strict=True)
         )
-        return (
-            f"NOT EXISTS (SELECT 1 FROM (VALUES {values}) AS _x({names}) WHERE {same})"
+        same = " AND ".join(
+            f"_s.{quote(column.name)} = CAST(_x._k{n} AS {column.type})"
+            for n, column in zip(free, columns, strict=True)
         )
+        return f" ANTI JOIN (SELECT {lists}) AS _x ON {same}", []
 
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         return f"CAST({text} AS {type_name})"

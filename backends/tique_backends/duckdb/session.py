@@ -32,7 +32,6 @@ from tique_backends.duckdb.forms import (
     key_equality,
     key_list,
     newest,
-    overlay_name,
     quote,
     stage_name,
     storage_name,
@@ -42,7 +41,7 @@ from tique_backends.duckdb.forms import (
 from tique_backends.duckdb.log import encode_commits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.schema import Table
 
@@ -291,30 +290,6 @@ class DuckDBSession(Session):
             raise
         self._complete()
         self._connection.unregister("tique_rows")
-
-    def load_overlay(  # noqa: D102
-        self,
-        number: int,
-        table: Table,
-        columns: Sequence[int],
-        replaced: Mapping[Row, Row | None],
-    ) -> None:
-        gap = [None] * len(columns)
-        key_at = [columns.index(i) for i in table.primary_key]
-        rows = []
-        for key, row in replaced.items():
-            values = gap.copy() if row is None else [row[i] for i in columns]
-            for at, value in zip(key_at, key, strict=True):
-                values[at] = value
-            rows.append(values)
-        deleted = [row is None for row in replaced.values()]
-        loaded = arrow_table(table, rows, columns).append_column(
-            "_deleted", pyarrow.array(deleted, pyarrow.bool_())
-        )
-        self._drain()
-        self._complete()
-        # It stays until the next one of that number: to drop it costs a statement.
-        self._connection.register(overlay_name(number), loaded)
 
     def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
         *fixed, last = (
