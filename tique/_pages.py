@@ -83,9 +83,9 @@ class Page:
             rows = rows.sort_by(rows.column_names[last])
             numbers.sort()
         self._numbers = array("q", numbers)
+        rows = rows.combine_chunks()
         self._columns = {
-            position: rows.column(i).combine_chunks()
-            for i, position in enumerate(columns)
+            position: rows.column(i).chunk(0) for i, position in enumerate(columns)
         }
 
     @property

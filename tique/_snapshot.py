@@ -133,9 +133,7 @@ class Source:
         if not replaced:
             return None
         self._complete(transaction, replaced)
-        return self._overlay(transaction, bound, replaced) or self._scan(
-            transaction, versions
-        )
+        return self._overlay(transaction, bound, replaced)
 
     def _replaced(
         self,
@@ -203,7 +201,7 @@ class Source:
         transaction: Transaction,
         bound: Mapping[int, Any],
         replaced: Mapping[Key, Row | None],
-    ) -> str | None:
+    ) -> str:
         forms = transaction.database.engine.forms
         rows = [row for row in replaced.values() if row is not None]
         if self._is_point and bound:

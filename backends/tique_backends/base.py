@@ -269,13 +269,10 @@ class Forms(ABC):
         """
 
     @abstractmethod
-    def constant(
-        self, table: Table, columns: Sequence[int], row: Row | None
-    ) -> str | None:
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         """A parenthesised query of one constant row, or of no row (None).
 
-        It has the columns at ``columns``, which the row knows. None if a value
-        cannot be written as a literal.
+        It has the columns at ``columns``, which the row knows.
         """
 
     @abstractmethod
@@ -286,7 +283,7 @@ class Forms(ABC):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str | None:
+    ) -> str:
         """A parenthesised query for the storage table with some rows replaced.
 
         Only rows with the values ``bound`` to key columns are asked for. Whatever

@@ -59,6 +59,35 @@ def key_equality(table: Table, positions: Sequence[int], left: str, right: str) 
     return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
 
 
+def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
+    """``k = value``, for a value that is exactly of the column's type."""
+    column = table.columns[position]
+    name = prefix + quote(column.name)
+    if column.type in INTEGERS:
+        return f"{name} = {int(value)}"
+    return f"{name} = CAST({literal(value)} AS {column.type})"
+
+
+def key_lists(table: Table, positions: Sequence[int], rows: Sequence[Row]) -> str:
+    """A parenthesised query for ``rows`` of the columns at ``positions``.
+
+    The columns are called ``_0``, ``_1`` … by position and may still be text.
+    """
+    lists = ", ".join(
+        f"unnest({listed(values, table.columns[i].type)}) AS _{i}"
+        for i, values in zip(positions, zip(*rows, strict=True), strict=True)
+    )
+    return f"(SELECT {lists})"
+
+
+def listed_equality(table: Table, positions: Sequence[int]) -> str:
+    """Equality of ``_s`` and of the rows ``_x`` of :func:`key_lists`."""
+    return " AND ".join(
+        f"_s.{quote(table.columns[i].name)} = CAST(_x._{i} AS {table.columns[i].type})"
+        for i in positions
+    )
+
+
 def version_columns(table: Table) -> list[str]:
     """Column definitions of a cache or staging table, without its stamps."""
     return [
@@ -141,17 +170,12 @@ class DuckDBForms(Forms):
 
     def constant(  # noqa: D102
         self, table: Table, columns: Sequence[int], row: Row | None
-    ) -> str | None:
+    ) -> str:
         if row is None:
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} LIMIT 0)"
-        items = []
-        for i in columns:
-            text = literal(row[i])
-            if text is None:
-                return None
-            items.append(self._item(table, i, text))
-        return f"(SELECT {', '.join(items)})"
+        items = ", ".join(self._item(table, i, literal(row[i])) for i in columns)
+        return f"(SELECT {items})"
 
     def overlay(  # noqa: D102
         self,
@@ -160,41 +184,27 @@ class DuckDBForms(Forms):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str | None:
-        conditions = [self._typed_equality(table, i, v) for i, v in bound.items()]
-        known = [condition for condition in conditions if condition is not None]
-        if len(known) < len(conditions):
-            return None
+    ) -> str:
+        conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
         join, excluded = self._excluded(table, bound, keys)
-        known += excluded
+        conditions += excluded
         query = (
             f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
-            f"AS _s{join}{' WHERE ' if known else ''}{' AND '.join(known)}"
+            f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )
         if not rows:
             return f"({query})"
-        lists = ", ".join(
-            f"unnest({listed([row[i] for row in rows], table.columns[i].type)}) AS _{i}"
-            for i in columns
-            if i not in bound
-        )
+        free = [i for i in columns if i not in bound]
+        lists = key_lists(table, free, [tuple(row[i] for i in free) for row in rows])
         items = ", ".join(
             self._item(table, i, literal(bound[i]) if i in bound else f"_{i}")
             for i in columns
         )
-        return f"({query} UNION ALL SELECT {items} FROM (SELECT {lists}))"
+        return f"({query} UNION ALL SELECT {items} FROM {lists})"
 
-    def _item(self, table: Table, position: int, text: str | None) -> str:
+    def _item(self, table: Table, position: int, text: str) -> str:
         column = table.columns[position]
         return f"CAST({text} AS {column.type}) AS {quote(column.name)}"
-
-    def _typed_equality(self, table: Table, position: int, value: Any) -> str | None:
-        column = table.columns[position]
-        name = f"_s.{quote(column.name)}"
-        if column.type in INTEGERS:
-            return f"{name} = {int(value)}"
-        text = literal(value)
-        return None if text is None else f"{name} = CAST({text} AS {column.type})"
 
     def _excluded(
         self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
@@ -204,7 +214,8 @@ class DuckDBForms(Forms):
         The columns in ``bound`` are the same in all of them and need no comparing.
         """
         free = [n for n, i in enumerate(table.primary_key) if i not in bound]
-        columns = [table.columns[table.primary_key[n]] for n in free]
+        positions = [table.primary_key[n] for n in free]
+        columns = [table.columns[i] for i in positions]
         if (
             len(free) == 1
             and columns[0].type in INTEGERS
@@ -212,15 +223,10 @@ class DuckDBForms(Forms):
         ):
             items = ", ".join(str(int(key[free[0]])) for key in keys)
             return "", [f"_s.{quote(columns[0].name)} NOT IN ({items})"]
-        lists = ", ".join(
-            f"unnest({listed([key[n] for key in keys], column.type)}) AS _k{n}"
-            for n, column in zip(free, columns, strict=True)
+        lists = key_lists(
+            table, positions, [tuple(key[n] for n in free) for key in keys]
         )
-        same = " AND ".join(
-            f"_s.{quote(column.name)} = CAST(_x._k{n} AS {column.type})"
-            for n, column in zip(free, columns, strict=True)
-        )
-        return f" ANTI JOIN (SELECT {lists}) AS _x ON {same}", []
+        return f" ANTI JOIN {lists} AS _x ON {listed_equality(table, positions)}", []
 
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         return f"CAST({text} AS {type_name})"

@@ -20,12 +20,15 @@ INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def literal(value: Any) -> str | None:
-    """The literal of a value, to be cast to its column's type; None if none."""
+def literal(value: Any) -> str:
+    """The literal of a value, to be cast to its column's type."""
     text = _text(value)
     if text is None:
         return "NULL"
-    return None if "\0" in text else quoted(text)
+    if "\0" in text:
+        # No SQL text can have it.
+        return f"from_json({quoted(_encode(text))}, '\"VARCHAR\"')"
+    return quoted(text)
 
 
 def quoted(text: str) -> str:

@@ -29,8 +29,11 @@ from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import (
     cache_name,
     column_list,
+    equality,
     key_equality,
     key_list,
+    key_lists,
+    listed_equality,
     newest,
     quote,
     stage_name,
@@ -115,7 +118,6 @@ class DuckDBSession(Session):
         self._statistics = statistics
         self._pending: DuckDBResult | None = None
         self._in_transaction = False
-        self._readings: dict[tuple[int, tuple[int, ...], str], duckdb.Statement] = {}
         # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
         self._complete: Callable[[], None] = getattr(
             connection, "complete", lambda: None
@@ -127,9 +129,7 @@ class DuckDBSession(Session):
             self._pending.drain()
             self._pending = None
 
-    def _run(
-        self, statement: str | duckdb.Statement, parameters: Sequence[Any]
-    ) -> None:
+    def _run(self, statement: str, parameters: Sequence[Any]) -> None:
         self._drain()
         started = time.perf_counter()
         try:
@@ -166,7 +166,7 @@ class DuckDBSession(Session):
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(columns) if columns is not None else every_column(table)
-        self._run(self._reading(table, read, _key_match(table, 0)), key)
+        self._run(_reading(table, read, _key_match(table, key)), ())
         started = time.perf_counter()
         row: Row | None = self._connection.fetchone()
         self._statistics.seconds += time.perf_counter() - started
@@ -180,32 +180,12 @@ class DuckDBSession(Session):
         last: int,
         columns: Sequence[int],
     ) -> pyarrow.Table:
-        *fixed, ranged = (key_list(table, [i]) for i in table.primary_key)
-        match = [f"{name} = ${i + 1}" for i, name in enumerate(fixed)]
-        n = len(fixed)
-        match.append(f"{ranged} BETWEEN ${n + 1} AND ${n + 2}")
-        condition = " AND ".join(match)
-        self._run(
-            self._reading(table, tuple(columns), condition), [*prefix, first, last]
-        )
+        match = _range_match(table, prefix, first, last)
+        self._run(_reading(table, columns, match), ())
         started = time.perf_counter()
         rows = _fetching(_to_arrow, self._connection)
         self._statistics.seconds += time.perf_counter() - started
         return rows
-
-    def _reading(
-        self, table: Table, read: tuple[int, ...], condition: str
-    ) -> duckdb.Statement:
-        """A statement for some columns of some storage rows, parsed once."""
-        found = self._readings.get((table.id, read, condition))
-        if found is None:
-            found = self._readings[table.id, read, condition] = (
-                self._connection.extract_statements(
-                    f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
-                    f"WHERE {condition}"
-                )[0]
-            )
-        return found
 
     def read_rows(  # noqa: D102
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
@@ -215,46 +195,23 @@ class DuckDBSession(Session):
         read = every_column(table)
         if columns is not None:
             read = tuple(sorted({*columns, *table.primary_key}))
-        names = key_list(table, read)
         span = _contiguous(keys)
-        width = len(table.primary_key)
         if span is not None:
-            *fixed, last = [quote(table.columns[i].name) for i in table.primary_key]
-            match = [f"{name} = ${i + 1}" for i, name in enumerate(fixed)]
-            match.append(f"{last} BETWEEN ${width} AND ${width + 1}")
-            self._run(
-                f"SELECT {names} FROM {storage_name(table)} "
-                f"WHERE {' AND '.join(match)}",
-                [*keys[0][:-1], *span],
-            )
-            rows = self._connection.fetchall()
+            sql = _reading(table, read, _range_match(table, keys[0][:-1], *span))
         elif len(keys) <= _SINGLE_READS:
             sql = " UNION ALL ".join(
-                f"SELECT {names} FROM {storage_name(table)} "
-                f"WHERE {_key_match(table, i * width)}"
-                for i in range(len(keys))
+                _reading(table, read, _key_match(table, key)) for key in keys
             )
-            self._run(sql, [value for key in keys for value in key])
-            rows = self._connection.fetchall()
         else:
-            rows = self._joined(table, keys, read)
+            lists = key_lists(table, table.primary_key, keys)
+            sql = (
+                f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS "
+                f"_s JOIN {lists} AS _x ON {listed_equality(table, table.primary_key)}"
+            )
+        self._run(sql, ())
+        rows = self._connection.fetchall()
         found = (_widened(table, read, row) for row in rows)
         return {tuple(row[i] for i in table.primary_key): row for row in found}
-
-    def _joined(
-        self, table: Table, keys: Sequence[Row], read: Sequence[int]
-    ) -> list[Row]:
-        same = " AND ".join(
-            f"_s.{quote(table.columns[i].name)} = _w.{quote(table.columns[i].name)}"
-            for i in table.primary_key
-        )
-        with self._relation(arrow_table(table, keys, table.primary_key)) as relation:
-            self._run(
-                f"SELECT {key_list(table, read, '_s.')} "
-                f"FROM {storage_name(table)} AS _s JOIN {relation} AS _w ON {same}",
-                (),
-            )
-            return self._connection.fetchall()
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
         self._drain()
@@ -292,14 +249,15 @@ class DuckDBSession(Session):
         self._connection.unregister("tique_rows")
 
     def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
-        *fixed, last = (
-            quote(table.columns[i].name) for i in table.primary_key[: len(prefix) + 1]
-        )
-        match = " AND ".join(f"{name} = ${i + 1}" for i, name in enumerate(fixed))
+        matches = [
+            equality(table, i, value)
+            for i, value in zip(table.primary_key, prefix, strict=False)
+        ]
+        column = key_list(table, [table.primary_key[len(prefix)]])
         self._run(
-            f"SELECT max({last}) FROM {storage_name(table)}"
-            f"{' WHERE ' + match if match else ''}",
-            prefix,
+            f"SELECT max({column}) FROM {storage_name(table)}"
+            f"{' WHERE ' if matches else ''}{' AND '.join(matches)}",
+            (),
         )
         row = self._connection.fetchone()
         return None if row is None else row[0]
@@ -420,11 +378,24 @@ def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
     return (first, last) if last - first == len(set(values)) - 1 else None
 
 
-def _key_match(table: Table, offset: int) -> str:
+def _reading(table: Table, read: Sequence[int], match: str) -> str:
+    """A query for some columns of the storage rows that match."""
+    return f"SELECT {key_list(table, read)} FROM {storage_name(table)} WHERE {match}"
+
+
+def _key_match(table: Table, key: Row) -> str:
+    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
     return " AND ".join(
-        f"{key_list(table, [position])} = ${offset + i + 1}"
-        for i, position in enumerate(table.primary_key)
+        equality(table, i, value)
+        for i, value in zip(table.primary_key, key, strict=True)
     )
+
+
+def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
+    *fixed, ranged = table.primary_key
+    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
+    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
+    return " AND ".join(matches)
 
 
 def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
