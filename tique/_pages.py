@@ -83,10 +83,12 @@ class Page:
             rows = rows.sort_by(rows.column_names[last])
             numbers.sort()
         self._numbers = array("q", numbers)
-        rows = rows.combine_chunks()
-        self._columns = {
-            position: rows.column(i).chunk(0) for i, position in enumerate(columns)
-        }
+        self._columns: dict[int, Any] = dict.fromkeys(columns)
+        if numbers:
+            rows = rows.combine_chunks()
+            self._columns = {
+                position: rows.column(i).chunk(0) for i, position in enumerate(columns)
+            }
 
     @property
     def columns(self) -> Set[int]:
