@@ -20,6 +20,7 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
+from collections.abc import Callable
 from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,18 @@ if TYPE_CHECKING:
 PAGE_KEYS = 2048
 """Keys per page: DuckDB's vector size."""
 
+_CODES: dict[str, Any] = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "double": "d",
+    "string": "s",
+}
+"""Arrow's types that are read past its scalars, by code of :mod:`struct`; s: text."""
+
+_FRESH: frozenset[int] = frozenset()
+
 _CANDIDATES = 4096
 """Pages of which one miss is remembered."""
 
@@ -49,6 +62,29 @@ class Address(NamedTuple):
     prefix: tuple[Any, ...]
     first: int
     last: int
+
+
+Reader = Callable[[int], Any]
+"""Gives a column's value by position."""
+
+
+def _nothing(at: int) -> Any:
+    raise IndexError(at)
+
+
+def _reader(column: pyarrow.Array) -> Reader:
+    """The fastest way to a value: past Arrow's scalars where the layout is plain."""
+    code = _CODES.get(str(column.type))
+    if column.null_count or not code or column.offset:
+        return lambda at: column[at].as_py()
+    *_, data = buffers = column.buffers()
+    if data is None:
+        return lambda at: column[at].as_py()
+    if code != "s":
+        number: Reader = memoryview(data).cast(code).__getitem__
+        return number
+    offsets, text = memoryview(buffers[1]).cast("i"), memoryview(data)
+    return lambda at: str(text[offsets[at] : offsets[at + 1]], "utf-8")
 
 
 class Page:
@@ -76,18 +112,20 @@ class Page:
         self.address = address
         self.size = rows.nbytes
         self._stale: dict[int, frozenset[int] | None] = {}
-        self._table = table
+        self._primary_key = table.primary_key
+        self._width = len(table.columns)
         last = columns.index(table.primary_key[-1])
         numbers = rows.column(last).to_pylist()
         if any(map(gt, numbers, numbers[1:])):
             rows = rows.sort_by(rows.column_names[last])
             numbers.sort()
         self._numbers = array("q", numbers)
-        self._columns: dict[int, Any] = dict.fromkeys(columns)
+        self._columns: dict[int, Reader] = dict.fromkeys(columns, _nothing)
         if numbers:
             rows = rows.combine_chunks()
             self._columns = {
-                position: rows.column(i).chunk(0) for i, position in enumerate(columns)
+                position: _reader(rows.column(i).chunk(0))
+                for i, position in enumerate(columns)
             }
 
     @property
@@ -97,7 +135,7 @@ class Page:
 
     def invalidate(self, number: int, columns: frozenset[int] | None) -> None:
         """Note that a fold changed these columns under a key; None: the whole row."""
-        known = self._stale.get(number, frozenset())
+        known = self._stale.get(number, _FRESH)
         self._stale[number] = (
             None if columns is None or known is None else known | columns
         )
@@ -105,22 +143,22 @@ class Page:
     def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
         """Whether the page knows these columns under the key, and the row."""
         number = key[-1]
-        if not self._columns.keys() >= set(columns):
-            return False, None
-        stale = self._stale.get(number, frozenset())
+        stale = self._stale.get(number, _FRESH)
         if stale is None or not stale.isdisjoint(columns):
             return False, None
         at = bisect_left(self._numbers, number)
         if at == len(self._numbers) or self._numbers[at] != number:
             return True, None
-        row: list[Any] = [MISSING] * len(self._table.columns)
+        row = [MISSING] * self._width
+        readers = self._columns
         try:
             for position in columns:
-                row[position] = self._columns[position][at].as_py()
-        except (ValueError, OverflowError):
-            # A date that Python cannot hold: the engine says what it becomes.
+                row[position] = readers[position](at)
+        except (KeyError, ValueError, OverflowError):
+            # A column that the page lacks, or a date that Python cannot hold: the
+            # engine says what it becomes.
             return False, None
-        for position, value in zip(self._table.primary_key, key, strict=True):
+        for position, value in zip(self._primary_key, key, strict=True):
             row[position] = value
         return True, tuple(row)
 

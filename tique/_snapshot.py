@@ -216,6 +216,7 @@ class Source:
             staged=transaction.visible_sequence if writes else None,
             tombstones=versions.tombstones > 0
             or (writes is not None and writes.has_tombstones),
+            flat=not writes and versions.is_flat,
         )
 
 

@@ -104,6 +104,14 @@ class TableVersions:
         """Whether the index holds every version that the cache table holds."""
         return not self.bulk
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether no key has two versions in the cache table."""
+        bulk = self.bulk
+        if bulk:
+            return len(bulk) == 1 and self.rows == bulk[0].rows
+        return self.rows == len(self.chains)
+
     @contextmanager
     def no_draining(self) -> Iterator[None]:
         """Keep the cache table from being filled, while a fold empties it.

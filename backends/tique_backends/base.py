@@ -250,13 +250,19 @@ class Forms(ABC):
 
     @abstractmethod
     def scan(
-        self, table: Table, sts: int, *, staged: int | None, tombstones: bool
+        self,
+        table: Table,
+        sts: int,
+        *,
+        staged: int | None,
+        tombstones: bool = True,
+        flat: bool = False,
     ) -> str:
         """A parenthesised query for the whole table as of ``sts``.
 
         ``staged`` overlays the rows of the session's staging table up to that
         sequence number. ``tombstones`` False promises that a bag's visible
-        versions contain none.
+        versions contain none, ``flat`` that no key has two versions.
         """
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """DuckDB's SQL for snapshots, certification and constraints: pure text.
 
-Measured on 1.5 and 2.0: NOT EXISTS plus ``QUALIFY row_number()`` over the small
-cache table beats rank() and DISTINCT ON several times over.
+Measured on 1.5 and 2.0: ANTI JOIN is as fast as NOT EXISTS on 2.0 and ten times as
+fast on 1.5, and ``QUALIFY row_number()`` over the small cache table beats rank() and
+DISTINCT ON several times over.
 """
 
 from __future__ import annotations
@@ -132,7 +133,13 @@ class DuckDBForms(Forms):
         return f"({visible})"
 
     def scan(  # noqa: D102
-        self, table: Table, sts: int, *, staged: int | None, tombstones: bool
+        self,
+        table: Table,
+        sts: int,
+        *,
+        staged: int | None,
+        tombstones: bool = True,
+        flat: bool = False,
     ) -> str:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
@@ -145,11 +152,11 @@ class DuckDBForms(Forms):
                 bag += f" EXCEPT ALL SELECT {columns} FROM {versions} WHERE _deleted"
             return f"({bag})"
         same = key_equality(table, table.primary_key, "_s.", "_v.")
+        current = versions if flat else f"({newest(table, versions, '_cts')})"
         return (
-            f"(SELECT {columns} FROM {storage_name(table)} AS _s WHERE NOT EXISTS "
-            f"(SELECT 1 FROM {versions} AS _v WHERE {same}) "
-            f"UNION ALL SELECT {columns} FROM "
-            f"({newest(table, versions, '_cts')}) WHERE NOT _deleted)"
+            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"ANTI JOIN {versions} AS _v ON {same} "
+            f"UNION ALL SELECT {columns} FROM {current} WHERE NOT _deleted)"
         )
 
     def point(  # noqa: D102
@@ -241,7 +248,7 @@ class DuckDBForms(Forms):
     ) -> str:
         names = key_list(table, table.primary_key)
         staged = stage_name(table)
-        before = self.scan(table, sts, staged=sequence - 2, tombstones=True)
+        before = self.scan(table, sts, staged=sequence - 2)
         old = key_equality(table, table.primary_key, "_n.", "_o.")
         gone = key_equality(table, table.primary_key, "_n.", "_d.")
         return (
@@ -258,7 +265,7 @@ class DuckDBForms(Forms):
         self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
         names = key_list(table, columns)
-        after = self.scan(table, sts, staged=sequence, tombstones=True)
+        after = self.scan(table, sts, staged=sequence)
         same = key_equality(table, columns, "_a.", "_n.")
         return (
             f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
