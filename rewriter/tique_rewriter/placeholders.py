@@ -19,6 +19,7 @@ _ESCAPE_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _PLAIN_STRING = re.compile(r"'(?:[^']|'')*'")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
+_ANOTHER_FOLLOWS = re.compile(r"\S*[$%?]")
 _NAMED = re.compile(r"%\(([^)]*)\)s")
 _IDENTIFIER_CHARACTER = re.compile(r"[\w$\x80-\U0010ffff]")
 
@@ -188,7 +189,9 @@ class _Lexer:
             number = self.numbers.setdefault(argument, number)
         if number > len(self.arguments):
             self.arguments.append(argument)
-        self.replace(start, end, f"${number}")
+        # The parser takes $1,$ for the opening tag of a string; a blank ends it.
+        blank = " " if _ANOTHER_FOLLOWS.match(self.sql, end) else ""
+        self.replace(start, end, f"${number}{blank}")
         self.starts.append(self.edits[-1].start)
 
     def replace(self, start: int, end: int, text: str) -> None:

@@ -4,6 +4,7 @@ import duckdb
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sqlglot import tokenize
 
 from tique_rewriter import SyntaxProblem
 from tique_rewriter.placeholders import number_placeholders
@@ -139,3 +140,19 @@ def test_what_is_no_placeholder_is_refused(text: str, style: str, position: int)
     with pytest.raises(SyntaxProblem) as caught:
         number_placeholders(text, style)
     assert caught.value.position == position
+
+
+@pytest.mark.parametrize(
+    ("text", "style"),
+    [
+        ("VALUES (%s,%s)", "pyformat"),
+        ("VALUES (%(a)s,%(b)s,%(a)s)", "pyformat"),
+        ("SELECT %s+%s||'%%'", "pyformat"),
+        ("VALUES(?,?)", "qmark"),
+        ("SELECT f(?)+g(?)", "qmark"),
+    ],
+)
+def test_placeholders_without_blanks_are_not_a_dollar_quoted_string(text, style):
+    lexed = number_placeholders(text, style)
+    tokens = tokenize(lexed.text, read="duckdb")
+    assert {t.start for t in tokens if t.text == "$"} == set(lexed.starts)
