@@ -103,10 +103,14 @@ def check(connection, model):
         assert found == model[key]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_reads_agree_with_a_model(engine, seed):
     chance = random.Random(seed)
-    options = {"checkpoint": "manual", "row_cache": chance.choice([0, 5, 1000])}
+    options = {
+        "checkpoint": "manual",
+        "row_cache": chance.choice([0, 5, 1000]),
+        "page_cache": chance.choice([0, 1 << 20]),
+    }
     connection = engine.connect(**options)
     reader = engine.connect(**options)
     create(connection)

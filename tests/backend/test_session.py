@@ -1,0 +1,77 @@
+"""Reading storage past the driver: rows, ranges and greatest keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from tique_backends.base import MISSING
+from tique_rewriter.schema import Column, Table
+
+TABLE = Table(
+    "main",
+    'o"d',
+    (Column("w", "VARCHAR"), Column("n", "INTEGER"), Column("v", "VARCHAR")),
+    primary_key=(0, 1),
+    id=1,
+)
+ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\0") for n in range(1, 41)]
+
+
+@pytest.fixture
+def session(engine):
+    database = engine.connect()._database
+    session = database.engine.session()
+    session.execute(
+        'CREATE TABLE "o""d" (w VARCHAR, n INTEGER, v VARCHAR, PRIMARY KEY (w, n))'
+    )
+    for row in ROWS:
+        session.execute('INSERT INTO "o""d" VALUES ($1, $2, $3)', row)
+    yield session
+    session.close()
+
+
+def test_read_row(session):
+    assert session.read_row(TABLE, ("it's", 7)) == ("it's", 7, "it's7")
+    assert session.read_row(TABLE, ("b\0", 7), [2]) == (MISSING, MISSING, "b\x007")
+    assert session.read_row(TABLE, ("it's", 41)) is None
+    assert session.read_row(TABLE, ("'", 1)) is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [("it's", 3)],
+        [("it's", n) for n in (4, 5, 6, 7)],
+        [("it's", 39), ("it's", 40), ("it's", 41)],
+        [("b\0", 3), ("it's", 9), ("x", 1)],
+        [("b\0", n) for n in range(0, 60, 2)],
+    ],
+    ids=["one", "run", "beyond the end", "few", "many"],
+)
+@pytest.mark.parametrize("columns", [None, [2]])
+def test_read_rows(session, keys, columns):
+    """Whatever the way (one by one, a range, a join), the rows are the same."""
+    expected = {row[:2]: row for row in ROWS if row[:2] in keys}
+    assert session.read_rows(TABLE, keys, columns) == expected
+
+
+def test_read_range(session):
+    found = session.read_range(TABLE, ("it's",), 38, 50, [1, 2])
+    assert sorted(map(tuple, zip(*found.to_pydict().values(), strict=True))) == [
+        (n, f"it's{n}") for n in (38, 39, 40)
+    ]
+    assert session.read_range(TABLE, ("x",), 0, 50, [1, 2]).num_rows == 0
+
+
+def test_read_greatest(session):
+    assert session.read_greatest(TABLE, ("it's",)) == 40
+    assert session.read_greatest(TABLE, ("x",)) is None
+
+
+def test_a_result_outlives_the_statements_after_it(session):
+    """A cursor's rows are not lost when the connection is needed otherwise."""
+    result = session.execute('SELECT n FROM "o""d" ORDER BY w, n')
+    assert result.fetch(2) == [(1,), (2,)]
+    session.read_row(TABLE, ("it's", 1))
+    session.read_range(TABLE, ("it's",), 1, 9, [1])
+    assert len(result.fetch_all()) == len(ROWS) - 2

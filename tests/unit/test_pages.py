@@ -1,0 +1,200 @@
+"""Pages and high-water marks: what is answered without the engine, and what not."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pyarrow
+import pytest
+
+from tique._pages import PAGE_KEYS, Page, PageCache, Paging
+from tique._versions import TableVersions
+from tique_backends.base import MISSING
+from tique_rewriter.schema import Column, Table
+
+COLUMNS = ["g INTEGER", "n INTEGER", "a INTEGER", "b VARCHAR", *["c INTEGER"] * 3]
+TABLE = Table(
+    "main",
+    "t",
+    tuple(Column(*text.split()) for text in COLUMNS),
+    primary_key=(0, 1),
+    id=7,
+)
+A, B = 2, 3
+
+
+@pytest.fixture
+def cache():
+    return PageCache(1 << 20)
+
+
+@pytest.fixture
+def versions(cache):
+    return TableVersions(TABLE, capacity=100, pages=cache)
+
+
+def row(g, n, **values):
+    known = {0: g, 1: n} | {{"a": A, "b": B}[name]: v for name, v in values.items()}
+    return tuple(known.get(i, MISSING) for i in range(len(COLUMNS)))
+
+
+def whole(g, n, a, b):
+    return (g, n, a, b, 0, 0, 0)
+
+
+def page(numbers, a=None, columns=(1, A, B), prefix=(1,)):
+    address = Paging(TABLE).address((*prefix, numbers[0] if numbers else 0))
+    data = {
+        "n": pyarrow.array(numbers, pyarrow.int32()),
+        "a": pyarrow.array(a or [10 * n for n in numbers], pyarrow.int32()),
+        "b": pyarrow.array([f"b{n}" for n in numbers], pyarrow.string()),
+    }
+    names = {1: "n", A: "a", B: "b"}
+    table = pyarrow.table({names[i]: data[names[i]] for i in columns})
+    return Page(TABLE, address, columns, table)
+
+
+def test_a_page_is_read_at_the_second_miss(versions):
+    assert versions.page_to_read((1, 5)) is None
+    assert versions.page_to_read((2, 5)) is None
+    address = versions.page_to_read((1, 6))
+    assert address == (TABLE.id, (1,), 0, PAGE_KEYS - 1)
+
+
+def test_a_page_knows_its_rows_and_which_are_not_there(versions):
+    versions.remember_page(versions.epoch, page([9, 3, 5]))
+    assert versions.storage_row((1, 5), (A,)) == (True, row(1, 5, a=50))
+    assert versions.storage_row((1, 3), (A, B)) == (True, row(1, 3, a=30, b="b3"))
+    assert versions.storage_row((1, 4), (A,)) == (True, None)
+    assert versions.storage_row((1, PAGE_KEYS), (A,)) == (False, None)
+    assert versions.storage_row((2, 5), (A,)) == (False, None)
+    assert versions.storage_row((1, 9), (A, 4)) == (False, None)
+
+
+def test_an_empty_page(versions):
+    versions.remember_page(versions.epoch, page([]))
+    assert versions.storage_row((1, 5), (A,)) == (True, None)
+
+
+def test_a_row_in_memory_is_completed_from_its_page(versions):
+    versions.remember(versions.epoch, [((1, 5), row(1, 5, a=51))])
+    versions.remember_page(versions.epoch, page([5]))
+    assert versions.storage_row((1, 5), (A, B)) == (True, row(1, 5, a=51, b="b5"))
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_what_a_fold_changed_is_not_answered_from_a_page(versions, remembered):
+    """P7: neither a changed column, nor a deleted row, nor the gap of a new one."""
+    versions = TableVersions(
+        TABLE, capacity=100 * remembered, pages=versions._stored._pages
+    )
+    versions.remember_page(versions.epoch, page([5, 6]))
+    versions.storage_row((1, 5), (A,))
+    versions.publish(
+        3,
+        [
+            ((1, 5), row(1, 5, a=99), False),
+            ((1, 6), row(1, 6), True),
+            ((1, 7), whole(1, 7, 70, "x"), False),
+        ],
+    )
+    versions.folded(3)
+    if remembered:
+        assert versions.storage_row((1, 5), (A,)) == (True, row(1, 5, a=99))
+        assert versions.storage_row((1, 6), (A,)) == (True, None)
+        assert versions.storage_row((1, 7), (A,)) == (True, whole(1, 7, 70, "x"))
+    else:
+        for number in (5, 6, 7):
+            assert versions.storage_row((1, number), (A,)) == (False, None)
+    assert versions.storage_row((1, 5), (B,))[1][B] == "b5"
+    assert versions.storage_row((1, 8), (A,)) == (True, None)
+
+
+def test_what_was_read_before_a_fold_is_not_kept_after_it(versions):
+    epoch = versions.epoch
+    versions.publish(3, [((1, 5), whole(1, 5, 1, "x"), False)])
+    versions.folded(3)
+    versions.remember_page(epoch, page([5]))
+    versions.remember_mark(epoch, (1,), 5)
+    assert versions.storage_row((1, 6), (A,)) == (False, None)
+
+
+def test_a_bulk_commit_makes_pages_worthless(versions):
+    versions.remember_page(versions.epoch, page([5]))
+    versions.remember_mark(versions.epoch, (1,), 5)
+    versions.publish_bulk(3, 1, 0)
+    assert versions.storage_row((1, 5), (A,)) == (False, None)
+    assert versions.storage_row((1, 6), (A,)) == (False, None)
+    versions.folded(3)
+    assert versions.storage_row((1, 5), (A,)) == (False, None)
+    assert versions.storage_row((1, 6), (A,)) == (False, None)
+
+
+def test_the_cache_keeps_to_its_budget():
+    pages = [page([n * PAGE_KEYS]) for n in range(1, 5)]
+    pages.insert(0, page([0]))
+    cache = PageCache(3 * pages[-1].size)
+    for each in pages:
+        cache.put(each)
+    kept = [cache.find(each.address) is each for each in pages]
+    assert kept == [False, False, True, True, True]
+    assert not PageCache(0).wants(pages[0].address)
+
+
+def test_a_mark_is_read_at_the_second_new_key(versions):
+    assert versions.mark_to_read((1, 5)) is None
+    assert versions.mark_to_read((1, 6)) == (1,)
+    versions.remember_mark(versions.epoch, (1,), 6)
+    assert versions.storage_row((1, 7)) == (True, None)
+    assert versions.storage_row((1, 6)) == (False, None)
+    assert versions.storage_row((2, 7)) == (False, None)
+
+
+def test_folds_raise_a_mark(versions):
+    """P9: a key that a fold stored is not free, even when nothing else knows of it."""
+    versions = TableVersions(TABLE, capacity=0)
+    versions.remember_mark(versions.epoch, (1,), None)
+    assert versions.storage_row((1, 1)) == (True, None)
+    versions.publish(3, [((1, 8), whole(1, 8, 1, "x"), False)])
+    versions.folded(3)
+    assert versions.storage_row((1, 8)) == (False, None)
+    assert versions.storage_row((1, 9)) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pyarrow.array([1, 2, 127], pyarrow.int8()),
+        pyarrow.array([1, -2, 3], pyarrow.int16()),
+        pyarrow.array([2**62, 0, -(2**62)], pyarrow.int64()),
+        pyarrow.array([1.5, -0.0, float("inf")], pyarrow.float64()),
+        pyarrow.array(["", "ü\x00", "x" * 5000], pyarrow.string()),
+        pyarrow.array(["", "", ""], pyarrow.string()),
+        pyarrow.array(["a", None, "c"], pyarrow.string()),
+        pyarrow.array([1, None, 3], pyarrow.int32()),
+        pyarrow.array([True, False, None]),
+        pyarrow.array([b"", b"\x00\xff", None]),
+        pyarrow.array([Decimal("1.50"), Decimal("-2.00"), None]),
+        pyarrow.array([date(2020, 2, 29), date(1, 1, 1), None]),
+        pyarrow.array([datetime(2020, 1, 1, 2, 3, 4, 5)] * 3),
+    ],
+    ids=lambda array: str(array.type),
+)
+@pytest.mark.parametrize("sliced", [False, True])
+def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
+    values = array.to_pylist()
+    if sliced:
+        array = pyarrow.concat_arrays([array, array]).slice(3)
+    numbers = pyarrow.array([0, 1, 2], pyarrow.int32())
+    table = pyarrow.table({"n": numbers, "a": array})
+    found = Page(TABLE, Paging(TABLE).address((1, 0)), (1, A), table)
+    rows = [found.row((1, n), (A,))[1] for n in range(3)]
+    assert [r[A] for r in rows] == values
+    assert [type(r[A]) for r in rows] == [type(value) for value in values]
+
+
+@pytest.mark.parametrize("type_name", ["VARCHAR", "UBIGINT", "DOUBLE", "HUGEINT"])
+def test_keys_that_are_no_machine_integers_have_no_pages(type_name):
+    table = Table("main", "t", (Column("k", type_name),), primary_key=(0,))
+    assert Paging(table).address((1,)) is None
