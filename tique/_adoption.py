@@ -34,7 +34,7 @@ def adopt(
     ------
     NotSupportedError
         If a table has something whose promises tique cannot keep (foreign keys,
-        generated columns); then none is adopted.
+        generated columns, collations, unique indexes); then none is adopted.
     ProgrammingError
         If a table does not exist or is managed already.
     """
@@ -42,6 +42,11 @@ def adopt(
         database = acquire(url, {})
         try:
             return _definition.adopt(database, tables)
+        except BaseException:
+            if database.is_new and not list(database.catalog):
+                # As it was before: no trace of an adoption that was refused.
+                _definition.detach(database)
+            raise
         finally:
             release(database)
 

@@ -108,10 +108,15 @@ class Database:
         self.connections = 0
         self.epoch = 0
         self.is_detached = False
+        self.is_new = False
+        """Whether this process put tique's schema into it."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.row_cache, settings.page_cache)
-        self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
+        try:
+            self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
+        except ValueError as error:
+            raise errors.InterfaceError(str(error)) from error
         query = QueryCertifier(self.catalog, engine.forms)
         self.certifier: Certifier = (
             query
@@ -141,7 +146,7 @@ class Database:
         """Recover, then serve."""
         session = self.engine.session()
         try:
-            prepare(self.engine, session)
+            self.is_new = prepare(self.engine, session)
             recover(self, session)
         finally:
             session.close()

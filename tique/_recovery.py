@@ -26,8 +26,13 @@ FORMAT_VERSION = 1
 TXIDS_PER_EPOCH = 1 << 40
 
 
-def prepare(engine: Engine, session: Session) -> None:
+def prepare(engine: Engine, session: Session) -> bool:
     """Make sure that the database holds tique's schema in this format.
+
+    Returns
+    -------
+    bool
+        Whether the schema had to be made.
 
     Raises
     ------
@@ -36,7 +41,7 @@ def prepare(engine: Engine, session: Session) -> None:
     """
     if not engine.is_managed():
         engine.install(session)
-        return
+        return True
     found = engine.format_version()
     if found != FORMAT_VERSION:
         raise errors.OperationalError(
@@ -44,6 +49,7 @@ def prepare(engine: Engine, session: Session) -> None:
             f"{FORMAT_VERSION}; open it with the version of tique that wrote it and "
             "run 'tique detach', then 'tique adopt' with this one"
         )
+    return False
 
 
 def recover(database: Database, session: Session) -> None:

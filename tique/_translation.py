@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
+from tique_udfs import BuildError, SequencerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,3 +52,5 @@ def translating() -> Iterator[None]:
         yield
     except (EngineError, RewriteError) as error:
         raise translated(error) from error
+    except (SequencerError, BuildError) as error:
+        raise errors.OperationalError(str(error)) from error

@@ -238,3 +238,38 @@ def test_statements_that_race_with_drop_and_create(engine):
     setup.checkpoint()
     engine.close()
     engine.connect().execute("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ("CREATE TABLE t (a VARCHAR COLLATE NOCASE PRIMARY KEY)", "collation"),
+        ("CREATE TABLE t (a INT); CREATE UNIQUE INDEX i ON t (a)", "unique index, i"),
+        ("CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))", "generated"),
+        ("CREATE TABLE t (a INT, _cts INT)", "reserved"),
+        (
+            "CREATE TABLE p (a INT PRIMARY KEY); "
+            "CREATE TABLE t (a INT REFERENCES p (a))",
+            "FOREIGN KEY",
+        ),
+    ],
+)
+def test_a_refused_adoption_leaves_no_trace(engine, definition, message):
+    """P9, P10: what cannot be promised is not adopted, and nothing is left behind."""
+    native = engine.native()
+    native.execute("CREATE TABLE fine (\" COLLATE \" VARCHAR DEFAULT ' COLLATE ')")
+    native.execute(definition)
+    native.close()
+    with pytest.raises(tique.NotSupportedError, match=message):
+        tique.adopt(engine.url, ["fine", "t"])
+    native = engine.native()
+    found = "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique'"
+    assert native.execute(found).fetchone() == (0,)
+    native.close()
+    assert tique.adopt(engine.url, ["fine"]) == ["main.fine"]
+
+
+def test_keys_are_compared_bytewise(engine):
+    """P3: under another collation, keys that are one row would be two."""
+    with pytest.raises(tique.NotSupportedError, match="default_collation"):
+        tique.connect(f"{engine.url}?default_collation=nocase")

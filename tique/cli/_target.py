@@ -66,8 +66,7 @@ def existing(url: str, *, instead: str) -> Iterator[None]:
     except errors.DatabaseLocked as error:
         message = str(error).rstrip(". \n")
         raise errors.DatabaseLocked(
-            f"{message}. A database file belongs to one process at a time: "
-            f"use {instead} in that process, or end it first"
+            f"{message}. In that process, use {instead}"
         ) from error
 
 

@@ -97,6 +97,16 @@ class DuckDBEngine(Engine):
             self._instance = duckdb.connect(location.path, config=config)
         except Exception as error:
             raise translated(error) from error
+        collation = self._instance.execute(
+            "SELECT lower(current_setting('default_collation'))"
+        ).fetchone()
+        if collation not in (("",), ("binary",)):
+            self._instance.close()
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                "default_collation must be binary: keys that another one calls equal "
+                "are different ones for tique",
+            )
 
     def session(self) -> Session:  # noqa: D102
         return DuckDBSession(self._instance.cursor(), self.statistics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
@@ -33,6 +34,13 @@ _SQL = """
 SELECT sql FROM duckdb_tables()
 WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2"""
 
+_UNIQUE_INDEXES = """
+SELECT index_name FROM duckdb_indexes()
+WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+  AND is_unique AND sql IS NOT NULL"""
+
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+
 USER_TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()
 WHERE database_name = current_database() AND NOT internal AND NOT temporary
@@ -61,9 +69,21 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 f"table {label}: the column name {column.name!r} is reserved",
             )
     definition = str(session.execute(_SQL, [schema, name]).fetch_all()[0][0])
-    if "GENERATED ALWAYS AS" in definition.upper():
+    words = _QUOTED.sub("", definition).upper()
+    if "GENERATED ALWAYS AS" in words:
         raise EngineError(
             ErrorKind.UNSUPPORTED, f"table {label} has a generated column"
+        )
+    if " COLLATE " in words:
+        # Keys that are equal there would be different ones in memory.
+        raise EngineError(
+            ErrorKind.UNSUPPORTED, f"table {label} has a column with a collation"
+        )
+    if indexes := session.execute(_UNIQUE_INDEXES, [schema, name]).fetch_all():
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"table {label} has a unique index, {indexes[0][0]}; make it a UNIQUE "
+            "constraint of the table",
         )
     if session.execute(_REFERENCED, [schema, name]).fetch_all():
         raise EngineError(
