@@ -81,7 +81,7 @@ def test_a_database_in_use_elsewhere(adopted, path, tique_process, command, inst
     assert done.stderr.count("\n") == 1
     assert str(path) in done.stderr
     assert "belongs to one process at a time" in done.stderr
-    assert f"use {instead} in that process" in done.stderr
+    assert f"In that process, use {instead}" in done.stderr
 
 
 def test_exit_codes_of_a_process(adopted, tique_process):
