@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tique._versions import Key, key_of
+from tique._rows import Key, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tique._database import Database
+    from tique._rows import Key
     from tique._transaction import Transaction
-    from tique._versions import Key
     from tique._writes import TableWrites
 
 _BATCH = 256

@@ -10,11 +10,10 @@ from tique._database import acquire, release
 from tique._transaction import IsolationLevel
 from tique._translation import translating
 from tique.rows import RowFactory, tuple_row
+from tique_rewriter import PARAMSTYLES
 
 if TYPE_CHECKING:
     import os
-
-_PARAMSTYLES = ("pyformat", "qmark")
 
 
 def connect(
@@ -61,9 +60,9 @@ def connect(
         of tique with another format.
     """
     level = IsolationLevel.parse(isolation_level)
-    if paramstyle not in _PARAMSTYLES:
+    if paramstyle not in PARAMSTYLES:
         raise errors.InterfaceError(
-            f"paramstyle {paramstyle!r} is not one of {', '.join(_PARAMSTYLES)}"
+            f"paramstyle {paramstyle!r} is not one of {', '.join(PARAMSTYLES)}"
         )
     with translating():
         database = acquire(url, options)

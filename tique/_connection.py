@@ -111,7 +111,7 @@ class Connection:
         self._autocommit = autocommit
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._rewriter = database.rewriter(paramstyle)
+        self._rewriter = database.rewriters[paramstyle]
         self._statements: dict[Prepared, Statement] = {}
         with translating():
             self._session = database.engine.session()

@@ -17,8 +17,8 @@ from tique import errors
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from tique._rows import Key
     from tique._transaction import Transaction
-    from tique._versions import Key
     from tique._writes import TableWrites
     from tique_backends.base import Row
     from tique_rewriter.schema import Table

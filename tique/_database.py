@@ -30,7 +30,7 @@ from tique._recovery import TXIDS_PER_EPOCH, prepare, recover
 from tique._url import DatabaseURL, parse_url
 from tique_backends import registry
 from tique_backends.errors import EngineError
-from tique_rewriter import Rewriter
+from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
@@ -131,16 +131,11 @@ class Database:
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
         )
-        self._rewriters: dict[str, Rewriter] = {}
-
-    def rewriter(self, paramstyle: str) -> Rewriter:
-        """The rewriter for a parameter style, shared with its plan cache."""
-        found = self._rewriters.get(paramstyle)
-        if found is None:
-            found = self._rewriters[paramstyle] = Rewriter(
-                self.catalog, self.engine.capabilities.dialect, paramstyle
-            )
-        return found
+        self.rewriters = {
+            paramstyle: Rewriter(self.catalog, engine.capabilities.dialect, paramstyle)
+            for paramstyle in PARAMSTYLES
+        }
+        """By parameter style, each with its plan cache, shared by all connections."""
 
     def start(self) -> None:
         """Recover, then serve."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique._versions import Key
+    from tique._rows import Key
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 

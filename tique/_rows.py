@@ -13,7 +13,7 @@ no newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, Row, Session
 
@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Table
 
+Key = tuple[Any, ...]
+"""The values of some key columns, in the key's order."""
+
 _NARROW = 6
 """A table with at most so many columns is always read whole."""
+
+
+def key_of(positions: Sequence[int], row: Row) -> Key:
+    """The columns of ``row`` at ``positions``."""
+    return tuple(row[position] for position in positions)
 
 
 def lacks(row: Row, columns: Iterable[int]) -> bool:

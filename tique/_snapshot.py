@@ -25,8 +25,9 @@ from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference, Text
 
 if TYPE_CHECKING:
+    from tique._rows import Key
     from tique._transaction import Transaction
-    from tique._versions import Key, TableVersions
+    from tique._versions import TableVersions
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 

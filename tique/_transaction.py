@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from tique._database import Database
     from tique._pages import Address
-    from tique._versions import Key, TableVersions
+    from tique._rows import Key
+    from tique._versions import TableVersions
     from tique_rewriter.schema import Table
 
 _REMEMBERED_ROWS = 50_000

@@ -30,7 +30,7 @@ from __future__ import annotations
 import heapq
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tique._rows import completed, difference
 from tique._stored import StoredRows
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tique._pages import Address, Page, PageCache
+    from tique._rows import Key
     from tique_rewriter.schema import Table
 
 
@@ -56,9 +57,6 @@ class BulkCommit(NamedTuple):
     cts: int
     rows: int
     tombstones: int
-
-
-Key = tuple[Any, ...]
 
 
 class TableVersions:
@@ -365,8 +363,3 @@ class TableVersions:
                 last = kept[-1].cts
                 oldest = last if oldest is None else min(oldest, last)
         self.rows, self.tombstones, self.oldest = rows, tombstones, oldest
-
-
-def key_of(positions: Sequence[int], row: Row) -> Key:
-    """The columns of ``row`` at ``positions``."""
-    return tuple(row[position] for position in positions)

@@ -20,7 +20,7 @@ from tique_backends.base import Row, Session, Versions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tique._versions import Key
+    from tique._rows import Key
     from tique_rewriter.schema import Table
 
 

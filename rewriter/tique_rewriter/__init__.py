@@ -11,9 +11,10 @@ from tique_rewriter.errors import (
     UnsupportedSQL,
 )
 from tique_rewriter.kernel import NotLocal, coercer, compile_kernel
-from tique_rewriter.rewriter import Prepared, Rewriter
+from tique_rewriter.rewriter import PARAMSTYLES, Prepared, Rewriter
 
 __all__ = [
+    "PARAMSTYLES",
     "NotLocal",
     "ParameterError",
     "Prepared",

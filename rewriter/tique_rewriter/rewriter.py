@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot.dialects.dialect import Dialect
+
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.definition import plan_create_table
@@ -18,7 +20,7 @@ from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog
 from tique_rewriter.source import Source
 
-_PARAMSTYLES = ("pyformat", "qmark")
+PARAMSTYLES = ("pyformat", "qmark")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +115,11 @@ class Rewriter:
         paramstyle: str = "pyformat",
         cache_size: int = 1000,
     ) -> None:
-        if paramstyle not in _PARAMSTYLES:
-            raise ValueError(f"paramstyle must be one of {', '.join(_PARAMSTYLES)}")
+        if paramstyle not in PARAMSTYLES:
+            raise ValueError(f"paramstyle must be one of {', '.join(PARAMSTYLES)}")
+        # sqlglot loads a dialect at its first use, and while one thread does, another
+        # may get half of it: so not when the first statements are planned.
+        Dialect.get_or_raise(dialect)
         self._catalog = catalog
         self._dialect = dialect
         self._paramstyle = paramstyle

@@ -17,6 +17,7 @@ from tique._constraints import (
     check_not_null,
     not_null_columns,
 )
+from tique._rows import key_of
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique._statements.insert import (
@@ -25,7 +26,6 @@ from tique._statements.insert import (
     exactness,
     finish_staged,
 )
-from tique._versions import key_of
 from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Delete, Text, Update, kernel_columns

@@ -21,9 +21,9 @@ from tique._constraints import (
     check_unique,
     not_null_columns,
 )
+from tique._rows import key_of
 from tique._snapshot import operand_value
 from tique._statements.base import Outcome, Statement
-from tique._versions import key_of
 from tique_backends.base import Row, Versions
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import (

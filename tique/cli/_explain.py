@@ -41,7 +41,7 @@ def explain_command(
     values = [_value(text) for text in parameters] or None
     with opened(url, instead="EXPLAIN") as database:
         # Its errors name places in SQL; after EXPLAIN these would be others.
-        database.rewriter("pyformat").plan(sql, values is not None)
+        database.rewriters["pyformat"].plan(sql, values is not None)
         with connect(url) as connection:
             rows = connection.execute(f"EXPLAIN {sql}", values).fetchall()
     (_, statement), *plans = rows

@@ -67,7 +67,9 @@ def translated(error: Exception) -> EngineError:
     if isinstance(error, duckdb.Error):
         kind = _kind(error)
         advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""
-        return EngineError(kind, advice + str(error))
+        # What follows is an excerpt of the rewritten text, with values in it (P11).
+        message = str(error).split("\n\nLINE ")[0]
+        return EngineError(kind, advice + message)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):
         return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")
     if isinstance(error, RuntimeError | TypeError | ValueError | OverflowError):
