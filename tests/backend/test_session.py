@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tique_backends.base import MISSING
+from tique_backends.errors import EngineError
 from tique_rewriter.schema import Column, Table
 
 TABLE = Table(
@@ -75,3 +76,22 @@ def test_a_result_outlives_the_statements_after_it(session):
     session.read_row(TABLE, ("it's", 1))
     session.read_range(TABLE, ("it's",), 1, 9, [1])
     assert len(result.fetch_all()) == len(ROWS) - 2
+
+
+def test_an_error_among_the_rows_is_the_results_own(session):
+    """P8: the statement after it is not the one that fails."""
+    session.execute("CREATE TABLE x (v VARCHAR)")
+    session.execute("INSERT INTO x SELECT range::VARCHAR FROM range(5000)")
+    session.execute("INSERT INTO x VALUES ('bad')")
+    query = "SELECT CAST(v AS INTEGER) FROM x"
+    for fetch in ("fetch_all", "arrow", "drained"):
+        try:
+            result = session.execute(query)
+        except EngineError:
+            continue  # The engine was faster than the fetch.
+        if fetch == "drained":
+            assert session.execute("SELECT 1").fetch_all() == [(1,)]
+            fetch = "fetch_all"
+        with pytest.raises(EngineError):
+            getattr(result, fetch)()
+        assert session.execute("SELECT 1").fetch_all() == [(1,)]

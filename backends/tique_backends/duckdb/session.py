@@ -42,6 +42,7 @@ from tique_backends.duckdb.forms import (
     version_columns,
 )
 from tique_backends.duckdb.log import encode_commits
+from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,32 +63,55 @@ class DuckDBResult(Result):
         self.columns = [ResultColumn(c[0], str(c[1])) for c in description]
         self._connection: duckdb.DuckDBPyConnection | None = connection
         self._drained: list[Row] = []
+        self._error: EngineError | None = None
 
     def drain(self) -> None:
-        """Take all rows out of the connection, which is needed for something else."""
-        self._drained = self.fetch_all()
+        """Take all rows out of the connection, which is needed for something else.
+
+        An error is this result's own: whoever fetches from it gets it.
+        """
+        try:
+            self._drained = self.fetch_all()
+        except EngineError as error:
+            self._error = error
         self._connection = None
 
     def fetch(self, size: int) -> list[Row]:  # noqa: D102
         if self._connection is not None:
-            return _fetching(lambda c: c.fetchmany(size), self._connection)
+            return self._take(lambda c: c.fetchmany(size))
+        self._check()
         rows, self._drained = self._drained[:size], self._drained[size:]
         return rows
 
     def fetch_all(self) -> list[Row]:  # noqa: D102
         if self._connection is not None:
-            return _fetching(lambda c: c.fetchall(), self._connection)
+            return self._take(lambda c: c.fetchall())
+        self._check()
         rows, self._drained = self._drained, []
         return rows
 
     def arrow(self) -> pyarrow.Table:  # noqa: D102
         if self._connection is None:
             return rows_to_arrow(self.fetch_all(), self.columns)
-        return _fetching(_to_arrow, self._connection)
+        return self._take(_to_arrow)
 
     def close(self) -> None:  # noqa: D102
         self._connection = None
         self._drained = []
+
+    def _take(self, fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched]) -> _Fetched:
+        assert self._connection is not None
+        try:
+            return _fetching(fetch, self._connection)
+        except EngineError:
+            # There is nothing more to come, and nothing to drain.
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
 
 
 def _fetching(
