@@ -316,3 +316,23 @@ def test_cancelled_inside_a_bulk_commit(engine, bank):
         low, high = bank.execute("SELECT min(v), max(v) FROM t").fetchone()
         assert low == high
         bank.rollback()
+
+
+def test_versions_without_a_commit_record_are_removed(engine, caplog):
+    """P5: recovery decides by the commit records, whatever the cache tables hold."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    connection.execute("INSERT INTO t VALUES (1, 1)")
+    connection.commit()
+    native = engine.native()
+    (cts,) = native.execute("SELECT max(cts) FROM tique.log").fetchone()
+    native.execute(
+        f"INSERT INTO tique.\"main.t\" VALUES (1, -1, {cts + 5}, FALSE), "
+        f"(2, -2, {cts + 6}, FALSE), (1, 1, {cts + 7}, TRUE)"
+    )
+    connection = engine.connect(checkpoint="manual")
+    assert "removed 3 versions of main.t" in caplog.text
+    for value in range(10):
+        connection.execute("UPDATE t SET v = %s WHERE id = 1", (value,))
+        connection.commit()
+        assert connection.execute("SELECT * FROM t").fetchall() == [(1, value)]

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import tique
+from tique._versions import TableVersions
 
 
 class Team:
@@ -88,6 +89,26 @@ def test_acknowledged_commits_are_seen_by_whoever_begins_afterwards(team):
         team.start(reader, seed)
     team.finish(2.5)
     assert min(acknowledged) > 2
+
+
+def test_a_snapshot_taken_amid_a_publication_is_whole(team, monkeypatch):
+    """P2: whoever begins before a commit is published never sees it, nor half of it."""
+    writer, reader = team.connect(), team.connect()
+    query = "SELECT id, v FROM counter WHERE id = 1"
+    amid = []
+    publish = TableVersions.publish
+
+    def watched(versions, *arguments):
+        amid.append(reader.execute(query).fetchall())
+        publish(versions, *arguments)
+
+    monkeypatch.setattr(TableVersions, "publish", watched)
+    writer.execute("UPDATE counter SET v = 7 WHERE id = 1")
+    writer.commit()
+    assert amid == [[(1, 0)]]
+    assert reader.execute(query).fetchall() == [(1, 0)]
+    reader.commit()
+    assert reader.execute(query).fetchall() == [(1, 7)]
 
 
 def test_every_acknowledged_increment_counts(team):
