@@ -322,8 +322,7 @@ class Connection:
         self._controls.reset()
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
-            with translating():
-                transaction.end()
+            transaction.end()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

@@ -6,7 +6,7 @@ version with cts ≤ sts in the index of recent versions, the storage table.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
 from tique_backends.base import MISSING, Row, Session
+from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -106,7 +107,9 @@ class Transaction:
         """Leave the set of active snapshots and drop what was staged."""
         self.database.sequencer.end(self.txid)
         for writes in self.writes.values():
-            writes.discard(self.session)
+            # The outcome stands, whatever becomes of a temporary table.
+            with suppress(EngineError):
+                writes.discard(self.session)
         self.writes.clear()
 
     # Statements and savepoints

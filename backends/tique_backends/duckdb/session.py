@@ -345,7 +345,8 @@ class DuckDBSession(Session):
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         stamps = ["_sequence BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
         layout = ", ".join(version_columns(table) + stamps + version_checks(table))
-        self._run(f"CREATE TEMP TABLE {stage_name(table)} ({layout})", ())
+        # There may be one whose removal was interrupted.
+        self._run(f"CREATE OR REPLACE TEMP TABLE {stage_name(table)} ({layout})", ())
 
     def stage(self, versions: Versions) -> None:  # noqa: D102
         self._insert(_stamped(versions, "_sequence"), stage_name(versions.table))
