@@ -44,6 +44,7 @@ from a bag, whose rows have no keys to claim.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -186,6 +187,17 @@ class Committer:
                 ticket.settle(errors.OperationalError("the commit was interrupted"))
         self._hand_over()
 
+    def _gather(self) -> None:
+        """Let threads that are about to commit join, as long as one of them does.
+
+        A larger group costs the engine no more; one group more costs it a flush.
+        """
+        waiting = 0
+        possible = min(len(self._database.transactions), _BATCH)
+        while waiting < len(self._queue) < possible:
+            waiting = len(self._queue)
+            time.sleep(0)
+
     def _fill(self, batch: list[_Ticket]) -> None:
         """Move tickets that can be committed together from the queue to ``batch``."""
         while self._queue and len(batch) < _BATCH:
@@ -200,6 +212,7 @@ class Committer:
         batch: list[_Ticket] = []
         try:
             self._settle_earlier()
+            self._gather()
             self._fill(batch)
             self._commit_batch(batch)
         except BaseException as error:
