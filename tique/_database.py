@@ -77,7 +77,7 @@ class Settings:
     certifier: str = "memory"
     checkpoint: str = "auto"
     checkpoint_rows: int = 10_000
-    checkpoint_age: float = 1.0
+    checkpoint_age: float = 3.0
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
     retention: float = 3600.0
