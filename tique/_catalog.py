@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
-from tique._pages import PageCache
+from tique._stored import StorageCache
 from tique._versions import TableVersions
 from tique_rewriter.values import kind_of
 
@@ -29,7 +29,7 @@ class ManagedCatalog:
     def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
         self._engine = engine
         self._row_cache = row_cache
-        self._pages = PageCache(page_cache)
+        self._cache = StorageCache(page_cache)
         self._tables: dict[tuple[str, str], Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
@@ -74,7 +74,7 @@ class ManagedCatalog:
             or TableVersions(
                 table,
                 self._row_cache,
-                self._pages
+                self._cache
                 if all(self._engine.columnar(c.type) for c in table.columns)
                 else None,
             )

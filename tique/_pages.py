@@ -17,7 +17,6 @@ any more: single columns of a row, or all that is known under a key.
 
 from __future__ import annotations
 
-import threading
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
@@ -50,9 +49,6 @@ _CODES: dict[str, Any] = {
 """Arrow's types that are read past its scalars, by code of :mod:`struct`; s: text."""
 
 _FRESH: frozenset[int] = frozenset()
-
-_CANDIDATES = 4096
-"""Pages of which one miss is remembered."""
 
 
 class Address(NamedTuple):
@@ -110,6 +106,7 @@ class Page:
         rows: pyarrow.Table,
     ) -> None:
         self.address = address
+        self.table = table.id
         self.size = rows.nbytes
         self._stale: dict[int, frozenset[int] | None] = {}
         self._primary_key = table.primary_key
@@ -163,60 +160,6 @@ class Page:
         return True, tuple(row)
 
 
-class PageCache:
-    """The pages of all tables of a database, within a budget.
-
-    Parameters
-    ----------
-    capacity
-        Bytes; the oldest pages make room for new ones.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._size = 0
-        self._lock = threading.Lock()
-        self._pages: dict[Address, Page] = {}
-        self._candidates: dict[Address, None] = {}
-
-    def find(self, address: Address) -> Page | None:
-        """The page there, if it is in memory."""
-        return self._pages.get(address)
-
-    def wants(self, address: Address) -> bool:
-        """Note a miss; whether it is the second one, so that reading pays."""
-        if not self._capacity:
-            return False
-        with self._lock:
-            if address in self._pages or address in self._candidates:
-                self._candidates.pop(address, None)
-                return True
-            self._candidates[address] = None
-            if len(self._candidates) > _CANDIDATES:
-                del self._candidates[next(iter(self._candidates))]
-            return False
-
-    def put(self, page: Page) -> None:
-        """Keep a page in place of an older one."""
-        with self._lock:
-            self._remove(page.address)
-            self._pages[page.address] = page
-            self._size += page.size
-            while self._size > self._capacity and self._pages:
-                self._remove(next(iter(self._pages)))
-
-    def clear(self, table: Table) -> None:
-        """Forget a table's pages."""
-        with self._lock:
-            for address in [a for a in self._pages if a.table == table.id]:
-                self._remove(address)
-
-    def _remove(self, address: Address) -> None:
-        page = self._pages.pop(address, None)
-        if page is not None:
-            self._size -= page.size
-
-
 class Paging:
     """Where a table's keys lie in pages.
 
@@ -234,6 +177,11 @@ class Paging:
             if kind is not None and kind.family == "integer" and kind.high < 2**63
             else None
         )
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The range of the key's last column; None if the table has no pages."""
+        return None if self._kind is None else (self._kind.low, self._kind.high)
 
     def address(self, key: Key) -> Address | None:
         """The address of a key's page; None if the table has no pages."""

@@ -8,6 +8,8 @@ is filled with one of
   that the statement binds by equality;
 * *point*: a constant row (or none), if the whole primary key is bound and the row
   was written recently or by this transaction;
+* *group*: constant rows, if all key columns but the last are bound and what storage
+  has there is in memory;
 * *overlay*: storage with a few rows replaced by constants, if the versions that
   can matter are few;
 * *scan*: storage without what the cache supersedes, plus the newest visible
@@ -35,6 +37,9 @@ Coercer = Callable[[Any], Any]
 
 _OVERLAY_VALUES = 10_000
 """An overlay of more values than this is left to the engine."""
+
+_GROUP_VALUES = 2000
+"""Constants instead of storage pay up to so many values."""
 
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
@@ -95,6 +100,7 @@ class Source:
         others = tuple(i for i in reference.binding if i not in key)
         self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
+        self._is_group = bool(key) and bound == key[:-1]
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
         self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
         used = reference.columns
@@ -103,6 +109,7 @@ class Source:
             for i in range(len(table.columns))
             if used is None or i in used or i in key
         )
+        self._free = tuple(i for i in self._columns if i not in bound)
 
     def fill(self, transaction: Transaction, parameters: Sequence[Any]) -> str | None:
         """The text for the hole, or None for the plain form."""
@@ -125,6 +132,10 @@ class Source:
         if replaced is None:
             return self._scan(transaction, versions)
         others = _bound_values(self._others, self._filters, parameters)
+        if self._is_group and len(bound) == len(self._bound) and (replaced or others):
+            text = self._group(transaction, bound, others, replaced)
+            if text is not None:
+                return text
         if others:
             replaced = {
                 key: row
@@ -188,6 +199,43 @@ class Source:
             candidate is not None and _may_match(candidate, filters)
             for candidate in (row, stored, *candidates)
         )
+
+    def _group(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        filters: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+    ) -> str | None:
+        """The group form; None if what storage has is not in memory."""
+        needed = {*self._free, *filters}
+        group = transaction.group(self.table, tuple(bound.values()), needed)
+        if group is None:
+            return None
+        stored = group.matching(filters)
+        for key in replaced:
+            stored.pop(key[-1], None)
+        if (len(stored) + len(replaced)) * len(self._free) > _GROUP_VALUES:
+            return None
+        places = [(i, group.columns.index(i)) for i in needed]
+        current: list[Row] = []
+        for key, row in replaced.items():
+            if row is None:
+                continue
+            if lacks(row, needed):
+                base = group.get(key[-1])
+                if base is None:
+                    return None
+                gaps = {i: base[at] for i, at in places if row[i] is MISSING}
+                row = tuple([gaps.get(i, value) for i, value in enumerate(row)])
+            if all(row[i] == value for i, value in filters.items()):
+                current.append(row)
+        values = [
+            [row[at] for row in stored.values()] + [row[i] for row in current]
+            for i, at in [(i, group.columns.index(i)) for i in self._free]
+        ]
+        forms = transaction.database.engine.forms
+        return forms.constants(self.table, self._columns, bound, values)
 
     def _complete(
         self, transaction: Transaction, replaced: dict[Key, Row | None]

@@ -1,4 +1,4 @@
-"""What of a storage table is in memory: rows that were used, pages, key ranges.
+"""What of a storage table is in memory: rows, pages, groups, high-water marks.
 
 Used by :class:`tique._versions.TableVersions` under its lock and its rules of
 when something read may be remembered.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from tique._cache import Cache
+from tique._groups import Group, GroupAddress
 from tique._marks import HighWaterMarks
-from tique._pages import Address, Page, PageCache, Paging
+from tique._pages import Address, Page, Paging
 from tique._rows import difference, lacks, merged
 from tique_backends.base import MISSING
 
@@ -23,6 +25,20 @@ if TYPE_CHECKING:
 _UNKNOWN = object()
 
 
+class StorageCache:
+    """The memory for parts of all storage tables of a database.
+
+    Parameters
+    ----------
+    capacity
+        Bytes; a quarter of them is for groups.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.groups: Cache[GroupAddress, Group] = Cache(capacity // 4, misses=3)
+        self.pages: Cache[Address, Page] = Cache(capacity - capacity // 4, misses=2)
+
+
 class StoredRows:
     """The remembered part of one storage table.
 
@@ -32,16 +48,17 @@ class StoredRows:
         The table.
     capacity
         The number of rows to remember as Python rows.
-    pages
-        Where pages are kept; None if the table's columns cannot be read in pages.
+    cache
+        Where pages and groups are kept; None if the table's columns cannot be read
+        in that way.
     """
 
-    def __init__(self, table: Table, capacity: int, pages: PageCache | None) -> None:
+    def __init__(self, table: Table, capacity: int, cache: StorageCache | None) -> None:
         self._table = table
         self._capacity = capacity
         self._rows: dict[Key, Row | None] = {}
-        self._pages = pages
-        self._paging = None if pages is None or table.is_bag else Paging(table)
+        self._cache = cache
+        self._paging = None if cache is None or table.is_bag else Paging(table)
         self.marks = HighWaterMarks(table)
 
     def peek(self, key: Key) -> Row | None:
@@ -97,9 +114,9 @@ class StoredRows:
     def page(self, key: Key) -> Page | None:
         """The page in which the key lies, if it is in memory."""
         address = self.address(key)
-        if address is None or self._pages is None:
+        if address is None or self._cache is None:
             return None
-        return self._pages.find(address)
+        return self._cache.pages.find(address)
 
     def address(self, key: Key) -> Address | None:
         """Where the key's page lies."""
@@ -108,9 +125,26 @@ class StoredRows:
     def page_to_read(self, key: Key) -> Address | None:
         """The page to read instead of one row that was missed; None: the row."""
         address = self.address(key)
-        if address is None or self._pages is None or not self._pages.wants(address):
+        if address is None or self._cache is None:
             return None
-        return address
+        return address if self._cache.pages.wants(address) else None
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The range of the key's last column; None if there can be no groups."""
+        return None if self._paging is None else self._paging.span
+
+    def group(self, prefix: Key) -> Group | None:
+        """The group of the key's columns but the last, if it is in memory."""
+        if self._cache is None:
+            return None
+        return self._cache.groups.find(GroupAddress(self._table.id, prefix))
+
+    def wants_group(self, prefix: Key) -> bool:
+        """Note that a group would have been of use; whether to read it now."""
+        return self._cache is not None and self._cache.groups.wants(
+            GroupAddress(self._table.id, prefix)
+        )
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
         """Remember rows, keeping what was known of their other columns."""
@@ -123,14 +157,26 @@ class StoredRows:
 
     def put_page(self, page: Page) -> None:
         """Remember a page."""
-        if self._pages is not None:
-            self._pages.put(page)
+        if self._cache is not None:
+            self._cache.pages.put(page.address, page)
+
+    def put_group(self, prefix: Key, group: Group) -> None:
+        """Remember a group."""
+        if self._cache is not None:
+            self._cache.groups.put(GroupAddress(self._table.id, prefix), group)
+
+    def _forget_group(self, prefix: Key) -> None:
+        if self._cache is not None:
+            self._cache.groups.forget(GroupAddress(self._table.id, prefix))
 
     def replace(self, key: Key, row: Row | None) -> None:
         """Note that a fold stored this row."""
         page = self.page(key)
         if page is not None:
             page.invalidate(key[-1], self._changed(key, row))
+        group = self.group(key[:-1])
+        if group is not None and group.is_whole and not group.store(key[-1], row):
+            self._forget_group(key[:-1])
         if row is not None:
             self.marks.raise_to(key)
         self.put([(key, row)])
@@ -155,5 +201,6 @@ class StoredRows:
         """Forget everything."""
         self._rows.clear()
         self.marks.clear()
-        if self._pages is not None:
-            self._pages.clear(self._table)
+        if self._cache is not None:
+            self._cache.pages.clear(self._table.id)
+            self._cache.groups.clear(self._table.id)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique._groups import GROUP_ROWS, Group
 from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
@@ -258,6 +259,29 @@ class Transaction:
         page = Page(table, address, columns, rows)
         versions.remember_page(epoch, page)
         return page.row(key, read)
+
+    def group(
+        self, table: Table, prefix: Key, columns: Collection[int]
+    ) -> Group | None:
+        """All storage rows with one prefix of the key, if they are worth keeping.
+
+        Whoever uses it has taken the visible versions before (:mod:`tique._groups`).
+        """
+        versions = self.versions(table)
+        group = versions.group(prefix)
+        if group is not None and (group.knows(columns) or not group.is_whole):
+            return group if group.is_whole else None
+        span = versions.span
+        if span is None or not versions.wants_group(prefix):
+            return None
+        if not versions.grouped_columns.issuperset(columns):
+            versions.grouped_columns |= {*columns, table.primary_key[-1]}
+        epoch = versions.epoch
+        read = sorted(versions.grouped_columns)
+        rows = self.session.read_range(table, prefix, *span, read, limit=GROUP_ROWS + 1)
+        group = Group(table, read, rows)
+        kept = versions.remember_group(epoch, prefix, group)
+        return group if kept and group.is_whole else None
 
     def expect_free(self, table: Table, key: Key) -> None:
         """Learn, before new keys like this one are looked up, where rows end."""

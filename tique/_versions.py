@@ -33,13 +33,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique._rows import completed, difference
-from tique._stored import StoredRows
+from tique._stored import StorageCache, StoredRows
 from tique_backends.base import Row, Session, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from tique._pages import Address, Page, PageCache
+    from tique._groups import Group
+    from tique._pages import Address, Page
     from tique._rows import Key
     from tique_rewriter.schema import Table
 
@@ -68,12 +69,12 @@ class TableVersions:
         The table.
     capacity
         The number of storage rows to remember.
-    pages
-        Where pages of the storage table are kept; None: nowhere.
+    cache
+        Where parts of the storage table are kept; None: nowhere.
     """
 
     def __init__(
-        self, table: Table, capacity: int, pages: PageCache | None = None
+        self, table: Table, capacity: int, cache: StorageCache | None = None
     ) -> None:
         self.table = table
         self.lock = threading.Lock()
@@ -81,6 +82,8 @@ class TableVersions:
         """Columns that changes by key look at: read along with any others."""
         self.paged_columns: frozenset[int] = frozenset()
         """Columns that any point read has looked at: pages have all of them."""
+        self.grouped_columns: frozenset[int] = frozenset()
+        """Columns that queries of groups have looked at: groups have all of them."""
         self.chains: dict[Key, tuple[Version, ...]] = {}
         self.bulk: tuple[BulkCommit, ...] = ()
         self.epoch = 0
@@ -88,7 +91,7 @@ class TableVersions:
         self.tombstones = 0
         self.oldest: int | None = None
         self.newest = 0
-        self._stored = StoredRows(table, capacity, pages)
+        self._stored = StoredRows(table, capacity, cache)
         self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
         self._prefixes: dict[tuple[int, ...], dict[Key, set[Key]]] = {}
         self._bag: list[tuple[int, bool]] = []
@@ -191,6 +194,27 @@ class TableVersions:
     def page_to_read(self, key: Key) -> Address | None:
         """The page that had better be read, after a miss; None: just the row."""
         return None if self.bulk else self._stored.page_to_read(key)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The range of the key's last column; None if there are no groups."""
+        return self._stored.span
+
+    def group(self, prefix: Key) -> Group | None:
+        """A group of storage rows, if it is in memory."""
+        return None if self.bulk else self._stored.group(prefix)
+
+    def wants_group(self, prefix: Key) -> bool:
+        """Whether a group that is not there had better be read."""
+        return not self.bulk and self._stored.wants_group(prefix)
+
+    def remember_group(self, epoch: int, prefix: Key, group: Group) -> bool:
+        """Keep a group that was read when the epoch was ``epoch``, if it still is."""
+        with self.lock:
+            if epoch != self.epoch or not self.is_complete:
+                return False
+            self._stored.put_group(prefix, group)
+            return True
 
     def mark_to_read(self, key: Key) -> Key | None:
         """The prefix whose high-water mark had better be read for a new key."""

@@ -171,8 +171,9 @@ class Session(ABC):
         first: int,
         last: int,
         columns: Sequence[int],
+        limit: int | None = None,
     ) -> pyarrow.Table:
-        """Return a stretch of storage rows, in any order.
+        """Return a stretch of storage rows, in any order, at most ``limit``.
 
         The key's columns but the last are equal to ``prefix``; the last lies between
         ``first`` and ``last``, both included.
@@ -295,6 +296,20 @@ class Forms(ABC):
         Only rows with the values ``bound`` to key columns are asked for. Whatever
         storage has under one of ``keys`` is left out, ``rows`` are added: all of them
         have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
+        """
+
+    @abstractmethod
+    def constants(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        """A parenthesised query for rows that are known.
+
+        All of them have the values ``bound``; ``values`` has a sequence for each of
+        the other ``columns``, of which there is at least one.
         """
 
     @abstractmethod

@@ -96,6 +96,17 @@ def check(connection, model):
         "SELECT b, word FROM wide WHERE a = %s ORDER BY b", (2,)
     ).fetchall()
     assert narrow == [(k[1], model[k][4]) for k in sorted(model) if k[0] == 2]
+    for word in ("it's", "", "{}"):
+        found = connection.execute(
+            "SELECT b, amount FROM wide WHERE a = %s AND word = %s", (1, word)
+        ).fetchall()
+        assert sorted(found, key=str) == sorted(
+            [(r[1], r[3]) for r in model.values() if r[0] == 1 and r[4] == word],
+            key=str,
+        )
+    least = connection.execute("SELECT min(b), count(*) FROM wide WHERE a = 3")
+    numbers = [b for a, b in model if a == 3]
+    assert least.fetchone() == (min(numbers, default=None), len(numbers))
     for key in sorted(model):
         found = connection.execute(
             "SELECT * FROM wide WHERE a = %s AND b = %s", key

@@ -8,7 +8,9 @@ from decimal import Decimal
 import pyarrow
 import pytest
 
-from tique._pages import PAGE_KEYS, Page, PageCache, Paging
+from tique._cache import Cache
+from tique._pages import PAGE_KEYS, Page, Paging
+from tique._stored import StorageCache
 from tique._versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
@@ -26,12 +28,12 @@ A, B = 2, 3
 
 @pytest.fixture
 def cache():
-    return PageCache(1 << 20)
+    return StorageCache(1 << 20)
 
 
 @pytest.fixture
 def versions(cache):
-    return TableVersions(TABLE, capacity=100, pages=cache)
+    return TableVersions(TABLE, capacity=100, cache=cache)
 
 
 def row(g, n, **values):
@@ -87,7 +89,7 @@ def test_a_row_in_memory_is_completed_from_its_page(versions):
 def test_what_a_fold_changed_is_not_answered_from_a_page(versions, remembered):
     """P7: neither a changed column, nor a deleted row, nor the gap of a new one."""
     versions = TableVersions(
-        TABLE, capacity=100 * remembered, pages=versions._stored._pages
+        TABLE, capacity=100 * remembered, cache=versions._stored._cache
     )
     versions.remember_page(versions.epoch, page([5, 6]))
     versions.storage_row((1, 5), (A,))
@@ -134,12 +136,12 @@ def test_a_bulk_commit_makes_pages_worthless(versions):
 def test_the_cache_keeps_to_its_budget():
     pages = [page([n * PAGE_KEYS]) for n in range(1, 5)]
     pages.insert(0, page([0]))
-    cache = PageCache(3 * pages[-1].size)
+    cache = Cache(3 * pages[-1].size, misses=2)
     for each in pages:
-        cache.put(each)
+        cache.put(each.address, each)
     kept = [cache.find(each.address) is each for each in pages]
     assert kept == [False, False, True, True, True]
-    assert not PageCache(0).wants(pages[0].address)
+    assert not Cache(0, misses=1).wants(pages[0].address)
 
 
 def test_a_mark_is_read_at_the_second_new_key(versions):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import Forms, Row
-from tique_backends.duckdb.literals import INTEGERS, listed, literal
+from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
 
-_LITERAL_KEYS = 16
+_LITERAL_KEYS = 8
 """Up to so many keys a NOT IN beats a join."""
+
+_LITERAL_VALUES = 24
+"""Up to so many values single literals beat lists."""
 
 
 def quote(identifier: str) -> str:
@@ -69,20 +72,32 @@ def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
     return f"{name} = CAST({literal(value)} AS {column.type})"
 
 
-def key_lists(table: Table, positions: Sequence[int], rows: Sequence[Row]) -> str:
-    """A parenthesised query for ``rows`` of the columns at ``positions``.
+def known_rows(
+    table: Table,
+    positions: Sequence[int],
+    values: Sequence[Sequence[Any]],
+    alias: str,
+) -> str:
+    """A source of rows whose columns at ``positions`` have these ``values``.
 
-    The columns are called ``_0``, ``_1`` … by position and may still be text.
+    Its columns are called ``_0``, ``_1`` … by position and may still be text.
     """
+    types = [table.columns[i].type for i in positions]
+    if len(values[0]) * len(values) <= _LITERAL_VALUES:
+        rows = ", ".join(
+            f"({', '.join(map(plain_literal, row, types))})"
+            for row in zip(*values, strict=True)
+        )
+        return f"(VALUES {rows}) AS {alias}({', '.join(f'_{i}' for i in positions)})"
     lists = ", ".join(
-        f"unnest({listed(values, table.columns[i].type)}) AS _{i}"
-        for i, values in zip(positions, zip(*rows, strict=True), strict=True)
+        f"unnest({listed(column, type_name)}) AS _{i}"
+        for i, type_name, column in zip(positions, types, values, strict=True)
     )
-    return f"(SELECT {lists})"
+    return f"(SELECT {lists}) AS {alias}"
 
 
 def listed_equality(table: Table, positions: Sequence[int]) -> str:
-    """Equality of ``_s`` and of the rows ``_x`` of :func:`key_lists`."""
+    """Equality of ``_s`` and of the rows ``_x`` of :func:`known_rows`."""
     return " AND ".join(
         f"_s.{quote(table.columns[i].name)} = CAST(_x._{i} AS {table.columns[i].type})"
         for i in positions
@@ -202,12 +217,33 @@ class DuckDBForms(Forms):
         if not rows:
             return f"({query})"
         free = [i for i in columns if i not in bound]
-        lists = key_lists(table, free, [tuple(row[i] for i in free) for row in rows])
+        added = [[row[i] for row in rows] for i in free]
+        return f"({query} UNION ALL {self._constants(table, columns, bound, added)})"
+
+    def constants(  # noqa: D102
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        if not values[0]:
+            return self.constant(table, columns, None)
+        return f"({self._constants(table, columns, bound, values)})"
+
+    def _constants(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        free = [i for i in columns if i not in bound]
         items = ", ".join(
             self._item(table, i, literal(bound[i]) if i in bound else f"_{i}")
             for i in columns
         )
-        return f"({query} UNION ALL SELECT {items} FROM {lists})"
+        return f"SELECT {items} FROM {known_rows(table, free, values, '_x')}"
 
     def _item(self, table: Table, position: int, text: str) -> str:
         column = table.columns[position]
@@ -230,10 +266,9 @@ class DuckDBForms(Forms):
         ):
             items = ", ".join(str(int(key[free[0]])) for key in keys)
             return "", [f"_s.{quote(columns[0].name)} NOT IN ({items})"]
-        lists = key_lists(
-            table, positions, [tuple(key[n] for n in free) for key in keys]
-        )
-        return f" ANTI JOIN {lists} AS _x ON {listed_equality(table, positions)}", []
+        values = [[key[n] for key in keys] for n in free]
+        excluded = known_rows(table, positions, values, "_x")
+        return f" ANTI JOIN {excluded} ON {listed_equality(table, positions)}", []
 
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         return f"CAST({text} AS {type_name})"

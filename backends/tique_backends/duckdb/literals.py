@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 
@@ -31,16 +31,23 @@ def literal(value: Any) -> str:
     return quoted(text)
 
 
+def plain_literal(value: Any, type_name: str) -> str:
+    """As :func:`literal`; integers are written as such."""
+    if value is not None and type_name in INTEGERS:
+        return str(int(value))
+    return literal(value)
+
+
 def quoted(text: str) -> str:
     """A string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def listed(values: Iterable[Any], type_name: str) -> str:
+def listed(values: Collection[Any], type_name: str) -> str:
     """An expression for a list of values, each to be cast to ``type_name``."""
     if type_name in INTEGERS:
-        items = ",".join(["NULL" if v is None else str(int(v)) for v in values])
-        return f"CAST('[{items}]' AS {type_name}[])"
+        items = str([None if v is None else int(v) for v in values])
+        return f"CAST('{items.replace('None', 'NULL')}' AS {type_name}[])"
     entry = _encode([_text(value) for value in values])
     return f"from_json({quoted(entry)}, '[\"VARCHAR\"]')"
 

@@ -32,7 +32,7 @@ from tique_backends.duckdb.forms import (
     equality,
     key_equality,
     key_list,
-    key_lists,
+    known_rows,
     listed_equality,
     newest,
     quote,
@@ -203,9 +203,11 @@ class DuckDBSession(Session):
         first: int,
         last: int,
         columns: Sequence[int],
+        limit: int | None = None,
     ) -> pyarrow.Table:
         match = _range_match(table, prefix, first, last)
-        self._run(_reading(table, columns, match), ())
+        end = "" if limit is None else f" LIMIT {limit}"
+        self._run(_reading(table, columns, match) + end, ())
         started = time.perf_counter()
         rows = _fetching(_to_arrow, self._connection)
         self._statistics.seconds += time.perf_counter() - started
@@ -227,10 +229,11 @@ class DuckDBSession(Session):
                 _reading(table, read, _key_match(table, key)) for key in keys
             )
         else:
-            lists = key_lists(table, table.primary_key, keys)
+            values = list(zip(*keys, strict=True))
+            wanted = known_rows(table, table.primary_key, values, "_x")
             sql = (
                 f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS "
-                f"_s JOIN {lists} AS _x ON {listed_equality(table, table.primary_key)}"
+                f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
             )
         self._run(sql, ())
         rows = self._connection.fetchall()
