@@ -30,7 +30,10 @@ def group(rows, columns=(1, A)):
         TABLE,
         columns,
         pyarrow.table(
-            {str(i): pyarrow.array(v, types[i]) for i, v in zip(columns, values, strict=True)}
+            {
+                str(i): pyarrow.array(v, types[i])
+                for i, v in zip(columns, values, strict=True)
+            }
         ),
     )
 
