@@ -86,7 +86,7 @@ def main() -> None:
 )
 @click.option("--warehouses", type=click.IntRange(min=1), default=8, show_default=True)
 @click.option("--seconds", type=float, default=20.0, show_default=True)
-@click.option("--warmup", type=float, default=2.0, show_default=True)
+@click.option("--warmup", type=float, default=10.0, show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
