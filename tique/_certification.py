@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from tique._catalog import ManagedCatalog
     from tique._writes import TableWrites, Write
-    from tique_backends.base import Forms, Session
+    from tique_backends.base import Session
+    from tique_backends.forms import Forms
     from tique_rewriter.schema import Table
 
 _KEYS_PER_QUERY = 200

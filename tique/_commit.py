@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique._certification import Conflict, written_keys
-from tique._translation import translated
+from tique._tickets import Ticket, failure, outcome_unknown, serialization_error
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import EngineError
 
@@ -68,53 +68,15 @@ _RECHECK = 1.0
 _PATIENCE = 10.0
 
 
-class _Ticket:
-    """One transaction's place in the queue and, later, its outcome."""
-
-    __slots__ = (
-        "cts",
-        "done",
-        "error",
-        "gate",
-        "stands_alone",
-        "transaction",
-        "writes",
-    )
-
-    def __init__(self, transaction: Transaction) -> None:
-        self.transaction = transaction
-        self.writes = [writes for writes in transaction.writes.values() if writes]
-        # Whether it cannot share a batch.
-        self.stands_alone = any(
-            writes.is_staged or any(write.deleted for write in writes.bag)
-            for writes in self.writes
-        )
-        self.cts = 0
-        self.error: BaseException | None = None
-        self.done = False
-        self.gate = threading.Lock()
-        self.gate.acquire()
-
-    def settle(self, error: BaseException | None = None) -> None:
-        self.error = error
-        self.done = True
-        self.wake()
-
-    def wake(self) -> None:
-        # Already open: whoever waits is on its way and looks at ``done`` itself.
-        with suppress(RuntimeError):
-            self.gate.release()
-
-
 class Committer:
     """Commits the transactions of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._leader = threading.Lock()
-        self._queue: deque[_Ticket] = deque()
+        self._queue: deque[Ticket] = deque()
         self._session: Session | None = None
-        self._unsettled: Sequence[_Ticket] = ()
+        self._unsettled: Sequence[Ticket] = ()
 
     def commit(self, transaction: Transaction) -> int:
         """Commit; return the cts once sts covers it.
@@ -126,7 +88,7 @@ class Committer:
         OutcomeUnknown
             If the engine failed in such a way that nobody can tell.
         """
-        ticket = _Ticket(transaction)
+        ticket = Ticket(transaction)
         self._queue.append(ticket)
         try:
             while not ticket.done:
@@ -181,7 +143,7 @@ class Committer:
         with suppress(IndexError):
             self._queue[0].wake()
 
-    def _withdraw(self, ticket: _Ticket) -> None:
+    def _withdraw(self, ticket: Ticket) -> None:
         with self._leader:
             if not ticket.done:
                 ticket.settle(errors.OperationalError("the commit was interrupted"))
@@ -198,7 +160,7 @@ class Committer:
             waiting = len(self._queue)
             time.sleep(0)
 
-    def _fill(self, batch: list[_Ticket]) -> None:
+    def _fill(self, batch: list[Ticket]) -> None:
         """Move tickets that can be committed together from the queue to ``batch``."""
         while self._queue and len(batch) < _BATCH:
             ticket = self._queue[0]
@@ -209,7 +171,7 @@ class Committer:
             self._queue.popleft()
 
     def _run(self) -> None:
-        batch: list[_Ticket] = []
+        batch: list[Ticket] = []
         try:
             self._settle_earlier()
             self._gather()
@@ -220,7 +182,7 @@ class Committer:
             if not isinstance(error, Exception):
                 raise
 
-    def _clear_up(self, batch: list[_Ticket], error: BaseException) -> None:
+    def _clear_up(self, batch: list[Ticket], error: BaseException) -> None:
         """Give every ticket its outcome after ``error``."""
         if not batch and isinstance(error, Exception):
             self._fill(batch)
@@ -228,10 +190,10 @@ class Committer:
             self._settle_earlier()
         except BaseException as cause:
             for ticket in self._unsettled:
-                ticket.settle(_outcome_unknown(ticket, cause))
+                ticket.settle(outcome_unknown(ticket, cause))
         for ticket in batch:
             if not ticket.done:
-                ticket.settle(_failure(error))
+                ticket.settle(failure(error))
 
     def _settle_earlier(self) -> None:
         """Bring memory in line with a batch that was cut short, if there is one.
@@ -250,7 +212,7 @@ class Committer:
         self._unsettled = ()
         self._finish_all()
 
-    def _replay(self, tickets: Sequence[_Ticket]) -> None:
+    def _replay(self, tickets: Sequence[Ticket]) -> None:
         """Bring logged versions to their cache tables, past the index."""
         engine = self._database.engine
         witness = engine.session()
@@ -280,7 +242,7 @@ class Committer:
         finally:
             witness.close()
 
-    def _commit_batch(self, batch: list[_Ticket]) -> None:
+    def _commit_batch(self, batch: list[Ticket]) -> None:
         if not batch:
             return
         if batch[0].stands_alone:
@@ -303,7 +265,7 @@ class Committer:
             ticket.settle()
         self._database.checkpointer.notice()
 
-    def _certify(self, batch: list[_Ticket], session: Session) -> list[_Ticket]:
+    def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         certifier = self._database.certifier
         claimed: dict[tuple[int, tuple[int, ...], Key], None] = {}
         certified = []
@@ -332,7 +294,7 @@ class Committer:
                         None,
                     )
             if conflict is not None:
-                ticket.settle(_serialization_error(conflict))
+                ticket.settle(serialization_error(conflict))
                 continue
             claimed.update(dict.fromkeys(keys))
             certified.append(ticket)
@@ -353,7 +315,7 @@ class Committer:
                 return Conflict(table, rows[0][:-1], rows[0][-1])
         return None
 
-    def _append(self, certified: Sequence[_Ticket], session: Session) -> dict[int, int]:
+    def _append(self, certified: Sequence[Ticket], session: Session) -> dict[int, int]:
         """Log the batch, all or nothing; returns the staged rows' number per table.
 
         Buffered writes need one engine statement. Staged ones go to their cache
@@ -398,7 +360,7 @@ class Committer:
             raise
         return staged
 
-    def _publish(self, certified: Sequence[_Ticket], staged: dict[int, int]) -> None:
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
         catalog = self._database.catalog
         for ticket in certified:
             for writes in ticket.writes:
@@ -414,33 +376,3 @@ class Committer:
                             for key, write in writes.buffered()
                         ],
                     )
-
-
-def _serialization_error(conflict: Conflict) -> errors.SerializationError:
-    table = conflict.table.qualified_name
-    return errors.SerializationError(
-        f"another transaction committed first: a row of {table} was changed since "
-        f"this transaction's snapshot, at cts {conflict.winner}; run the "
-        "transaction again",
-        table=table,
-        key=conflict.key,
-        winner=conflict.winner,
-    )
-
-
-def _failure(error: BaseException) -> errors.Error:
-    if isinstance(error, EngineError):
-        return translated(error)
-    if isinstance(error, errors.Error):
-        return error
-    return errors.OperationalError(f"the commit failed: {error!r}")
-
-
-def _outcome_unknown(ticket: _Ticket, cause: BaseException) -> errors.OutcomeUnknown:
-    txid = ticket.transaction.txid
-    return errors.OutcomeUnknown(
-        "the engine failed inside COMMIT and cannot be asked for the outcome of "
-        f"transaction {txid}; open the database again and call outcome({txid}) "
-        f"({cause})",
-        txid=txid,
-    )

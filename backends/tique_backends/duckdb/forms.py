@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.base import Forms, Row
 from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
+from tique_backends.forms import Forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
 STAGED_STAMPS = 1 << 62

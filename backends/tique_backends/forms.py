@@ -1,0 +1,128 @@
+"""The pieces of SQL that differ between engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+
+class Forms(ABC):
+    """An engine's SQL for snapshots, certification and constraints (pure text)."""
+
+    @abstractmethod
+    def quote(self, identifier: str) -> str:
+        """Quote an identifier."""
+
+    @abstractmethod
+    def plain(self, table: Table) -> str:
+        """The storage table's qualified name."""
+
+    @abstractmethod
+    def scan(
+        self,
+        table: Table,
+        sts: int,
+        *,
+        staged: int | None,
+        tombstones: bool = True,
+        flat: bool = False,
+    ) -> str:
+        """A parenthesised query for the whole table as of ``sts``.
+
+        ``staged`` overlays the rows of the session's staging table up to that
+        sequence number. ``tombstones`` False promises that a bag's visible
+        versions contain none, ``flat`` that no key has two versions.
+        """
+
+    @abstractmethod
+    def point(
+        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
+    ) -> str:
+        """A parenthesised query for at most one row by primary key.
+
+        ``key`` is SQL text per key column (placeholders).
+        """
+
+    @abstractmethod
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
+        """A parenthesised query of one constant row, or of no row (None).
+
+        It has the columns at ``columns``, which the row knows.
+        """
+
+    @abstractmethod
+    def overlay(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        keys: Sequence[Row],
+        rows: Sequence[Row],
+    ) -> str:
+        """A parenthesised query for the storage table with some rows replaced.
+
+        Only rows with the values ``bound`` to key columns are asked for. Whatever
+        storage has under one of ``keys`` is left out, ``rows`` are added: all of them
+        have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
+        """
+
+    @abstractmethod
+    def constants(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        """A parenthesised query for rows that are known.
+
+        All of them have the values ``bound``; ``values`` has a sequence for each of
+        the other ``columns``, of which there is at least one.
+        """
+
+    @abstractmethod
+    def cast(self, text: str, type_name: str) -> str:
+        """``text`` converted as on assignment to a column of that type."""
+
+    @abstractmethod
+    def stage_query(
+        self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
+    ) -> str:
+        """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
+
+    @abstractmethod
+    def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
+        """A query for one key that statement ``sequence`` staged wrongly.
+
+        Wrongly means twice, or although a row with that primary key was visible
+        before the statement and is not among those that it deletes (staged with
+        ``sequence - 1``).
+        """
+
+    @abstractmethod
+    def unique_duplicate(
+        self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
+    ) -> str:
+        """A query for one value of a UNIQUE key that is seen twice.
+
+        Only values that were staged under ``first`` to ``sequence`` are looked at.
+        """
+
+    @abstractmethod
+    def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
+        """Certification as a query (paper 2.3.4), for ``rows`` keys at once.
+
+        Parameters per key, in order: the columns' values, then the sts. The
+        result has a row ``(ordinal, cts)`` for every key (counted from 0) that a
+        version with a later cts has.
+        """
+
+    @abstractmethod
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
+        """As :meth:`conflicts` for all staged keys: rows ``(columns…, cts)``."""
