@@ -173,14 +173,13 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Any]:
         """Return up to ``size`` (by default ``arraysize``) further rows."""
-        return [
-            self._factory()(row)
-            for row in self._take(self.arraysize if size is None else size)
-        ]
+        rows = self._take(self.arraysize if size is None else size)
+        return list(map(self._factory(), rows))
 
     def fetchall(self) -> list[Any]:
         """Return all further rows."""
-        return [self._factory()(row) for row in self._take(None)]
+        rows = self._take(None)
+        return list(map(self._factory(), rows))
 
     def fetch_arrow_table(self) -> pyarrow.Table:
         """Return all further rows as an Arrow table."""
