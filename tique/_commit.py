@@ -76,6 +76,7 @@ class Committer:
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
         self._session: Session | None = None
+        self._logger: Session | None = None
         self._unsettled: Sequence[Ticket] = ()
 
     def commit(self, transaction: Transaction) -> int:
@@ -134,10 +135,11 @@ class Committer:
             pass
 
     def close(self) -> None:
-        """Close the committer's session."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        """Close the committer's sessions."""
+        for session in (self._session, self._logger):
+            if session is not None:
+                session.close()
+        self._session = self._logger = None
 
     def _hand_over(self) -> None:
         with suppress(IndexError):
@@ -277,13 +279,13 @@ class Committer:
                     conflict = conflict or self._staged_conflict(writes, session)
                     continue
                 conflict = conflict or certifier.conflict(writes, session)
-                if len(batch) > 1:
+                if len(batch) > 1 and conflict is None:
                     keys += [
                         (writes.table.id, positions, key)
                         for positions, entries in written_keys(writes)
                         for key, _ in entries
                     ]
-                    conflict = conflict or next(
+                    conflict = next(
                         (
                             Conflict(
                                 writes.table, key[2], self._database.sequencer.cts()
@@ -334,12 +336,11 @@ class Committer:
             for ticket in certified
         ]
         bulk = [writes for writes in certified[0].writes if writes.is_staged]
+        if not bulk:
+            self._log(certified, records)
+            return {}
         staged: dict[int, int] = {}
         try:
-            if not bulk:
-                self._unsettled = certified
-                session.log(records)
-                return staged
             for writes in bulk:
                 self._database.catalog.versions(writes.table).drain(session)
             session.begin()
@@ -351,14 +352,26 @@ class Committer:
             self._unsettled = certified
             session.commit()
         except BaseException:
-            # It may be of no use any more; a rollback after COMMIT changes nothing.
+            # A rollback after COMMIT changes nothing.
             with suppress(EngineError):
                 session.rollback()
-            if session is self._session:
-                self._session = None
-                session.close()
             raise
         return staged
+
+    def _log(
+        self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
+    ) -> None:
+        if self._logger is None:
+            self._logger = self._database.engine.session(logs_only=True)
+        try:
+            self._unsettled = certified
+            self._logger.log(records)
+        except BaseException:
+            # It may be of no use any more.
+            logger, self._logger = self._logger, None
+            with suppress(EngineError):
+                logger.close()
+            raise
 
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
         catalog = self._database.catalog

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tique import errors
+from tique import _process, errors
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._database import Database, release
@@ -110,7 +109,7 @@ class Connection:
         self._isolation = isolation_level
         self._autocommit = autocommit
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._process = _process.current()
         self._rewriter = database.rewriters[paramstyle]
         self._statements: dict[Prepared, Statement] = {}
         with translating():
@@ -212,7 +211,7 @@ class Connection:
     def _run(self, query: str, parameters: Any) -> Outcome:
         """Execute one statement for a cursor."""
         with self._lock:
-            if not self._finalizer.alive or self._process != os.getpid():
+            if not self._finalizer.alive or self._process != _process.current():
                 self._check_usable()
             try:
                 prepared = self._rewriter.plan(query, parameters is not None)
@@ -369,20 +368,20 @@ class Connection:
             if self._finalizer.detach() is None:
                 return
             try:
-                if self._process == os.getpid():
+                if self._process == _process.current():
                     with suppress(EngineError, errors.Error):
                         self._end()
                     with suppress(EngineError):
                         self._session.close()
             finally:
-                if self._process == os.getpid():
+                if self._process == _process.current():
                     with translating():
                         release(self._database)
 
     def _check_usable(self) -> None:
         if not self._finalizer.alive:
             raise errors.InterfaceError("the connection is closed", sqlstate="08003")
-        if self._process != os.getpid():
+        if self._process != _process.current():
             raise errors.InterfaceError(
                 "the connection belongs to the process that this one was forked from",
                 sqlstate="08003",

@@ -21,7 +21,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tique import errors
+from tique import _process, errors
 from tique._catalog import ManagedCatalog
 from tique._certification import Certifier, MemoryCertifier, QueryCertifier
 from tique._checkpoint import Checkpointer
@@ -104,7 +104,7 @@ class Database:
         self.url = url
         self.engine = engine
         self.settings = settings
-        self.process = os.getpid()
+        self.process = _process.current()
         self.connections = 0
         self.epoch = 0
         self.is_detached = False
@@ -238,7 +238,7 @@ def acquire(
     location = backend.locate(parsed.path, parsed.options)
     with _registry_lock:
         found = _registry.get(location.identity) if location.identity else None
-        if found is not None and found.process != os.getpid():
+        if found is not None and found.process != _process.current():
             raise errors.InterfaceError(
                 "the database was opened before this process was forked; open it in "
                 "one of the two processes only",
@@ -289,5 +289,5 @@ def _close_all() -> None:
         databases = list(_registry.values())
         _registry.clear()
     for database in databases:
-        if database.process == os.getpid():
+        if database.process == _process.current():
             database.close()

@@ -33,7 +33,8 @@ class Ticket:
         self.writes = [writes for writes in transaction.writes.values() if writes]
         # Whether it cannot share a batch.
         self.stands_alone = any(
-            writes.is_staged or any(write.deleted for write in writes.bag)
+            writes.is_staged
+            or (writes.bag and any(write.deleted for write in writes.bag))
             for writes in self.writes
         )
         self.cts = 0

@@ -247,8 +247,8 @@ class Engine(ABC):
     statistics: Statistics
 
     @abstractmethod
-    def session(self) -> Session:
-        """Open a connection."""
+    def session(self, *, logs_only: bool = False) -> Session:
+        """Open a connection; one on which only :meth:`Session.log` is called, or any."""
 
     @abstractmethod
     def round_trips(self, type_name: str) -> bool:

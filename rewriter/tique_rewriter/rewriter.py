@@ -43,6 +43,14 @@ class Prepared:
             When the number or the names do not fit the statement.
         """
         arguments = self.arguments
+        count = len(arguments)
+        if (
+            type(parameters) is tuple
+            and len(parameters) == count
+            and (not count or type(arguments[0]) is int)
+        ):
+            # The most common case, without looking at abstract classes.
+            return list(parameters)
         if arguments and isinstance(arguments[0], str):
             return self._bind_names(parameters)
         if isinstance(parameters, Mapping):
