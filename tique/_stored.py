@@ -31,12 +31,12 @@ class StorageCache:
     Parameters
     ----------
     capacity
-        Bytes; a quarter of them is for groups.
+        Bytes for pages, and a quarter as many for groups.
     """
 
     def __init__(self, capacity: int) -> None:
         self.groups: Cache[GroupAddress, Group] = Cache(capacity // 4, misses=3)
-        self.pages: Cache[Address, Page] = Cache(capacity - capacity // 4, misses=2)
+        self.pages: Cache[Address, Page] = Cache(capacity, misses=2)
 
 
 class StoredRows:
