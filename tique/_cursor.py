@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._translation import translating
+from tique.rows import tuple_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -179,6 +180,8 @@ class Cursor:
     def fetchall(self) -> list[Any]:
         """Return all further rows."""
         rows = self._take(None)
+        if self.row_factory is tuple_row:
+            return rows
         return list(map(self._factory(), rows))
 
     def fetch_arrow_table(self) -> pyarrow.Table:

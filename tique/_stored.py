@@ -12,7 +12,7 @@ from tique._cache import Cache
 from tique._groups import Group, GroupAddress
 from tique._marks import HighWaterMarks
 from tique._pages import Address, Page, Paging
-from tique._rows import difference, lacks, merged
+from tique._rows import lacks, merged
 from tique_backends.base import MISSING
 
 if TYPE_CHECKING:
@@ -190,11 +190,15 @@ class StoredRows:
             # A row that is known in part was there already; a whole one may be new.
             known = [i for i, value in enumerate(row) if value is not MISSING]
             return frozenset(known) if len(known) < len(row) else None
-        new = difference(row, old, self._table.primary_key)
+        primary_key = self._table.primary_key
         return frozenset(
-            i
-            for i, value in enumerate(new)
-            if value is not MISSING and i not in self._table.primary_key
+            [
+                i
+                for i, (new, was) in enumerate(zip(row, old, strict=True))
+                if new is not MISSING
+                and i not in primary_key
+                and (new != was or type(new) is float)
+            ]
         )
 
     def clear(self) -> None:

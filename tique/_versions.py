@@ -328,13 +328,14 @@ class TableVersions:
         Columns that are known to be the same in storage are ``MISSING``.
         """
         newest: dict[Key, Row | None] = {}
-        for key in list(self.chains):
-            version = self.newest_visible(key, until)
-            if version is None:
+        primary_key = self.table.primary_key
+        for key, chain in list(self.chains.items()):
+            if chain[-1].cts > until:
                 continue
-            row, stored = version.row, self._stored.peek(key)
+            row = next(version.row for version in chain if version.cts <= until)
+            stored = None if row is None else self._stored.peek(key)
             if row is not None and stored is not None:
-                row = difference(row, stored, self.table.primary_key)
+                row = difference(row, stored, primary_key)
             newest[key] = row
         return newest
 
@@ -369,21 +370,26 @@ class TableVersions:
         oldest: int | None = None
         rows = tombstones = 0
         for key, chain in list(self.chains.items()):
-            kept = tuple(version for version in chain if version.cts > until)
-            if len(kept) < len(chain):
+            kept = chain
+            if chain[0].cts <= until:
+                kept = ()
+                self._stored.replace(key, chain[0].row)
+                self._forget(key)
+            elif chain[-1].cts <= until:
+                kept = tuple([version for version in chain if version.cts > until])
                 self._stored.replace(key, chain[len(kept)].row)
-                if kept:
-                    self.chains[key] = kept
-                else:
-                    del self.chains[key]
-                    for positions, index in self._prefixes.items():
-                        prefix = self._prefix(positions, key)
-                        index[prefix].discard(key)
-                        if not index[prefix]:
-                            del index[prefix]
+                self.chains[key] = kept
             if kept:
                 rows += len(kept)
-                tombstones += sum(version.row is None for version in kept)
+                tombstones += sum([version.row is None for version in kept])
                 last = kept[-1].cts
                 oldest = last if oldest is None else min(oldest, last)
         self.rows, self.tombstones, self.oldest = rows, tombstones, oldest
+
+    def _forget(self, key: Key) -> None:
+        del self.chains[key]
+        for positions, index in self._prefixes.items():
+            prefix = self._prefix(positions, key)
+            index[prefix].discard(key)
+            if not index[prefix]:
+                del index[prefix]

@@ -248,16 +248,17 @@ class DuckDBEngine(Engine):
         for key, row in rows.items():
             if key not in whole:
                 assert row is not None
-                known = tuple(i for i, v in enumerate(row) if v is not MISSING)
-                partial.setdefault(known, []).append(tuple(row[i] for i in known))
+                known = tuple([i for i, v in enumerate(row) if v is not MISSING])
+                values = tuple([v for v in row if v is not MISSING])
+                partial.setdefault(known, []).append(values)
         session.begin()
         try:
             if whole:
                 session.replace(
                     table, list(whole), [row for row in whole.values() if row]
                 )
-            for known, values in partial.items():
-                session.update(table, known, values)
+            for known, changed in partial.items():
+                session.update(table, known, changed)
             self._drop_versions(session, table, until)
             session.commit()
         except BaseException:
