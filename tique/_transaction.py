@@ -6,7 +6,7 @@ version with cts ≤ sts in the index of recent versions, the storage table.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from tique_backends.base import MISSING, Row, Session
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
+    from types import TracebackType
 
     from tique._database import Database
     from tique._pages import Address
@@ -58,6 +59,35 @@ class IsolationLevel(Enum):
             raise errors.NotSupportedError(
                 f"isolation level {folded!r} is not supported; choose one of: {known}"
             ) from None
+
+
+class _StatementScope:
+    """What :meth:`Transaction.statement` returns; a generator would cost twice."""
+
+    __slots__ = ("_before", "_transaction")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        transaction = self._transaction
+        transaction.refresh()
+        self._before = transaction.sequence
+        transaction.sequence += 2
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        transaction = self._transaction
+        try:
+            if kind is not None:
+                transaction.undo(self._before)
+                transaction.sequence = self._before
+        finally:
+            transaction.visible_sequence = transaction.sequence
 
 
 class Transaction:
@@ -115,20 +145,9 @@ class Transaction:
 
     # Statements and savepoints
 
-    @contextmanager
-    def statement(self) -> Iterator[None]:
-        """Run one statement: all of it or, if it raises, nothing (P8)."""
-        self.refresh()
-        before = self.sequence
-        self.sequence += 2
-        try:
-            yield
-        except BaseException:
-            self._undo(before)
-            self.sequence = before
-            raise
-        finally:
-            self.visible_sequence = self.sequence
+    def statement(self) -> _StatementScope:
+        """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
+        return _StatementScope(self)
 
     def refresh(self) -> None:
         """Take a new snapshot for this statement, where the level asks for it."""
@@ -145,7 +164,7 @@ class Transaction:
     def rollback_to(self, name: str) -> None:
         """Undo what came after the savepoint, which stays."""
         position = self._find_savepoint(name)
-        self._undo(self.savepoints[position][1])
+        self.undo(self.savepoints[position][1])
         del self.savepoints[position + 1 :]
 
     def release(self, name: str) -> None:
@@ -158,7 +177,8 @@ class Transaction:
                 return position
         raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
 
-    def _undo(self, sequence: int) -> None:
+    def undo(self, sequence: int) -> None:
+        """Undo what statements after ``sequence`` wrote."""
         for writes in self.writes.values():
             writes.rollback_to(sequence, self.session)
 

@@ -9,8 +9,8 @@ a method here or a flag in :class:`Capabilities`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,8 +66,7 @@ class Versions:
     deleted: Sequence[bool]
 
 
-@dataclass(frozen=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """What makes transaction ``txid`` committed at ``cts``, with its versions.
 
     ``writes`` has, per table id, rows and whether each is a tombstone.
@@ -75,7 +74,7 @@ class CommitRecord:
 
     cts: int
     txid: int
-    writes: Mapping[int, Sequence[tuple[Row, bool]]] = field(default_factory=dict)
+    writes: Mapping[int, Sequence[tuple[Row, bool]]]
 
 
 @dataclass
