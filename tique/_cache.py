@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
 from typing import Generic, Protocol, TypeVar
 
 _CANDIDATES = 4096
 """Addresses whose misses are counted."""
 
 
-class Part(Protocol):
-    """Something that is kept: a page, a group."""
+class Place(Protocol):
+    """Where a part lies; hashable."""
 
-    table: int
+    @property
+    def table(self) -> int:
+        """The table's id."""
+        ...
+
+
+class Part(Protocol):
+    """Something that is kept, a page or a group, and its bytes."""
+
     size: int
 
 
-_Address = TypeVar("_Address", bound=Hashable)
+_Address = TypeVar("_Address", bound=Place)
 _Part = TypeVar("_Part", bound=Part)
 
 
@@ -74,7 +81,7 @@ class Cache(Generic[_Address, _Part]):
     def clear(self, table: int) -> None:
         """Forget a table's parts."""
         with self._lock:
-            for address in [a for a, p in self._parts.items() if p.table == table]:
+            for address in [a for a in self._parts if a.table == table]:
                 self._remove(address)
 
     def _remove(self, address: _Address) -> None:

@@ -32,6 +32,8 @@ leads next asks again before anything else.
 *Liveness (P6).* A follower waits for its ticket, at most ``_RECHECK`` seconds at
 a time, and then tries for the lock itself; so it needs nobody's wake-up to make
 progress. A leader runs batches until its own ticket is done, then hands over.
+Before it takes a batch it yields as long as the queue grows, which is at most once
+per open transaction.
 A ticket is in the queue or in the leader's batch at every instant, and an
 exception in the leader settles its batch before it propagates. A follower that
 is interrupted withdraws, so that its connection can drop the writes.

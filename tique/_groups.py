@@ -65,7 +65,6 @@ class Group:
     def __init__(
         self, table: Table, columns: Sequence[int], rows: pyarrow.Table
     ) -> None:
-        self.table = table.id
         self.columns = tuple(columns)
         self.is_whole = rows.num_rows <= GROUP_ROWS
         self._lock = threading.Lock()

@@ -106,7 +106,6 @@ class Page:
         rows: pyarrow.Table,
     ) -> None:
         self.address = address
-        self.table = table.id
         self.size = rows.nbytes
         self._stale: dict[int, frozenset[int] | None] = {}
         self._primary_key = table.primary_key
