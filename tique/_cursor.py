@@ -151,7 +151,8 @@ class Cursor:
         if result is not None:
             with self._connection._lock, translating():
                 if size is None:
-                    left += result.fetch_all()
+                    rest = result.fetch_all()
+                    left = left + rest if left else rest
                     outcome.result = None
                 else:
                     wanted = max(size - len(left), _CHUNK)

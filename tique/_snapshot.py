@@ -110,9 +110,20 @@ class Source:
             if used is None or i in used or i in key
         )
         self._free = tuple(i for i in self._columns if i not in bound)
+        self._plain: str | None = None
 
-    def fill(self, transaction: Transaction, parameters: Sequence[Any]) -> str | None:
-        """The text for the hole, or None for the plain form."""
+    def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """What is put in the place of the reference."""
+        form = self._form(transaction, parameters)
+        if form is not None:
+            return form + self.reference.alias
+        if self._plain is None:
+            forms = transaction.database.engine.forms
+            self._plain = forms.plain(self.table) + self.reference.alias
+        return self._plain
+
+    def _form(self, transaction: Transaction, parameters: Sequence[Any]) -> str | None:
+        """The form that the snapshot needs, or None for the plain one."""
         versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)
         if not writes and (
@@ -300,21 +311,18 @@ class SnapshotText:
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
     ) -> tuple[list[str], Sequence[Any]]:
         """The texts with all holes filled, and the parameters they need."""
-        forms = transaction.database.engine.forms
         filled: dict[int, str] = {}
-
-        def piece(index: int) -> str:
-            if index not in filled:
-                source = self._sources[index]
-                text = source.fill(transaction, parameters)
-                if text is None:
-                    text = forms.plain(source.table)
-                filled[index] = text + source.reference.alias
-            return filled[index]
-
-        return [
-            "".join(
-                part if isinstance(part, str) else piece(part.index) for part in text
-            )
-            for text in texts
-        ], parameters
+        complete = []
+        for text in texts:
+            pieces = []
+            for part in text:
+                if not isinstance(part, str):
+                    index = part.index
+                    if index not in filled:
+                        filled[index] = self._sources[index].text(
+                            transaction, parameters
+                        )
+                    part = filled[index]
+                pieces.append(part)
+            complete.append("".join(pieces))
+        return complete, parameters

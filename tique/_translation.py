@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_udfs import BuildError, SequencerError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
     ErrorKind.PROGRAMMING: errors.ProgrammingError,
@@ -45,12 +39,21 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
     return errors.ProgrammingError(str(error))
 
 
-@contextmanager
-def translating() -> Iterator[None]:
-    """Raise PEP 249 exceptions in place of the lower layers' own."""
-    try:
-        yield
-    except (EngineError, RewriteError) as error:
-        raise translated(error) from error
-    except (SequencerError, BuildError) as error:
-        raise errors.OperationalError(str(error)) from error
+class translating:
+    """Raise PEP 249 exceptions in place of the lower layers' own, in a block."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, traceback: object
+    ) -> None:
+        """Translate what is to be."""
+        if error is None:
+            return
+        if isinstance(error, EngineError | RewriteError):
+            raise translated(error) from error
+        if isinstance(error, SequencerError | BuildError):
+            raise errors.OperationalError(str(error)) from error

@@ -85,7 +85,9 @@ class DuckDBResult(Result):
 
     def fetch_all(self) -> list[Row]:  # noqa: D102
         if self._connection is not None:
-            return self._take(lambda c: c.fetchall())
+            rows = self._take(_all_rows)
+            self._connection = None
+            return rows
         self._check()
         rows, self._drained = self._drained, []
         return rows
@@ -102,11 +104,11 @@ class DuckDBResult(Result):
     def _take(self, fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched]) -> _Fetched:
         assert self._connection is not None
         try:
-            return _fetching(fetch, self._connection)
-        except EngineError:
+            return fetch(self._connection)
+        except Exception as error:
             # There is nothing more to come, and nothing to drain.
             self.close()
-            raise
+            raise translated(error) from error
 
     def _check(self) -> None:
         if self._error is not None:
@@ -114,14 +116,9 @@ class DuckDBResult(Result):
             raise error
 
 
-def _fetching(
-    fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched],
-    connection: duckdb.DuckDBPyConnection,
-) -> _Fetched:
-    try:
-        return fetch(connection)
-    except Exception as error:
-        raise translated(error) from error
+def _all_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+    rows: list[Row] = connection.fetchall()
+    return rows
 
 
 def _to_arrow(connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
@@ -209,7 +206,10 @@ class DuckDBSession(Session):
         end = "" if limit is None else f" LIMIT {limit}"
         self._run(_reading(table, columns, match) + end, ())
         started = time.perf_counter()
-        rows = _fetching(_to_arrow, self._connection)
+        try:
+            rows = _to_arrow(self._connection)
+        except Exception as error:
+            raise translated(error) from error
         self._statistics.seconds += time.perf_counter() - started
         return rows
 
