@@ -1,10 +1,15 @@
 """The marks for what an engine cannot do keep their word."""
 
+import os
+import sys
+
 import pytest
 
 
 @pytest.fixture
-def outcome(pytester):
+def outcome(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
     def run(mark, body, argument="engine"):
         pytester.makepyfile(
             f"import pytest\n@{mark}\ndef test_it({argument}):\n  {body}"

@@ -13,15 +13,17 @@ import click
 from tique import __version__
 from tique.cli._adoption import adopt_command, detach_command
 from tique.cli._explain import explain_command
+from tique.cli._monetdb import monetdb_group
 from tique.cli._operation import checkpoint_command, status_command
 from tique.cli._output import one_line
 from tique.cli._udf import udf_group
 from tique.errors import Error
+from tique_backends.monetdb.server import ServerError
 from tique_udfs import BuildError, SequencerError
 
 __all__ = ["main"]
 
-_EXPECTED = (Error, BuildError, SequencerError)
+_EXPECTED = (Error, BuildError, SequencerError, ServerError)
 _CLICKS_OWN = (
     click.ClickException,
     click.exceptions.Exit,
@@ -74,3 +76,4 @@ main.add_command(checkpoint_command)
 main.add_command(status_command)
 main.add_command(explain_command)
 main.add_command(udf_group)
+main.add_command(monetdb_group)

@@ -11,11 +11,12 @@ import hashlib
 import os
 import platform
 import shlex
-import stat
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+
+from .folders import FolderError, find_cached, writable_cache_folder
 
 _HERE = Path(__file__).parent
 _FLAGS = (
@@ -43,9 +44,7 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
 
     The file's name holds a hash of the sources, the compiler's flags and the
     platform, so an upgrade compiles anew and old files do no harm. Several
-    processes may build at once. The folder is ``$TIQUE_CACHE_DIR``, else
-    ``$XDG_CACHE_HOME/tique``, else ``~/.cache/tique``, else, where that cannot be
-    written, one of the user's own below the system's temporary folder. A folder
+    processes may build at once. For the folder see :mod:`tique_udfs.folders`; one
     that other users may write to is never used. The compiler is ``$CC``, else
     ``cc``.
 
@@ -82,10 +81,13 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
     # DuckDB derives the entry point's name from what precedes the first dot.
     name = f"tique.{digest}.{target}_extension"
     if not force:
-        for folder in _cache_folders():
-            if (folder / name).is_file() and _is_safe(folder):
-                return folder / name
-    library = _writable_folder() / name
+        cached = find_cached(name)
+        if cached is not None:
+            return cached
+    try:
+        library = writable_cache_folder("the compiled sequencer") / name
+    except FolderError as error:
+        raise BuildError(str(error)) from error
     _compile(
         [path for path in sources if path.suffix == ".c"],
         library,
@@ -121,41 +123,6 @@ def _digest(sources: list[Path]) -> str:
         text = path.read_bytes()
         content.update(f"{path.name}\0{len(text)}\0".encode() + text)
     return content.hexdigest()[:16]
-
-
-def _cache_folders() -> list[Path]:
-    chosen = os.environ.get("TIQUE_CACHE_DIR")
-    if chosen:
-        return [Path(chosen).absolute()]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    return [
-        Path(os.path.expanduser(base)).absolute() / "tique",
-        Path(tempfile.gettempdir()).absolute() / f"tique-{os.geteuid()}",
-    ]
-
-
-def _is_safe(folder: Path) -> bool:
-    """Whether no other user could have put a library into the folder."""
-    status = folder.stat()
-    return status.st_uid in {0, os.geteuid()} and not status.st_mode & stat.S_IWOTH
-
-
-def _writable_folder() -> Path:
-    tried = []
-    for folder in _cache_folders():
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _is_safe(folder):
-                tried.append(f"{folder} (other users may write there)")
-                continue
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
-        except OSError as error:
-            tried.append(f"{folder} ({error.strerror})")
-    raise BuildError(
-        "no folder to keep the compiled sequencer in; tried "
-        f"{', '.join(tried)}; set TIQUE_CACHE_DIR to a folder of your own"
-    )
 
 
 def _compile(sources: list[Path], library: Path, footer: bytes) -> None:

@@ -1,0 +1,1 @@
+"""MonetDB: so far its server, for tests and for people who have none."""

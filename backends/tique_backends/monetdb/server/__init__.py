@@ -1,0 +1,13 @@
+"""A MonetDB server for tests and for people who have none.
+
+It runs MonetDB's own libraries, as they come with the ``monetdbe`` package, in a
+process of its own. Whoever has a MonetDB uses that one instead.
+"""
+
+from __future__ import annotations
+
+from tique_backends.monetdb.server.errors import ServerError
+from tique_backends.monetdb.server.process import serve
+from tique_backends.monetdb.server.supervisor import MonetDBServer
+
+__all__ = ["MonetDBServer", "ServerError", "serve"]

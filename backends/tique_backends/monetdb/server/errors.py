@@ -1,0 +1,7 @@
+"""What can go wrong with the bundled server."""
+
+from __future__ import annotations
+
+
+class ServerError(Exception):
+    """The server cannot be had, started or reached."""

@@ -1,0 +1,141 @@
+"""The server's process: started, listening, told to stop.
+
+Signals: until the database is up they kill the process, which MonetDB's log is made
+for. Then they, or the end of the lifeline, ask for a clean stop. MonetDB waits for
+queries that run; if they take too long, an alarm kills the process.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket as sockets
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import quote
+
+from tique_backends.monetdb.server.errors import ServerError
+from tique_backends.monetdb.server.folder import DATABASE, ServerFolder
+from tique_backends.monetdb.server.libraries import monetdb_libraries
+from tique_backends.monetdb.server.mserver import MServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+USER = "monetdb"
+_ADDRESS = "127.0.0.1"
+_NO_PORT = -1
+_MAX_CLIENTS = 256
+_STOP_SECONDS = 10
+_SOCKET_BYTES = 107
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def serve(
+    directory: str | os.PathLike[str],
+    *,
+    port: int = 0,
+    socket: str | os.PathLike[str] | None = None,
+    ready: Callable[[str], None],
+    lifeline: int | None = None,
+) -> NoReturn:
+    """Run a MonetDB server in this process, which it ends.
+
+    Parameters
+    ----------
+    directory
+        The server's folder; a new one gets a new database.
+    port
+        The TCP port on the loopback address; 0 for any that is free.
+    socket
+        The path of a Unix socket to listen on in place of TCP.
+    ready
+        Called with the server's URL when it takes connections.
+    lifeline
+        A file descriptor: the server stops when it comes to its end.
+
+    Raises
+    ------
+    ServerError
+        If the folder is in use, the port or socket is taken, or MonetDB does not
+        start. Nothing runs then, but this process must not try again.
+    """
+    path = None if socket is None else _free_socket(Path(socket).absolute())
+    if path is None:
+        _check_port(port)
+    monetdb = MServer(monetdb_libraries())
+    folder = ServerFolder(directory)
+    os.umask(0o077)
+    _divert_output(folder.log)
+    monetdb.start(
+        folder.database,
+        folder.password,
+        {
+            "mapi_listenaddr": _ADDRESS,
+            "mapi_port": str(port if path is None else _NO_PORT),
+            "mapi_usock": "" if path is None else str(path),
+            "max_clients": str(_MAX_CLIENTS),
+            "sql_optimizer": "default_pipe",
+        },
+    )
+    waking, awake = os.pipe()
+    os.set_blocking(awake, False)
+    for number in _STOPPING:
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(awake)
+    ready(_url(folder, path))
+    select.select([waking] if lifeline is None else [waking, lifeline], [], [])
+    signal.alarm(_STOP_SECONDS)
+    monetdb.stop()
+
+
+def _free_socket(path: Path) -> Path:
+    """Refuse a path that somebody listens on; a dead server's leftover is free."""
+    if len(os.fsencode(path)) > _SOCKET_BYTES:
+        raise ServerError(f"a socket's path has at most {_SOCKET_BYTES} bytes: {path}")
+    if not path.parent.is_dir():
+        raise ServerError(f"there is no folder {path.parent} for the socket")
+    if path.exists() and not path.is_socket():
+        raise ServerError(f"{path} exists and is no socket")
+    with sockets.socket(sockets.AF_UNIX) as probe, suppress(OSError):
+        probe.connect(str(path))
+        raise ServerError(f"another server listens on {path}")
+    return path
+
+
+def _check_port(port: int) -> None:
+    """Refuse a port that is taken; MonetDB would take another or none."""
+    with sockets.socket() as probe:
+        probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_ADDRESS, port))
+        except (OSError, OverflowError) as error:
+            raise ServerError(f"cannot listen on {_ADDRESS}:{port}: {error}") from None
+
+
+def _divert_output(log: Path) -> None:
+    """Send what MonetDB prints to a file; Python's own output stays where it is."""
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        getattr(sys, name).flush()
+        setattr(sys, name, os.fdopen(os.dup(number), "w", buffering=1))
+        os.dup2(file, number)
+    os.close(file)
+
+
+def _url(folder: ServerFolder, socket: Path | None) -> str:
+    who = f"monetdb://{USER}:{folder.password}@"
+    if socket is not None:
+        return f"{who}/{DATABASE}?sock={quote(str(socket))}"
+    # MonetDB writes down where it listens: "mapi:monetdb://localhost:PORT/".
+    try:
+        line = (folder.database / ".conn").read_text().split()[0]
+        port = int(line.rstrip("/").rpartition(":")[2])
+    except (OSError, IndexError, ValueError):
+        raise ServerError(
+            f"MonetDB started but does not listen; see {folder.log}"
+        ) from None
+    return f"{who}{_ADDRESS}:{port}/{DATABASE}"
