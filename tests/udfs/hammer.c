@@ -1,6 +1,8 @@
 /*
  * Threads that begin, refresh, commit, abort and end as fast as they can, beside
- * checkpointers that read lambda. Exits with 1 and a message when a promise breaks.
+ * checkpointers that read lambda, and clients that die in any step, whose doubtful
+ * timestamps are fenced by whoever waits. Exits with 1 and a message when a promise
+ * breaks.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -14,6 +16,7 @@
 
 #define WORKERS 4
 #define CHECKPOINTERS 2
+#define MORTALS 2
 #define TRANSACTIONS 20000
 
 static tique_handle handle;
@@ -55,6 +58,72 @@ check_point(void *unused)
 }
 
 static void
+fence(void)
+{
+	int64_t doubtful = tique_doubtful(handle);
+
+	/* Another one may have been quicker. */
+	if (doubtful > 0)
+		require(tique_fence(handle, doubtful) == TIQUE_OK, "fence");
+}
+
+static void
+await(int64_t cts)
+{
+	int waited = 0;
+
+	for (int i = 0; i < 100000 && waited == 0; i++) {
+		waited = tique_wait(handle, cts, 20000000000);
+		if (waited == 0)
+			fence();
+	}
+	require(waited == 1, "wait");
+}
+
+/* A client in every life: it leaves, or its lease runs out, or it lives on. */
+static void *
+die(void *seed)
+{
+	unsigned state = (unsigned)(uintptr_t)seed * 2246822519u + 1;
+
+	while (atomic_load(&working) > 0) {
+		unsigned choice;
+		tique_client client;
+		struct tique_transaction begun;
+		int64_t cts;
+
+		state = state * 1664525u + 1013904223u;
+		choice = state >> 16;
+		client = tique_join(handle, choice & 1 ? 20000 : 20000000000);
+		require(client > 0, "join");
+		begun = tique_begin_for(handle, client);
+		cts = tique_next_cts_for(handle, client);
+		require(cts > 0 || cts == TIQUE_FENCED, "take");
+		if (cts > 0 && choice & 2) {
+			int finished = tique_finish_for(handle, client, cts);
+
+			require(finished == TIQUE_OK || finished == TIQUE_FENCED,
+			        "finish for");
+		}
+		if (choice & 4) {
+			require(tique_leave(handle, client) == TIQUE_OK || choice & 1,
+			        "leave");
+			require(tique_end_for(handle, client, begun.txid) ==
+			            TIQUE_FENCED,
+			        "who left is fenced");
+		} else if (!(choice & 1)) {
+			require(tique_end_for(handle, client, begun.txid) ==
+			            TIQUE_OK,
+			        "end for");
+			require(tique_finish_for(handle, client, cts) == TIQUE_OK,
+			        "a client that lives is not fenced");
+			require(tique_leave(handle, client) == TIQUE_OK, "leave");
+		}
+	}
+	return NULL;
+}
+
+static void
 commit(int64_t sts, unsigned choice)
 {
 	int64_t cts = tique_next_cts(handle);
@@ -69,7 +138,7 @@ commit(int64_t sts, unsigned choice)
 	}
 	require(tique_finish(handle, cts) == TIQUE_OK, "finish");
 	require(tique_finish(handle, cts) == TIQUE_OK, "finish twice");
-	require(tique_wait(handle, cts, 20000000000) == 1, "wait");
+	await(cts);
 	require(tique_sts(handle) >= cts, "sts covers what was waited for");
 }
 
@@ -107,8 +176,14 @@ work(void *seed)
 static void *
 wait_for_close(void *unused)
 {
-	require(tique_wait(handle, INT64_MAX, INT64_MAX) == TIQUE_CLOSED,
-	        "close wakes a waiter");
+	int waited = 0;
+
+	while (waited == 0) {
+		waited = tique_wait(handle, INT64_MAX, INT64_MAX);
+		if (waited == 0)
+			fence();
+	}
+	require(waited == TIQUE_CLOSED, "close wakes a waiter");
 	return unused;
 }
 
@@ -116,6 +191,7 @@ int
 main(void)
 {
 	pthread_t threads[WORKERS + CHECKPOINTERS];
+	pthread_t mortals[MORTALS];
 	pthread_t waiter;
 
 	handle = tique_open();
@@ -124,8 +200,15 @@ main(void)
 	for (uintptr_t i = 0; i < WORKERS + CHECKPOINTERS; i++)
 		pthread_create(&threads[i], NULL,
 		               i < WORKERS ? work : check_point, (void *)i);
+	for (uintptr_t i = 0; i < MORTALS; i++)
+		pthread_create(&mortals[i], NULL, die, (void *)i);
 	for (int i = 0; i < WORKERS + CHECKPOINTERS; i++)
 		pthread_join(threads[i], NULL);
+	for (int i = 0; i < MORTALS; i++)
+		pthread_join(mortals[i], NULL);
+	await(tique_cts(handle));
+	require(tique_fences(handle, NULL, 0) > 0, "some died");
+	require(tique_client_count(handle) == 0, "nobody lives on");
 	require(tique_active_count(handle) == 0, "nobody is active");
 	require(tique_sts(handle) == tique_cts(handle), "no hole is left");
 	require(tique_lambda(handle) == tique_sts(handle), "lambda is sts");

@@ -12,6 +12,7 @@ import os
 from ._interface import (
     RING_CAPACITY,
     ActiveSnapshot,
+    FencedError,
     RingFullError,
     Sequencer,
     SequencerClosedError,
@@ -25,6 +26,7 @@ __all__ = [
     "RING_CAPACITY",
     "ActiveSnapshot",
     "BuildError",
+    "FencedError",
     "RingFullError",
     "Sequencer",
     "SequencerClosedError",

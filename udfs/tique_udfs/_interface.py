@@ -25,6 +25,10 @@ class RingFullError(SequencerError):
     """Too many timestamps are unfinished to hand out another one."""
 
 
+class FencedError(SequencerError):
+    """The client's lease has run out; what it had under way counts as aborted."""
+
+
 class ActiveSnapshot(NamedTuple):
     """A transaction that holds λ back.
 
@@ -51,6 +55,10 @@ class Sequencer(ABC):
     the finished ones, in whatever order they finish. ``stable()`` (λ) is a lower
     bound of every snapshot that is active or will ever begin, and never
     decreases; ``core/sequencer.h`` has the argument.
+
+    Where several processes share one sequencer, in a server, each is a *client*
+    with a lease: see the methods from :meth:`join` on. Whoever owns the sequencer
+    alone needs none of them.
 
     All methods may be called from any thread. Only :meth:`end` may be called
     from a finaliser (``__del__``, a weak reference's callback), which can run at
@@ -152,7 +160,8 @@ class Sequencer(ABC):
     def wait(self, cts: int, timeout: float) -> bool:
         """Wait until sts covers a timestamp; other threads run meanwhile.
 
-        A Ctrl-C interrupts it.
+        A Ctrl-C interrupts it, and so does a doubtful timestamp that stands in
+        the way.
 
         Parameters
         ----------
@@ -177,6 +186,86 @@ class Sequencer(ABC):
         """List the active transactions' snapshots, the oldest first."""
 
     @abstractmethod
+    def join(self, lease: float) -> int:
+        """Register a client; its lease lasts that many seconds.
+
+        Returns
+        -------
+        int
+            Its number, which nobody can guess: it stands for the client.
+        """
+
+    @abstractmethod
+    def renew(self, client: int, lease: float) -> None:
+        """Let a client's lease last that many seconds from now on.
+
+        This and every other method that takes a client raises :exc:`FencedError`
+        once its lease has run out, for ever.
+        """
+
+    @abstractmethod
+    def leave(self, client: int) -> None:
+        """Drop a client as if its lease had run out."""
+
+    @abstractmethod
+    def begin_for(self, client: int) -> tuple[int, int]:
+        """As :meth:`begin`; the snapshot goes when the client does."""
+
+    @abstractmethod
+    def refresh_for(self, client: int, txid: int) -> int:
+        """As :meth:`refresh`, for a transaction of this client."""
+
+    @abstractmethod
+    def end_for(self, client: int, txid: int) -> None:
+        """As :meth:`end`, for a transaction of this client."""
+
+    @abstractmethod
+    def next_cts_for(self, client: int) -> int:
+        """As :meth:`next_cts`; only this client can finish it.
+
+        If the client goes first, the timestamp is *doubtful*: what belongs to it
+        may be durable or not, and may still arrive. sts stops in front of it.
+        """
+
+    @abstractmethod
+    def finish_for(self, client: int, cts: int) -> None:
+        """As :meth:`finish`, for a timestamp of this client."""
+
+    @abstractmethod
+    def clients(self) -> int:
+        """Count the clients whose leases run."""
+
+    @abstractmethod
+    def doubtful(self) -> int:
+        """Return the smallest doubtful timestamp; 0 if there is none."""
+
+    @abstractmethod
+    def fence(self, cts: int) -> None:
+        """Finish a doubtful timestamp as aborted; idempotent.
+
+        Before that it must be written down durably that it counts for nothing.
+
+        Raises
+        ------
+        SequencerError
+            The timestamp is not doubtful.
+        """
+
+    @abstractmethod
+    def fences(self) -> list[int]:
+        """List the fenced timestamps, whose versions nobody must read."""
+
+    @abstractmethod
+    def forget_fence(self, cts: int) -> None:
+        """Drop a fence: its versions are gone and no more of them can come.
+
+        Raises
+        ------
+        SequencerError
+            There is no such fence.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Release the sequencer and wake whoever waits. Idempotent."""
 
@@ -194,6 +283,22 @@ class Sequencer(ABC):
     def _never_handed_out(self, what: str, number: int) -> SequencerError:
         return SequencerError(
             f"the sequencer of {self.name!r} never handed out {what} {number}"
+        )
+
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            f"the sequencer of {self.name!r} has given this client up: its lease ran "
+            "out, and what it had under way is aborted; connect again"
+        )
+
+    def _not_doubtful(self, cts: int) -> SequencerError:
+        return SequencerError(
+            f"timestamp {cts} is not in doubt in the sequencer of {self.name!r}"
+        )
+
+    def _no_fence(self, cts: int) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} has no fence at timestamp {cts}"
         )
 
     def _ring_full(self) -> RingFullError:

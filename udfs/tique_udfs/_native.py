@@ -26,6 +26,7 @@ _RING_FULL = -3
 _UNKNOWN = -4
 _IN_USE = -5
 _BACKWARDS = -6
+_FENCED = -7
 
 # C code cannot be interrupted: a wait returns this often to let signals through.
 _SLICE_SECONDS = 0.1
@@ -91,6 +92,21 @@ class Library:
         )
         self.announce = declare("tique_duckdb_announce", number, number)
         self.rebind = declare("tique_duckdb_rebind", status, number, number)
+        self.join = declare("tique_join", number, number, number)
+        self.renew = declare("tique_renew", status, number, number, number)
+        self.leave = declare("tique_leave", status, number, number)
+        self.begin_for = declare("tique_begin_for", _Transaction, number, number)
+        self.refresh_for = declare("tique_refresh_for", number, number, number, number)
+        self.end_for = declare("tique_end_for", status, number, number, number)
+        self.next_cts_for = declare("tique_next_cts_for", number, number, number)
+        self.finish_for = declare("tique_finish_for", status, number, number, number)
+        self.clients = declare("tique_client_count", number, number)
+        self.doubtful = declare("tique_doubtful", number, number)
+        self.fence = declare("tique_fence", status, number, number)
+        self.fences = declare(
+            "tique_fences", number, number, ctypes.POINTER(number), number
+        )
+        self.forget_fence = declare("tique_forget_fence", status, number, number)
         self.wait = long["tique_wait"]
         self.wait.restype = status
         self.wait.argtypes = (number, number, number)
@@ -179,7 +195,7 @@ class NativeSequencer(Sequencer):
             nanoseconds = int(min(left, _SLICE_SECONDS) * 1e9)
             if self._check(self.library.wait(self.handle, cts, nanoseconds)):
                 return True
-            if left <= _SLICE_SECONDS:
+            if left <= _SLICE_SECONDS or 0 < self.doubtful() <= cts:
                 return False
 
     def active(self) -> list[ActiveSnapshot]:
@@ -194,6 +210,66 @@ class NativeSequencer(Sequencer):
             ActiveSnapshot(found.txid, found.sts, found.age_nanoseconds / 1e9)
             for found in snapshots[:count]
         ]
+
+    def join(self, lease: float) -> int:
+        return self._check(self.library.join(self.handle, _nanoseconds(lease)))
+
+    def renew(self, client: int, lease: float) -> None:
+        self._check(self.library.renew(self.handle, client, _nanoseconds(lease)))
+
+    def leave(self, client: int) -> None:
+        self._check(self.library.leave(self.handle, client))
+
+    def begin_for(self, client: int) -> tuple[int, int]:
+        begun = self.library.begin_for(self.handle, client)
+        return self._check(begun.txid), begun.sts
+
+    def refresh_for(self, client: int, txid: int) -> int:
+        sts: int = self.library.refresh_for(self.handle, client, txid)
+        if sts == _UNKNOWN:
+            raise self._not_active(txid)
+        return self._check(sts)
+
+    def end_for(self, client: int, txid: int) -> None:
+        status = self.library.end_for(self.handle, client, txid)
+        if status == _UNKNOWN:
+            raise self._never_handed_out("txid", txid)
+        self._check(status)
+
+    def next_cts_for(self, client: int) -> int:
+        return self._check(self.library.next_cts_for(self.handle, client))
+
+    def finish_for(self, client: int, cts: int) -> None:
+        status = self.library.finish_for(self.handle, client, cts)
+        if status == _UNKNOWN:
+            raise self._never_handed_out("cts", cts)
+        self._check(status)
+
+    def clients(self) -> int:
+        return self._check(self.library.clients(self.handle))
+
+    def doubtful(self) -> int:
+        return self._check(self.library.doubtful(self.handle))
+
+    def fence(self, cts: int) -> None:
+        status = self.library.fence(self.handle, cts)
+        if status in (_UNKNOWN, _IN_USE):
+            raise self._not_doubtful(cts)
+        self._check(status)
+
+    def fences(self) -> list[int]:
+        found = (ctypes.c_int64 * 0)()
+        count = self._check(self.library.fences(self.handle, found, 0))
+        while count > len(found):
+            found = (ctypes.c_int64 * (count + 16))()
+            count = self._check(self.library.fences(self.handle, found, len(found)))
+        return found[:count]
+
+    def forget_fence(self, cts: int) -> None:
+        status = self.library.forget_fence(self.handle, cts)
+        if status == _UNKNOWN:
+            raise self._no_fence(cts)
+        self._check(status)
 
     def close(self) -> None:
         self.library.close(self.handle)
@@ -214,9 +290,15 @@ class NativeSequencer(Sequencer):
             return self._ring_full()
         if status == _IN_USE:
             return self._in_use()
+        if status == _FENCED:
+            return self._fenced()
         if status == _NO_MEMORY:
             return SequencerError(
                 f"no memory left for the sequencer of {self.name!r}; "
                 "end transactions or close databases"
             )
         raise AssertionError(f"the C sequencer answered with status {status}")
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(bounded(seconds) * 1e9)

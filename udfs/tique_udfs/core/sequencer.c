@@ -4,53 +4,19 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 
-#include "sequencer.h"
+#include "state.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define FIRST_BUCKETS 64
 
-/* An active snapshot: a member of the list by age and of one bucket by txid. */
-struct node {
-	int64_t txid;
-	int64_t sts;
-	int64_t taken;
-	struct node *older;
-	struct node *newer;
-	struct node *next_in_bucket;
-};
-
-struct sequencer {
-	tique_handle handle;
-	struct sequencer *next;
-	atomic_long references; /* the registry's, and one per call under way */
-
-	pthread_mutex_t mutex; /* guards everything below */
-	pthread_cond_t advanced;
-	long waiters;
-	bool closed;
-	int64_t txid;
-	int64_t cts;
-	int64_t sts;
-	struct node *oldest;
-	struct node *newest;
-	int64_t active;
-	struct node **buckets;
-	uint64_t bucket_mask;
-	/* Timestamp t in (sts, cts] is finished when finished[t % capacity]. */
-	bool finished[TIQUE_RING_CAPACITY];
-};
-
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sequencer *registry;
 static tique_handle last_handle;
 
-static int64_t
-now(void)
+int64_t
+tique_now(void)
 {
 	struct timespec time;
 
@@ -82,7 +48,7 @@ static void
 sleep_until(struct sequencer *sequencer, int64_t deadline)
 {
 #if defined(__APPLE__)
-	int64_t left = deadline - now();
+	int64_t left = deadline - tique_now();
 	struct timespec time = {left > 0 ? left / 1000000000 : 0,
 	                        left > 0 ? left % 1000000000 : 0};
 
@@ -104,16 +70,16 @@ release(struct sequencer *sequencer)
 		newer = node->newer;
 		free(node);
 	}
+	tique_forget_clients(sequencer);
 	pthread_cond_destroy(&sequencer->advanced);
 	pthread_mutex_destroy(&sequencer->mutex);
 	free(sequencer->buckets);
 	free(sequencer);
 }
 
-/* The open sequencer of that handle with its mutex held, or NULL. The reference
- * keeps it in memory when another thread closes it meanwhile. */
-static struct sequencer *
-enter(tique_handle handle)
+/* The reference keeps it in memory when another thread closes it meanwhile. */
+struct sequencer *
+tique_enter(tique_handle handle)
 {
 	struct sequencer *sequencer;
 
@@ -127,15 +93,17 @@ enter(tique_handle handle)
 	if (!sequencer)
 		return NULL;
 	pthread_mutex_lock(&sequencer->mutex);
-	if (!sequencer->closed)
+	if (!sequencer->closed) {
+		tique_expire(sequencer);
 		return sequencer;
+	}
 	pthread_mutex_unlock(&sequencer->mutex);
 	release(sequencer);
 	return NULL;
 }
 
-static void
-leave(struct sequencer *sequencer)
+void
+tique_exit(struct sequencer *sequencer)
 {
 	pthread_mutex_unlock(&sequencer->mutex);
 	release(sequencer);
@@ -182,7 +150,7 @@ static void
 append_to_list(struct sequencer *sequencer, struct node *node)
 {
 	node->sts = sequencer->sts;
-	node->taken = now();
+	node->taken = tique_now();
 	node->older = sequencer->newest;
 	node->newer = NULL;
 	if (sequencer->newest)
@@ -215,6 +183,7 @@ tique_open(void)
 		return TIQUE_NO_MEMORY;
 	sequencer->buckets = calloc(FIRST_BUCKETS, sizeof *sequencer->buckets);
 	sequencer->bucket_mask = FIRST_BUCKETS - 1;
+	sequencer->next_deadline = INT64_MAX;
 	if (!sequencer->buckets || !initialise_condition(&sequencer->advanced)) {
 		free(sequencer->buckets);
 		free(sequencer);
@@ -248,14 +217,14 @@ tique_close(tique_handle handle)
 	pthread_mutex_lock(&sequencer->mutex);
 	sequencer->closed = true;
 	pthread_cond_broadcast(&sequencer->advanced);
-	leave(sequencer);
+	tique_exit(sequencer);
 	return TIQUE_OK;
 }
 
 int
 tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 {
-	struct sequencer *sequencer = enter(handle);
+	struct sequencer *sequencer = tique_enter(handle);
 	int status = TIQUE_OK;
 
 	if (!sequencer)
@@ -270,162 +239,202 @@ tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 		if (sequencer->waiters > 0)
 			pthread_cond_broadcast(&sequencer->advanced);
 	}
-	leave(sequencer);
+	tique_exit(sequencer);
 	return status;
+}
+
+struct tique_transaction
+tique_start(struct sequencer *sequencer, tique_client client)
+{
+	struct tique_transaction begun = {TIQUE_NO_MEMORY, 0};
+	struct node *node = malloc(sizeof *node);
+	struct node **head;
+
+	if (!node)
+		return begun;
+	if ((uint64_t)sequencer->active > sequencer->bucket_mask)
+		grow(sequencer);
+	node->txid = ++sequencer->txid;
+	node->client = client;
+	head = bucket(sequencer, node->txid);
+	node->next_in_bucket = *head;
+	*head = node;
+	append_to_list(sequencer, node);
+	sequencer->active++;
+	begun.txid = node->txid;
+	begun.sts = node->sts;
+	return begun;
+}
+
+int64_t
+tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid)
+{
+	struct node *node = *find(sequencer, txid);
+
+	if (!node || node->client != client)
+		return TIQUE_UNKNOWN;
+	remove_from_list(sequencer, node);
+	append_to_list(sequencer, node);
+	return node->sts;
+}
+
+void
+tique_drop(struct sequencer *sequencer, struct node *node)
+{
+	*find(sequencer, node->txid) = node->next_in_bucket;
+	remove_from_list(sequencer, node);
+	sequencer->active--;
+	free(node);
+}
+
+int
+tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid)
+{
+	struct node *node = *find(sequencer, txid);
+
+	if (!node)
+		return txid <= 0 || txid > sequencer->txid ? TIQUE_UNKNOWN : TIQUE_OK;
+	if (node->client != client)
+		return TIQUE_UNKNOWN;
+	tique_drop(sequencer, node);
+	return TIQUE_OK;
+}
+
+int64_t
+tique_take(struct sequencer *sequencer, tique_client client)
+{
+	if (sequencer->cts - sequencer->sts >= TIQUE_RING_CAPACITY)
+		return TIQUE_RING_FULL;
+	sequencer->cts++;
+	sequencer->owners[sequencer->cts % TIQUE_RING_CAPACITY] = client;
+	return sequencer->cts;
+}
+
+int
+tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts)
+{
+	int64_t before = sequencer->sts;
+	int64_t slot = cts % TIQUE_RING_CAPACITY;
+	bool *next = &sequencer->finished[(before + 1) % TIQUE_RING_CAPACITY];
+
+	if (cts <= 0 || cts > sequencer->cts)
+		return TIQUE_UNKNOWN;
+	if (cts <= before)
+		return TIQUE_OK;
+	if (sequencer->owners[slot] != client)
+		return TIQUE_UNKNOWN;
+	sequencer->finished[slot] = true;
+	while (*next) {
+		*next = false;
+		sequencer->sts++;
+		next = &sequencer->finished[(sequencer->sts + 1) % TIQUE_RING_CAPACITY];
+	}
+	if (sequencer->sts > before && sequencer->waiters > 0)
+		pthread_cond_broadcast(&sequencer->advanced);
+	return TIQUE_OK;
 }
 
 struct tique_transaction
 tique_begin(tique_handle handle)
 {
-	struct tique_transaction begun = {TIQUE_NO_MEMORY, 0};
-	struct sequencer *sequencer = enter(handle);
-	struct node *node;
+	struct tique_transaction begun = {TIQUE_CLOSED, 0};
+	struct sequencer *sequencer = tique_enter(handle);
 
-	if (!sequencer) {
-		begun.txid = TIQUE_CLOSED;
+	if (!sequencer)
 		return begun;
-	}
-	node = malloc(sizeof *node);
-	if (node) {
-		struct node **head;
-
-		if ((uint64_t)sequencer->active > sequencer->bucket_mask)
-			grow(sequencer);
-		node->txid = ++sequencer->txid;
-		head = bucket(sequencer, node->txid);
-		node->next_in_bucket = *head;
-		*head = node;
-		append_to_list(sequencer, node);
-		sequencer->active++;
-		begun.txid = node->txid;
-		begun.sts = node->sts;
-	}
-	leave(sequencer);
+	begun = tique_start(sequencer, NOBODY);
+	tique_exit(sequencer);
 	return begun;
 }
 
 int64_t
 tique_refresh(tique_handle handle, int64_t txid)
 {
-	struct sequencer *sequencer = enter(handle);
-	struct node *node;
-	int64_t sts = TIQUE_UNKNOWN;
+	struct sequencer *sequencer = tique_enter(handle);
+	int64_t sts;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	node = *find(sequencer, txid);
-	if (node) {
-		remove_from_list(sequencer, node);
-		append_to_list(sequencer, node);
-		sts = node->sts;
-	}
-	leave(sequencer);
+	sts = tique_restart(sequencer, NOBODY, txid);
+	tique_exit(sequencer);
 	return sts;
 }
 
 int
 tique_end(tique_handle handle, int64_t txid)
 {
-	struct sequencer *sequencer = enter(handle);
-	struct node **link;
-	struct node *node;
-	int status = TIQUE_OK;
+	struct sequencer *sequencer = tique_enter(handle);
+	int status;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	link = find(sequencer, txid);
-	node = *link;
-	if (node) {
-		*link = node->next_in_bucket;
-		remove_from_list(sequencer, node);
-		sequencer->active--;
-		free(node);
-	} else if (txid <= 0 || txid > sequencer->txid) {
-		status = TIQUE_UNKNOWN;
-	}
-	leave(sequencer);
+	status = tique_stop(sequencer, NOBODY, txid);
+	tique_exit(sequencer);
 	return status;
 }
 
 int64_t
 tique_next_cts(tique_handle handle)
 {
-	struct sequencer *sequencer = enter(handle);
-	int64_t cts = TIQUE_RING_FULL;
+	struct sequencer *sequencer = tique_enter(handle);
+	int64_t cts;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	if (sequencer->cts - sequencer->sts < TIQUE_RING_CAPACITY)
-		cts = ++sequencer->cts;
-	leave(sequencer);
+	cts = tique_take(sequencer, NOBODY);
+	tique_exit(sequencer);
 	return cts;
 }
 
 int
 tique_finish(tique_handle handle, int64_t cts)
 {
-	struct sequencer *sequencer = enter(handle);
-	int64_t before;
-	int status = TIQUE_OK;
+	struct sequencer *sequencer = tique_enter(handle);
+	int status;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	before = sequencer->sts;
-	if (cts <= 0 || cts > sequencer->cts) {
-		status = TIQUE_UNKNOWN;
-	} else if (cts > before) {
-		bool *next = &sequencer->finished[(before + 1) % TIQUE_RING_CAPACITY];
-
-		sequencer->finished[cts % TIQUE_RING_CAPACITY] = true;
-		while (*next) {
-			*next = false;
-			sequencer->sts++;
-			next = &sequencer->finished[(sequencer->sts + 1) %
-			                            TIQUE_RING_CAPACITY];
-		}
-		if (sequencer->sts > before && sequencer->waiters > 0)
-			pthread_cond_broadcast(&sequencer->advanced);
-	}
-	leave(sequencer);
+	status = tique_settle(sequencer, NOBODY, cts);
+	tique_exit(sequencer);
 	return status;
 }
 
 int64_t
 tique_sts(tique_handle handle)
 {
-	struct sequencer *sequencer = enter(handle);
+	struct sequencer *sequencer = tique_enter(handle);
 	int64_t sts;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
 	sts = sequencer->sts;
-	leave(sequencer);
+	tique_exit(sequencer);
 	return sts;
 }
 
 int64_t
 tique_cts(tique_handle handle)
 {
-	struct sequencer *sequencer = enter(handle);
+	struct sequencer *sequencer = tique_enter(handle);
 	int64_t cts;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
 	cts = sequencer->cts;
-	leave(sequencer);
+	tique_exit(sequencer);
 	return cts;
 }
 
 int64_t
 tique_lambda(tique_handle handle)
 {
-	struct sequencer *sequencer = enter(handle);
+	struct sequencer *sequencer = tique_enter(handle);
 	int64_t lambda;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
 	lambda = sequencer->oldest ? sequencer->oldest->sts : sequencer->sts;
-	leave(sequencer);
+	tique_exit(sequencer);
 	return lambda;
 }
 
@@ -439,13 +448,13 @@ int64_t
 tique_active(tique_handle handle, struct tique_snapshot *snapshots,
              int64_t capacity)
 {
-	struct sequencer *sequencer = enter(handle);
+	struct sequencer *sequencer = tique_enter(handle);
 	int64_t time;
 	int64_t active;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	time = now();
+	time = tique_now();
 	active = sequencer->active;
 	for (struct node *node = sequencer->oldest; node && capacity > 0;
 	     node = node->newer, snapshots++, capacity--) {
@@ -453,15 +462,15 @@ tique_active(tique_handle handle, struct tique_snapshot *snapshots,
 		snapshots->sts = node->sts;
 		snapshots->age_nanoseconds = time - node->taken;
 	}
-	leave(sequencer);
+	tique_exit(sequencer);
 	return active;
 }
 
 int
 tique_wait(tique_handle handle, int64_t cts, int64_t nanoseconds)
 {
-	struct sequencer *sequencer = enter(handle);
-	int64_t start = now();
+	struct sequencer *sequencer = tique_enter(handle);
+	int64_t start = tique_now();
 	int64_t deadline;
 	int result;
 
@@ -472,10 +481,18 @@ tique_wait(tique_handle handle, int64_t cts, int64_t nanoseconds)
 	deadline =
 	    nanoseconds < INT64_MAX - start ? start + nanoseconds : INT64_MAX;
 	sequencer->waiters++;
-	while (!sequencer->closed && sequencer->sts < cts && now() < deadline)
-		sleep_until(sequencer, deadline);
+	while (!sequencer->closed && sequencer->sts < cts && tique_now() < deadline) {
+		int64_t doubtful = tique_first_doubtful(sequencer);
+
+		if (doubtful > 0 && doubtful <= cts)
+			break;
+		sleep_until(sequencer, sequencer->next_deadline < deadline
+		                           ? sequencer->next_deadline
+		                           : deadline);
+		tique_expire(sequencer);
+	}
 	sequencer->waiters--;
 	result = sequencer->closed ? TIQUE_CLOSED : sequencer->sts >= cts;
-	leave(sequencer);
+	tique_exit(sequencer);
 	return result;
 }

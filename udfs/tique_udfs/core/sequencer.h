@@ -28,6 +28,27 @@
  *   sts never decreases, so snapshots are registered in ascending order of sts:
  *   a list that is appended to at one end is sorted, and lambda is its head.
  *
+ * Clients
+ *   Where several processes share a sequencer (a server's), each is a client
+ *   with a lease, and what it begins and takes belongs to it. A client whose
+ *   lease has run out is gone for good: its snapshots are dropped, and every call
+ *   in its name is refused with TIQUE_FENCED from then on, however long it slept
+ *   between two steps of a commit (promise P6). Its ids are random numbers, so that
+ *   nobody can act in another's name (P11).
+ *
+ *   A timestamp that it took and did not finish is *doubtful*: nobody can know
+ *   whether its versions and its commit record are there, or will be when a
+ *   delayed statement arrives. sts stops in front of it until somebody has written
+ *   down durably that it counts for nothing and then says so with tique_fence. That
+ *   order is what makes it safe: before the durable word, no snapshot covers the
+ *   timestamp; after it, recovery and every reader leave the timestamp out
+ *   (tique_fences tells them which), whatever versions it has. The client itself
+ *   cannot have been told that it committed, since it never finished.
+ *
+ *   Leases run on the monotonic clock and are looked at by whoever calls next;
+ *   one who waits wakes up when the next lease runs out. So no thread of the
+ *   server's own is needed.
+ *
  * Handles are numbers and not pointers: one that was closed is refused with
  * TIQUE_CLOSED for ever after. Every function may be called from any thread.
  * No mutex is held when a function has returned, and none while one waits.
@@ -50,10 +71,12 @@ enum tique_status {
 	TIQUE_RING_FULL = -3, /* TIQUE_RING_CAPACITY timestamps are unfinished */
 	TIQUE_UNKNOWN = -4,   /* never handed out, or no longer active */
 	TIQUE_IN_USE = -5,    /* transactions are active or commits under way */
-	TIQUE_BACKWARDS = -6  /* would hand out a number for the second time */
+	TIQUE_BACKWARDS = -6, /* would hand out a number for the second time */
+	TIQUE_FENCED = -7     /* the client's lease has run out */
 };
 
 typedef int64_t tique_handle;
+typedef int64_t tique_client; /* greater than zero */
 
 struct tique_transaction {
 	int64_t txid; /* a tique_status when the call failed */
@@ -100,8 +123,47 @@ TIQUE_EXPORT int64_t tique_active(tique_handle handle,
                                   struct tique_snapshot *snapshots,
                                   int64_t capacity);
 
-/* Waits until sts >= cts: 1, or 0 when `nanoseconds` have passed first. */
+/* Waits until sts >= cts: 1, or 0 when `nanoseconds` have passed first or a
+ * doubtful timestamp stands in the way (tique_doubtful). */
 TIQUE_EXPORT int tique_wait(tique_handle handle, int64_t cts,
                             int64_t nanoseconds);
+
+/* A new client whose lease lasts that long; it is renewed from now on. */
+TIQUE_EXPORT tique_client tique_join(tique_handle handle, int64_t nanoseconds);
+TIQUE_EXPORT int tique_renew(tique_handle handle, tique_client client,
+                             int64_t nanoseconds);
+
+/* As if the lease had run out. */
+TIQUE_EXPORT int tique_leave(tique_handle handle, tique_client client);
+
+/* The functions above, in a client's name: TIQUE_FENCED when it is gone, and
+ * TIQUE_UNKNOWN for what belongs to another one. */
+TIQUE_EXPORT struct tique_transaction tique_begin_for(tique_handle handle,
+                                                      tique_client client);
+TIQUE_EXPORT int64_t tique_refresh_for(tique_handle handle, tique_client client,
+                                       int64_t txid);
+TIQUE_EXPORT int tique_end_for(tique_handle handle, tique_client client,
+                               int64_t txid);
+TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
+                                        tique_client client);
+TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
+                                  int64_t cts);
+
+TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);
+
+/* The smallest doubtful timestamp, or 0. */
+TIQUE_EXPORT int64_t tique_doubtful(tique_handle handle);
+
+/* Finishes a doubtful timestamp, after that was made durable. Fencing one twice
+ * is the same as fencing it once; TIQUE_IN_USE if it is not doubtful. */
+TIQUE_EXPORT int tique_fence(tique_handle handle, int64_t cts);
+
+/* Copies the smallest `capacity` fenced timestamps in ascending order; returns
+ * how many there are. */
+TIQUE_EXPORT int64_t tique_fences(tique_handle handle, int64_t *fences,
+                                  int64_t capacity);
+
+/* Drops a fence when its versions are gone and no more can come. */
+TIQUE_EXPORT int tique_forget_fence(tique_handle handle, int64_t cts);
 
 #endif

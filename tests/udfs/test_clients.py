@@ -1,0 +1,315 @@
+"""One body for both sequencers: several clients, of which some die (P6)."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from tique_udfs import FencedError, SequencerError, open_sequencer
+
+LONG = 3600.0
+SHORT = 0.05
+
+
+@pytest.fixture
+def client(sequencer):
+    return sequencer.join(LONG)
+
+
+def die(sequencer):
+    """A client of whom nothing is heard, after it began and took a timestamp."""
+    client = sequencer.join(SHORT)
+    begun = sequencer.begin_for(client)
+    cts = sequencer.next_cts_for(client)
+    time.sleep(SHORT * 1.5)
+    return client, begun[0], cts
+
+
+def commit(sequencer, client):
+    cts = sequencer.next_cts_for(client)
+    sequencer.finish_for(client, cts)
+    return cts
+
+
+def test_clients_are_numbers_that_nobody_can_guess(sequencer):
+    """P11."""
+    clients = {sequencer.join(LONG) for _ in range(100)}
+    assert len(clients) == sequencer.clients() == 100
+    assert min(clients) > 0
+    assert max(clients) > 2**56
+
+
+def test_a_client_does_what_an_owner_does(sequencer, client):
+    txid, sts = sequencer.begin_for(client)
+    assert (txid, sts) == (1, 0)
+    assert commit(sequencer, client) == 1
+    assert sequencer.stable() == 0
+    assert sequencer.refresh_for(client, txid) == 1
+    assert sequencer.stable() == 1
+    for _ in range(2):
+        sequencer.end_for(client, txid)
+    assert sequencer.active() == []
+
+
+def test_a_clients_snapshots_go_when_it_leaves(sequencer, client):
+    other = sequencer.join(LONG)
+    for _ in range(3):
+        sequencer.begin_for(client)
+        commit(sequencer, client)
+    kept = sequencer.begin_for(other)
+    commit(sequencer, other)
+    assert sequencer.stable() == 0
+    sequencer.leave(client)
+    assert [entry[:2] for entry in sequencer.active()] == [kept]
+    assert sequencer.stable() == 3
+    assert sequencer.clients() == 1
+
+
+def test_a_dead_clients_snapshots_stop_holding_lambda_back(sequencer, client):
+    dying = sequencer.join(SHORT)
+    sequencer.begin_for(dying)
+    commit(sequencer, client)
+    assert sequencer.stable() == 0
+    time.sleep(SHORT * 1.5)
+    assert sequencer.stable() == 1
+    assert sequencer.clients() == 1
+
+
+def test_a_client_that_renews_its_lease_lives_on(sequencer):
+    client = sequencer.join(0.2)
+    txid, _ = sequencer.begin_for(client)
+    for _ in range(8):
+        time.sleep(0.05)
+        sequencer.renew(client, 0.2)
+    sequencer.refresh_for(client, txid)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s, client, txid, cts: s.renew(client, LONG),
+        lambda s, client, txid, cts: s.leave(client),
+        lambda s, client, txid, cts: s.begin_for(client),
+        lambda s, client, txid, cts: s.refresh_for(client, txid),
+        lambda s, client, txid, cts: s.end_for(client, txid),
+        lambda s, client, txid, cts: s.next_cts_for(client),
+        lambda s, client, txid, cts: s.finish_for(client, cts),
+    ],
+    ids=["renew", "leave", "begin", "refresh", "end", "next_cts", "finish"],
+)
+def test_who_wakes_up_after_its_lease_is_fenced(sequencer, call):
+    client, txid, cts = die(sequencer)
+    for _ in range(2):
+        with pytest.raises(FencedError, match="its lease ran out"):
+            call(sequencer, client, txid, cts)
+    sequencer.fence(cts)
+    with pytest.raises(FencedError):
+        call(sequencer, client, txid, cts)
+    assert sequencer.active() == []
+    assert sequencer.sts() == 1
+
+
+def test_nobody_acts_for_a_client_that_never_was(sequencer):
+    for client in (0, -1, 7):
+        with pytest.raises(FencedError):
+            sequencer.begin_for(client)
+    assert sequencer.begin() == (1, 0)
+
+
+def test_a_client_cannot_touch_what_belongs_to_another(sequencer, client):
+    """P11: nor can the sequencer's owner by mistake."""
+    other = sequencer.join(LONG)
+    txid, _ = sequencer.begin_for(other)
+    cts = sequencer.next_cts_for(other)
+    for call in (
+        lambda: sequencer.end_for(client, txid),
+        lambda: sequencer.refresh_for(client, txid),
+        lambda: sequencer.refresh(txid),
+        lambda: sequencer.finish_for(client, cts),
+        lambda: sequencer.finish(cts),
+        lambda: sequencer.fence(cts),
+    ):
+        with pytest.raises(SequencerError):
+            call()
+    assert sequencer.sts() == 0
+    assert sequencer.active()[0].txid == txid
+    sequencer.finish_for(other, cts)
+    assert sequencer.sts() == 1
+
+
+def test_sts_stops_in_front_of_a_doubtful_timestamp(sequencer, client):
+    dead, _, cts = die(sequencer)
+    assert cts == 1
+    assert [commit(sequencer, client) for _ in range(2)] == [2, 3]
+    assert sequencer.doubtful() == 1
+    assert sequencer.sts() == 0
+    assert sequencer.fences() == []
+    for _ in range(2):
+        sequencer.fence(1)
+    assert sequencer.sts() == 3
+    assert sequencer.doubtful() == 0
+    assert sequencer.fences() == [1]
+    with pytest.raises(FencedError):
+        sequencer.finish_for(dead, 1)
+
+
+def test_doubtful_timestamps_are_fenced_in_any_order(sequencer, client):
+    doomed = sequencer.join(LONG)
+    taken = [sequencer.next_cts_for(doomed) for _ in range(5)]
+    commit(sequencer, client)
+    sequencer.finish_for(doomed, taken[2])
+    sequencer.leave(doomed)
+    for cts in (4, 1, 5):
+        sequencer.fence(cts)
+    assert (sequencer.sts(), sequencer.doubtful()) == (1, 2)
+    sequencer.fence(2)
+    assert (sequencer.sts(), sequencer.doubtful()) == (6, 0)
+    assert sequencer.fences() == [1, 2, 4, 5]
+
+
+def test_what_is_not_doubtful_cannot_be_fenced(sequencer, client):
+    finished = commit(sequencer, client)
+    under_way = sequencer.next_cts_for(client)
+    waiting = commit(sequencer, client)
+    for cts in (-1, 0, finished, under_way, waiting, waiting + 1):
+        with pytest.raises(SequencerError, match=f"timestamp {cts} is not in doubt"):
+            sequencer.fence(cts)
+    assert sequencer.fences() == []
+    sequencer.finish_for(client, under_way)
+    assert sequencer.sts() == waiting
+
+
+def test_a_fence_is_forgotten_when_its_versions_are_gone(sequencer):
+    _, _, cts = die(sequencer)
+    with pytest.raises(SequencerError, match="no fence at timestamp 1"):
+        sequencer.forget_fence(cts)
+    sequencer.fence(cts)
+    sequencer.forget_fence(cts)
+    assert sequencer.fences() == []
+    assert sequencer.sts() == 1
+
+
+def test_many_fences(sequencer):
+    doomed = sequencer.join(LONG)
+    taken = [sequencer.next_cts_for(doomed) for _ in range(100)]
+    sequencer.leave(doomed)
+    random.Random(1).shuffle(taken)
+    for cts in taken:
+        sequencer.fence(cts)
+    assert sequencer.fences() == list(range(1, 101))
+    for cts in taken[:50]:
+        sequencer.forget_fence(cts)
+    assert sequencer.fences() == sorted(taken[50:])
+
+
+def test_who_waits_notices_that_a_lease_runs_out(sequencer, client):
+    """No other call and no thread of the sequencer's is needed for that."""
+    dying = sequencer.join(0.2)
+    sequencer.next_cts_for(dying)
+    mine = commit(sequencer, client)
+    start = time.monotonic()
+    assert not sequencer.wait(mine, 30)
+    assert 0.1 < time.monotonic() - start < 10
+    sequencer.fence(sequencer.doubtful())
+    assert sequencer.wait(mine, 30)
+
+
+def test_who_waits_notices_a_client_that_leaves(sequencer, client):
+    leaving = sequencer.join(LONG)
+    sequencer.next_cts_for(leaving)
+    mine = commit(sequencer, client)
+    timer = threading.Timer(0.1, sequencer.leave, [leaving])
+    timer.start()
+    start = time.monotonic()
+    assert not sequencer.wait(mine, 30)
+    assert time.monotonic() - start < 10
+    timer.join()
+
+
+def test_a_wait_is_not_disturbed_by_what_comes_later(sequencer, client):
+    mine = sequencer.next_cts_for(client)
+    doomed = sequencer.join(LONG)
+    sequencer.next_cts_for(doomed)
+    sequencer.leave(doomed)
+    timer = threading.Timer(0.1, sequencer.finish_for, [client, mine])
+    timer.start()
+    assert sequencer.wait(mine, 30)
+    timer.join()
+
+
+def test_leases_must_be_finite(sequencer, client):
+    for lease in (float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="must be finite"):
+            sequencer.join(lease)
+        with pytest.raises(ValueError, match="must be finite"):
+            sequencer.renew(client, lease)
+
+
+def test_recovery_waits_for_doubts(sequencer):
+    _, _, cts = die(sequencer)
+    with pytest.raises(SequencerError, match="cannot recover"):
+        sequencer.recover(sts=10, txid=10)
+    sequencer.fence(cts)
+    sequencer.recover(sts=10, txid=10)
+    assert sequencer.sts() == 10
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_both_sequencers_do_the_same(monkeypatch, seed):
+    """Random steps of several clients, some of which go."""
+    both = []
+    for kind in ("c", "python"):
+        monkeypatch.setenv("TIQUE_SEQUENCER", kind)
+        both.append(open_sequencer("test"))
+    clients = [[s.join(LONG) for s in both]]
+    for step in steps(random.Random(seed)):
+        outcomes = []
+        for side, sequencer in enumerate(both):
+            try:
+                outcomes.append(step(sequencer, [pair[side] for pair in clients]))
+            except SequencerError as error:
+                outcomes.append(type(error))
+        if outcomes[0] is not None and step is join:
+            clients.append(outcomes)
+        else:
+            assert outcomes[0] == outcomes[1]
+        assert len({state(sequencer) for sequencer in both}) == 1
+    for sequencer in both:
+        sequencer.close()
+
+
+def state(sequencer):
+    return (
+        sequencer.sts(),
+        sequencer.cts(),
+        sequencer.stable(),
+        sequencer.doubtful(),
+        sequencer.clients(),
+        tuple(sequencer.fences()),
+        tuple(entry[:2] for entry in sequencer.active()),
+    )
+
+
+def join(sequencer, clients):
+    return sequencer.join(LONG)
+
+
+def steps(rng):
+    """Three hundred of them, each to be done in both."""
+    for _ in range(300):
+        who, number = rng.randrange(10), rng.randint(0, 60)
+        names = ["begin_for"] * 3 + ["next_cts_for"] * 3 + ["finish_for"] * 8
+        names += ["end_for"] * 4 + ["refresh_for", "fence", "fence", "forget_fence"]
+        names += ["finish", "next_cts", "leave", "join"]
+        name = rng.choice(names)
+        if name == "join":
+            yield join
+        elif name.endswith("_for") or name == "leave":
+            rest = [] if name in ("begin_for", "next_cts_for", "leave") else [number]
+            yield lambda s, c, name=name, who=who, rest=rest: getattr(s, name)(
+                c[who % len(c)], *rest
+            )
+        else:
+            rest = [] if name == "next_cts" else [number]
+            yield lambda s, c, name=name, rest=rest: getattr(s, name)(*rest)
