@@ -141,7 +141,7 @@ def test_udf_build(run, tmp_path, monkeypatch):
 
 def test_udf_build_of_something_unknown(run):
     assert run("udf", "build", "abacus", code=1) == (
-        "Error: there is no build for 'abacus'; targets: duckdb\n"
+        "Error: there is no build for 'abacus'; targets: duckdb, monetdb\n"
     )
 
 

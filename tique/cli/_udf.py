@@ -18,7 +18,7 @@ def udf_group() -> None:
 @click.option("--force", is_flag=True, help="Compile even what is compiled already.")
 @json_option
 def build_command(target: str, force: bool, as_json: bool) -> None:
-    """Compile the sequencer for TARGET (duckdb) and print where it is."""
+    """Compile the sequencer for TARGET (duckdb or monetdb) and print where it is."""
     with progress("Compiling"):
         library = build(target, force=force)
     if as_json:

@@ -27,14 +27,32 @@ __all__ = [
     "ActiveSnapshot",
     "BuildError",
     "FencedError",
+    "PythonSequencer",
     "RingFullError",
     "Sequencer",
     "SequencerClosedError",
     "SequencerError",
     "open_sequencer",
+    "sequencer_choice",
 ]
 
 _logger = logging.getLogger("tique")
+
+
+def sequencer_choice() -> str:
+    """Return what ``TIQUE_SEQUENCER`` asks for: ``auto``, ``c`` or ``python``.
+
+    Raises
+    ------
+    ValueError
+        It has any other value.
+    """
+    choice = os.environ.get("TIQUE_SEQUENCER") or "auto"
+    if choice not in {"auto", "c", "python"}:
+        raise ValueError(
+            f"TIQUE_SEQUENCER must be 'auto', 'c' or 'python', not {choice!r}"
+        )
+    return choice
 
 
 def open_sequencer(name: str) -> Sequencer:
@@ -57,11 +75,7 @@ def open_sequencer(name: str) -> Sequencer:
     ValueError
         ``TIQUE_SEQUENCER`` has any other value.
     """
-    choice = os.environ.get("TIQUE_SEQUENCER") or "auto"
-    if choice not in {"auto", "c", "python"}:
-        raise ValueError(
-            f"TIQUE_SEQUENCER must be 'auto', 'c' or 'python', not {choice!r}"
-        )
+    choice = sequencer_choice()
     if choice == "python":
         return PythonSequencer(name)
     try:

@@ -1,8 +1,9 @@
 """Compile the sequencer once, and keep it in a cache folder.
 
-The result is one shared object for two doors: ctypes opens it, and DuckDB loads
-it as an extension, for which it ends with a footer that DuckDB reads. Footer and
-compiler are all it takes; no header or library of an engine is needed.
+For DuckDB the result is one shared object for two doors: ctypes opens it, and DuckDB
+loads it as an extension, for which it ends with a footer that DuckDB reads. For
+MonetDB it is a module that the server opens. A compiler is all it takes; no header or
+library of an engine is needed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from .folders import FolderError, find_cached, writable_cache_folder
 
@@ -29,7 +31,6 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-_FOLDERS = {"duckdb": ("core", "duckdb")}
 _COMPILE_SECONDS = 120
 _DUCKDB_ABI = "C_STRUCT"
 _DUCKDB_API_VERSION = "v1.2.0"
@@ -37,6 +38,21 @@ _DUCKDB_API_VERSION = "v1.2.0"
 
 class BuildError(Exception):
     """The sequencer's library cannot be built, stored or opened."""
+
+
+class _Target(NamedTuple):
+    """What is compiled for an engine, and under which name it is kept."""
+
+    folders: tuple[str, ...]
+    name: str
+    has_footer: bool
+
+
+_TARGETS = {
+    # DuckDB derives the entry point's name from what precedes the first dot.
+    "duckdb": _Target(("core", "duckdb"), "tique.{}.duckdb_extension", True),
+    "monetdb": _Target(("core", "monetdb"), "lib_tique.{}.so", False),
+}
 
 
 def build(target: str = "duckdb", *, force: bool = False) -> Path:
@@ -51,7 +67,7 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
     Parameters
     ----------
     target
-        The engine to build for: ``"duckdb"``.
+        The engine to build for: ``"duckdb"`` or ``"monetdb"``.
     force
         Compile even when the cache has the file.
 
@@ -66,20 +82,19 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
         No compiler, a compiler's error (with its output), or no folder that can
         be written.
     """
-    parts = _FOLDERS.get(target)
-    if parts is None:
+    chosen = _TARGETS.get(target)
+    if chosen is None:
         raise BuildError(
-            f"there is no build for {target!r}; targets: {', '.join(_FOLDERS)}"
+            f"there is no build for {target!r}; targets: {', '.join(_TARGETS)}"
         )
     sources = [
         path
-        for part in parts
-        for path in sorted((_HERE / part).iterdir())
+        for folder in chosen.folders
+        for path in sorted((_HERE / folder).iterdir())
         if path.suffix in {".c", ".h"}
     ]
     digest = _digest(sources)
-    # DuckDB derives the entry point's name from what precedes the first dot.
-    name = f"tique.{digest}.{target}_extension"
+    name = chosen.name.format(digest)
     if not force:
         cached = find_cached(name)
         if cached is not None:
@@ -91,7 +106,7 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
     _compile(
         [path for path in sources if path.suffix == ".c"],
         library,
-        _footer(version=digest),
+        _footer(version=digest) if chosen.has_footer else b"",
     )
     return library
 

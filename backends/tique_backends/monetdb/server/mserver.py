@@ -52,8 +52,8 @@ class MServer:
             raise ServerError(
                 f"MonetDB's libraries in {libraries} cannot be opened: {error}"
             ) from error
-        self._kernel = opened["bat"]
-        self._interpreter = opened["monetdb5"]
+        self.kernel = opened["bat"]
+        self.interpreter = opened["monetdb5"]
         self._options = opened["monetdbe"]
 
     def start(self, database: Path, password: str, settings: Mapping[str, str]) -> None:
@@ -66,12 +66,12 @@ class MServer:
         """
         database.mkdir(exist_ok=True)
         path = os.fsencode(database)
-        add_farm = self._kernel.BBPaddfarm
+        add_farm = self.kernel.BBPaddfarm
         add_farm.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_bool]
         for role in (_PERSISTENT, _TRANSIENT):
             if add_farm(path, role, False) != _SUCCEEDED:
                 raise ServerError(f"MonetDB does not take {database}")
-        initialise = self._kernel.GDKinit
+        initialise = self.kernel.GDKinit
         initialise.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_bool]
         options, count = self._configured({"gdk_dbpath": str(database), **settings})
         if initialise(options, count, False) != _SUCCEEDED:
@@ -90,7 +90,7 @@ class MServer:
         """Close the database and end the process."""
         with suppress(ServerError):
             self._call("msab_registerStop")
-        self._interpreter.mal_exit(0)
+        self.interpreter.mal_exit(0)
         os._exit(1)
 
     def _configured(self, settings: Mapping[str, str]) -> tuple[ctypes.c_void_p, int]:
@@ -106,7 +106,7 @@ class MServer:
 
     def _call(self, function: str, *arguments: bytes | int) -> None:
         """Call a function that returns NULL or what went wrong."""
-        called = getattr(self._interpreter, function)
+        called = getattr(self.interpreter, function)
         called.restype = ctypes.c_char_p
         message = cast("bytes | None", called(*arguments))
         if message is not None:

@@ -21,6 +21,7 @@ from tique_backends.monetdb.server.errors import ServerError
 from tique_backends.monetdb.server.folder import DATABASE, ServerFolder
 from tique_backends.monetdb.server.libraries import monetdb_libraries
 from tique_backends.monetdb.server.mserver import MServer
+from tique_backends.monetdb.server.sequencer import load_sequencer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,7 @@ def serve(
     folder = ServerFolder(directory)
     os.umask(0o077)
     _divert_output(folder.log)
+    module = load_sequencer(monetdb)
     monetdb.start(
         folder.database,
         folder.password,
@@ -89,6 +91,8 @@ def serve(
     ready(_url(folder, path))
     select.select([waking] if lifeline is None else [waking, lifeline], [], [])
     signal.alarm(_STOP_SECONDS)
+    # MonetDB may call into it up to here.
+    del module
     monetdb.stop()
 
 

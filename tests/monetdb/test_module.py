@@ -1,0 +1,319 @@
+"""The sequencer inside the server, compiled and not, through SQL."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pymonetdb
+import pytest
+
+from tests.plugins.monetdb import connect_natively
+from tique_backends.monetdb.server import MonetDBServer, ServerError
+from tique_udfs.monetdb import FUNCTIONS
+
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module", params=["c", "python"])
+def kind(request):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("TIQUE_SEQUENCER", request.param)
+        yield request.param
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "server"
+
+
+@pytest.fixture
+def server(kind, folder):
+    with MonetDBServer(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def connect(server):
+    opened = []
+
+    def connect():
+        opened.append(connect_natively(server.url))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+def install(connection):
+    cursor = connection.cursor()
+    cursor.execute("CREATE SCHEMA IF NOT EXISTS tique")
+    for function in FUNCTIONS:
+        cursor.execute(function.definition)
+
+
+def asker(connection):
+    cursor = connection.cursor()
+
+    def ask(call):
+        cursor.execute(f"SELECT tique.{call}")
+        ((value,),) = cursor.fetchall()
+        return value
+
+    return ask
+
+
+@pytest.fixture
+def ask(connect):
+    """Call a function on a server that has recovered at sts 10, txid 100."""
+    connection = connect()
+    install(connection)
+    ask = asker(connection)
+    ask("recover(10, 100)")
+    return ask
+
+
+def begin(ask, client):
+    return [int(number) for number in ask(f"begin_transaction({client})").split()]
+
+
+def test_nothing_but_recovery_before_recovery(connect):
+    connection = connect()
+    install(connection)
+    ask = asker(connection)
+    for function in FUNCTIONS:
+        if function.name in ("incarnation", "recover"):
+            continue
+        arguments = ", ".join("1" for _ in function.parameters)
+        with pytest.raises(pymonetdb.Error, match="recovery has not run"):
+            ask(f"{function.name}({arguments})")
+    assert ask("recover(0, 0)") == 0
+    assert ask("sts()") == 0
+
+
+def test_a_restart_is_another_incarnation_without_a_memory(ask, server):
+    before = ask("incarnation()")
+    assert before == ask("incarnation()")
+    server.stop()
+    server.start()
+    with closing(connect_natively(server.url)) as connection:
+        again = asker(connection)
+        assert again("incarnation()") > before
+        with pytest.raises(pymonetdb.Error, match=r"55000.*recovery has not run"):
+            again("sts()")
+
+
+def test_a_life(ask):
+    client = ask(f"join_client({HOUR})")
+    assert begin(ask, client) == [101, 10]
+    assert [ask("sts()"), ask("cts()"), ask("lambda()"), ask("active()")] == [
+        *(10, 10, 10, 1)
+    ]
+    assert [ask(f"next_cts({client})") for _ in range(2)] == [11, 12]
+    ask(f"finish({client}, 12)")
+    assert ask("sts()") == 10
+    assert ask("wait(12, 0)") == 0
+    ask(f"finish({client}, 11)")
+    assert ask("wait(12, 1000)") == 1
+    assert ask("lambda()") == 10
+    assert ask(f"refresh_transaction({client}, 101)") == 12
+    assert ask("lambda()") == 12
+    ask(f"end_transaction({client}, 101)")
+    assert ask("active()") == 0
+    ask(f"leave_client({client})")
+    assert ask("clients()") == 0
+
+
+def test_a_call_is_made_as_often_as_it_is_written(ask, connect):
+    client = ask(f"join_client({HOUR})")
+    cursor = connect().cursor()
+    cursor.execute(f"SELECT a, a FROM (SELECT tique.next_cts({client}) AS a) AS once")
+    assert cursor.fetchall() == [(11, 11)]
+    cursor.execute(f"SELECT tique.next_cts({client}), tique.next_cts({client})")
+    assert sorted(cursor.fetchall()[0]) == [12, 13]
+
+
+def test_a_dead_client_is_fenced(ask):
+    """P6."""
+    dead, client = ask("join_client(100)"), ask(f"join_client({HOUR})")
+    begin(ask, dead)
+    doubtful = ask(f"next_cts({dead})")
+    mine = ask(f"next_cts({client})")
+    ask(f"finish({client}, {mine})")
+    started = time.monotonic()
+    assert ask(f"wait({mine}, 1000)") == 0
+    assert time.monotonic() - started < 0.9
+    assert ask("doubtful()") == doubtful
+    assert [ask("clients()"), ask("active()"), ask("sts()")] == [1, 0, 10]
+    ask(f"fence({doubtful})")
+    assert ask("sts()") == mine
+    assert begin(ask, client)[1:] == [mine, doubtful]
+    for call in (
+        f"renew_client({dead}, {HOUR})",
+        f"finish({dead}, {doubtful})",
+        f"begin_transaction({dead})",
+        f"next_cts({dead})",
+    ):
+        with pytest.raises(pymonetdb.Error, match=r"08006.*fenced"):
+            ask(call)
+    ask(f"forget_fence({doubtful})")
+    assert begin(ask, client)[1:] == [mine]
+
+
+def test_a_lease_is_renewed(ask):
+    client = ask("join_client(300)")
+    for _ in range(6):
+        time.sleep(0.1)
+        ask(f"renew_client({client}, 300)")
+    begin(ask, client)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "recover(5, 200)",
+        "recover(-1, 200)",
+        "recover(NULL, 200)",
+        "join_client(-1)",
+        "join_client(NULL)",
+        "begin_transaction(NULL)",
+        "begin_transaction(0)",
+        "next_cts(1)",
+        "finish({client}, 99)",
+        "finish({client}, NULL)",
+        "end_transaction({client}, 999)",
+        "end_transaction({client}, NULL)",
+        "refresh_transaction({client}, 999)",
+        "renew_client({client}, -1)",
+        "wait(NULL, 10)",
+        "wait(1, -1)",
+        "wait(1, NULL)",
+        "fence(1)",
+        "fence(NULL)",
+        "forget_fence(1)",
+    ],
+)
+def test_what_makes_no_sense_is_an_error_and_changes_nothing(ask, call):
+    client, name = ask(f"join_client({HOUR})"), call.partition("(")[0]
+    with pytest.raises(pymonetdb.Error, match=f"tique.{name}"):
+        ask(call.format(client=client))
+    assert [ask("sts()"), ask("cts()"), ask("active()"), ask("clients()")] == [
+        *(10, 10, 0, 1)
+    ]
+
+
+def test_a_wait_is_a_second_at_most(ask):
+    started = time.monotonic()
+    assert ask(f"wait(99, {HOUR})") == 0
+    assert 0.9 < time.monotonic() - started < 3
+
+
+def test_a_wait_holds_nobody_up(ask, connect):
+    client = ask(f"join_client({HOUR})")
+    mine = ask(f"next_cts({client})")
+    other = asker(connect())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other, f"wait({mine}, 1000)")
+        time.sleep(0.1)
+        started = time.monotonic()
+        ask(f"finish({client}, {mine})")
+        assert time.monotonic() - started < 0.5
+        assert waiting.result() == 1
+
+
+def test_an_ordinary_user_may_not_call_it(ask, connect, server):
+    """P11: until an administrator grants it, function by function."""
+    administrator = connect().cursor()
+    administrator.execute("CREATE USER clerk WITH PASSWORD 'x' NAME 'Clerk' SCHEMA sys")
+    administrator.execute("GRANT EXECUTE ON FUNCTION tique.sts TO clerk")
+    with closing(
+        connect_natively(server.url, username="clerk", password="x")
+    ) as connection:
+        clerk = asker(connection)
+        assert clerk("sts()") == 10
+        for function in FUNCTIONS:
+            if function.name != "sts":
+                arguments = ", ".join("1" for _ in function.parameters)
+                with pytest.raises(pymonetdb.Error, match="insufficient privileges"):
+                    clerk(f"{function.name}({arguments})")
+
+
+CLIENT = """
+import sys
+from tests.plugins.monetdb import connect_natively
+cursor = connect_natively(sys.argv[1]).cursor()
+
+def ask(call):
+    cursor.execute("SELECT tique." + call)
+    return cursor.fetchall()[0][0]
+
+client = ask("join_client(500)")
+for _ in range(int(sys.argv[2])):
+    ask(f"renew_client({client}, 500)")
+    txid, sts, *fences = map(int, ask(f"begin_transaction({client})").split())
+    cts = ask(f"next_cts({client})")
+    assert sts < cts
+    ask(f"finish({client}, {cts})")
+    while not ask(f"wait({cts}, 200)"):
+        ask(f"renew_client({client}, 500)")
+        doubtful = ask("doubtful()")
+        if doubtful:
+            ask(f"fence({doubtful})")
+    ask(f"end_transaction({client}, {txid})")
+    print(cts, flush=True)
+"""
+
+
+def test_processes_share_it_and_some_are_killed(ask, server):
+    """P6: whatever step they die in, the others go on."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def start(rounds):
+        return subprocess.Popen(
+            [sys.executable, "-c", CLIENT, server.url, str(rounds)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    steady, victims = [start(60) for _ in range(3)], [start(10**6) for _ in range(2)]
+    for number, victim in enumerate(victims):
+        for _ in range(5 + 7 * number):
+            assert victim.stdout.readline()
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate()
+    outputs = [process.communicate(timeout=60) for process in steady]
+    assert [errors for _, errors in outputs] == [""] * 3
+    taken = [int(line) for output, _ in outputs for line in output.split()]
+    assert len(set(taken)) == 180
+    time.sleep(0.6)
+    while doubtful := ask("doubtful()"):
+        ask(f"fence({doubtful})")
+    assert ask("sts()") == ask("cts()") == ask("lambda()") >= max(taken)
+    assert [ask("active()"), ask("clients()")] == [0, 0]
+
+
+def test_the_sequencer_in_c_is_an_error_where_it_cannot_be_had(folder, monkeypatch):
+    monkeypatch.setenv("TIQUE_SEQUENCER", "c")
+    monkeypatch.setattr("sys.path", list(sys.path))
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    monkeypatch.setenv("TIQUE_CACHE_DIR", str(folder.parent / "cache"))
+    with pytest.raises(ServerError, match=r"no C compiler"):
+        MonetDBServer(folder).start()
+
+
+def test_without_a_compiler_the_one_in_python_steps_in(folder, monkeypatch):
+    monkeypatch.delenv("TIQUE_SEQUENCER", raising=False)
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    monkeypatch.setenv("TIQUE_CACHE_DIR", str(folder.parent / "cache"))
+    with (
+        MonetDBServer(folder) as server,
+        closing(connect_natively(server.url)) as connection,
+    ):
+        install(connection)
+        assert asker(connection)("recover(1, 1)") == 1

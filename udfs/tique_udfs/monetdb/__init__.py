@@ -1,0 +1,50 @@
+"""MonetDB's skin of the sequencer: SQL functions over the server's own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tique_udfs.monetdb.callbacks import register
+
+__all__ = ["FUNCTIONS", "Function", "register"]
+
+
+class Function(NamedTuple):
+    """An SQL function; its parameters are BIGINT, its name is that in MAL too."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    result: str = "BIGINT"
+
+    @property
+    def definition(self) -> str:
+        """The statement that makes it callable, where the module is loaded."""
+        parameters = ", ".join(f'"{name}" BIGINT' for name in self.parameters)
+        return (
+            f'CREATE OR REPLACE FUNCTION tique."{self.name}"({parameters}) '
+            f'RETURNS {self.result} EXTERNAL NAME tique."{self.name}"'
+        )
+
+
+FUNCTIONS = (
+    Function("incarnation"),
+    Function("recover", ("sts", "txid")),
+    Function("join_client", ("milliseconds",)),
+    Function("renew_client", ("client", "milliseconds")),
+    Function("leave_client", ("client",)),
+    Function("begin_transaction", ("client",), "VARCHAR(1000000)"),
+    Function("refresh_transaction", ("client", "txid")),
+    Function("end_transaction", ("client", "txid")),
+    Function("next_cts", ("client",)),
+    Function("finish", ("client", "cts")),
+    Function("wait", ("cts", "milliseconds")),
+    Function("sts"),
+    Function("cts"),
+    Function("lambda"),
+    Function("active"),
+    Function("clients"),
+    Function("doubtful"),
+    Function("fence", ("cts",)),
+    Function("forget_fence", ("cts",)),
+)
+"""What ``module.c`` and ``callbacks.py`` offer; the former says what each does."""

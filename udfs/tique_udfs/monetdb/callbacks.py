@@ -1,0 +1,190 @@
+"""The MAL module without a compiler: MonetDB calls back into Python.
+
+For a server that runs in a Python process, of the one release (11.41) whose layout of
+a module's table is written down here once more. ``module.c`` has the same functions,
+and says what they do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tique_udfs._interface import FencedError, Sequencer, SequencerError
+
+_LONGEST_WAIT = 1.0
+_NULL = -(2**63)
+_COMMAND_UNSAFE = 1 | 2
+_ONE_RESULT = 1 << 2
+
+_Answer = Callable[..., int | str]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_char * 15), ("flags", ctypes.c_uint8))
+
+
+class _Function(ctypes.Structure):
+    _fields_ = (
+        ("module", ctypes.c_char * 14),
+        ("name", ctypes.c_char * 30),
+        ("implementation_name", ctypes.c_char_p),
+        ("flags", ctypes.c_uint16),
+        ("implementation", ctypes.c_void_p),
+        ("arguments", ctypes.POINTER(_Argument)),
+    )
+
+
+_Number = ctypes.POINTER(ctypes.c_int64)
+_Text = ctypes.POINTER(ctypes.c_void_p)
+
+
+def register(
+    sequencer: Sequencer, interpreter: ctypes.CDLL, kernel: ctypes.CDLL
+) -> object:
+    """Give the MonetDB of this process a module over a sequencer.
+
+    Parameters
+    ----------
+    sequencer
+        The sequencer, which nobody else uses.
+    interpreter, kernel
+        ``libmonetdb5`` and ``libbat`` of MonetDB 11.41, before the server starts.
+
+    Returns
+    -------
+    object
+        What must be kept for as long as the server runs.
+    """
+    duplicate = kernel.GDKstrdup
+    duplicate.restype = ctypes.c_void_p
+    duplicate.argtypes = [ctypes.c_char_p]
+    kept: list[Any] = []
+    entries = []
+    for name, (count, call) in _functions(sequencer).items():
+        result = _Text if name == "begin_transaction" else _Number
+        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *[_Number] * count)
+        callback = prototype(_guarded(name, call, duplicate))
+        arguments = (_Argument * (count + 1))(
+            _Argument(b"str" if result is _Text else b"lng"),
+            *[_Argument(b"lng") for _ in range(count)],
+        )
+        encoded = name.encode()
+        entries.append(
+            _Function(
+                b"tique",
+                encoded,
+                encoded,
+                _COMMAND_UNSAFE | _ONE_RESULT | (count + 1) << 8,
+                ctypes.cast(callback, ctypes.c_void_p),
+                arguments,
+            )
+        )
+        kept += [callback, arguments, encoded]
+    # MonetDB reads up to an entry without an implementation.
+    table = (_Function * (len(entries) + 1))(*entries)
+    interpreter.mal_module.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+    ]
+    interpreter.mal_module(b"tique", None, ctypes.cast(table, ctypes.c_void_p))
+    return [*kept, table]
+
+
+def _guarded(
+    name: str, call: _Answer, duplicate: Callable[[bytes], int]
+) -> Callable[..., int | None]:
+    """A callback that puts the answer in its place and returns NULL, or an error."""
+
+    def called(result: Any, *arguments: Any) -> int | None:
+        try:
+            values = [argument[0] for argument in arguments]
+            found = call(*values)
+            result[0] = duplicate(found.encode()) if isinstance(found, str) else found
+        except FencedError:
+            state, message = "08006", "fenced: the client's lease ran out"
+        except _NotRecovered:
+            state = "55000"
+            message = "recovery has not run since the server started"
+        except (SequencerError, ValueError) as error:
+            state, message = "02000", str(error)
+        except BaseException as error:
+            # It must not get lost in C code, which goes on with any answer.
+            state, message = "XX000", f"{type(error).__name__}: {error}"
+        else:
+            return None
+        text = f"MALException:tique.{name}:{state}!tique.{name}: {message}"
+        return duplicate(text.encode())
+
+    return called
+
+
+class _NotRecovered(Exception):
+    """Service has not begun."""
+
+
+def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
+    """Each function's number of arguments and what it does."""
+    incarnation = time.time_ns()
+    is_recovered = False
+
+    def recover(sts: int, txid: int) -> int:
+        nonlocal is_recovered
+        sequencer.recover(sts=sts, txid=txid)
+        is_recovered = True
+        return sts
+
+    def serving(call: Callable[..., object]) -> _Answer:
+        """Refuse before recovery; a call without an answer of its own gives 0."""
+
+        def served(*values: int) -> int | str:
+            if not is_recovered:
+                raise _NotRecovered
+            if _NULL in values:
+                raise ValueError("NULL is no argument")
+            found = call(*values)
+            return found if isinstance(found, str) else int(found or 0)  # type: ignore[call-overload]
+
+        return served
+
+    def begin(client: int) -> str:
+        txid, sts = sequencer.begin_for(client)
+        fences = [fence for fence in sequencer.fences() if fence <= sts]
+        return " ".join(map(str, [txid, sts, *fences]))
+
+    def wait(cts: int, milliseconds: int) -> bool:
+        return sequencer.wait(cts, min(_seconds(milliseconds), _LONGEST_WAIT))
+
+    return {
+        "incarnation": (0, lambda: incarnation),
+        "recover": (2, recover),
+        "join_client": (1, serving(lambda lease: sequencer.join(_seconds(lease)))),
+        "renew_client": (
+            2,
+            serving(lambda client, lease: sequencer.renew(client, _seconds(lease))),
+        ),
+        "leave_client": (1, serving(sequencer.leave)),
+        "begin_transaction": (1, serving(begin)),
+        "refresh_transaction": (2, serving(sequencer.refresh_for)),
+        "end_transaction": (2, serving(sequencer.end_for)),
+        "next_cts": (1, serving(sequencer.next_cts_for)),
+        "finish": (2, serving(sequencer.finish_for)),
+        "wait": (2, serving(wait)),
+        "sts": (0, serving(sequencer.sts)),
+        "cts": (0, serving(sequencer.cts)),
+        "lambda": (0, serving(sequencer.stable)),
+        "active": (0, serving(lambda: len(sequencer.active()))),
+        "clients": (0, serving(sequencer.clients)),
+        "doubtful": (0, serving(sequencer.doubtful)),
+        "fence": (1, serving(sequencer.fence)),
+        "forget_fence": (1, serving(sequencer.forget_fence)),
+    }
+
+
+def _seconds(milliseconds: int) -> float:
+    if milliseconds < 0:
+        raise ValueError(f"{milliseconds} milliseconds are no time")
+    return milliseconds / 1000

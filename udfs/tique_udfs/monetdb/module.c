@@ -1,0 +1,352 @@
+/*
+ * MonetDB's skin of the sequencer: a MAL module "tique" over one sequencer, the
+ * server's own, for the SQL functions that tique_udfs.monetdb declares.
+ *
+ * The server opens the library before it serves; the constructor registers the
+ * functions, unless the server is of a release whose layout is not known.
+ *
+ * The sequencer starts empty with every start of the server, and what is stored
+ * says where it has to go on. So until tique.recover was called, everything else is
+ * refused; and tique.incarnation tells one start of the server from the next.
+ *
+ * A function that changes something does it in a client's name, and a client's
+ * number cannot be guessed (P11). recover, fence and forget_fence need none: like
+ * every function they are the administrator's until he grants them.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "mal.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../core/sequencer.h"
+
+#define MOST_ARGUMENTS 3
+#define LONGEST_WAIT_MILLISECONDS 1000
+#define SLICE_MILLISECONDS 100
+#define MILLISECOND 1000000
+#define NUMBER_LENGTH 21
+
+static tique_handle handle;
+static lng incarnation;
+static atomic_bool recovered;
+
+static char *
+failure(const char *function, const char *sqlstate, const char *what)
+{
+	char message[256];
+
+	snprintf(message, sizeof message, "MALException:tique.%s:%s!tique.%s: %s",
+	         function, sqlstate, function, what);
+	return GDKstrdup(message);
+}
+
+static char *
+refusal(const char *function, lng status)
+{
+	switch (status) {
+	case TIQUE_CLOSED:
+		return failure(function, "57P01", "the sequencer is closed");
+	case TIQUE_NO_MEMORY:
+		return failure(function, "HY013", "no memory for the sequencer");
+	case TIQUE_RING_FULL:
+		return failure(function, "53400",
+		               "too many timestamps wait for an unfinished one");
+	case TIQUE_IN_USE:
+		return failure(function, "55006", "it is in use");
+	case TIQUE_BACKWARDS:
+		return failure(function, "22003",
+		               "numbers would be handed out for the second time");
+	case TIQUE_FENCED:
+		return failure(function, "08006", "fenced: the client's lease ran out");
+	default:
+		return failure(function, "02000", "it is not known");
+	}
+}
+
+/* The result that a function of the sequencer gave, or why it gave none. */
+static char *
+answer(const char *function, lng *result, lng found)
+{
+	if (!atomic_load(&recovered))
+		return failure(function, "55000",
+		               "recovery has not run since the server started");
+	if (found < 0)
+		return refusal(function, found);
+	*result = found;
+	return NULL;
+}
+
+static char *
+mal_incarnation(lng *result)
+{
+	*result = incarnation;
+	return NULL;
+}
+
+static char *
+mal_recover(lng *result, const lng *sts, const lng *txid)
+{
+	int status = *sts < 0 || *txid < 0 ? TIQUE_UNKNOWN
+	                                   : tique_recover(handle, *sts, *txid);
+
+	if (status != TIQUE_OK)
+		return refusal("recover", status);
+	atomic_store(&recovered, true);
+	*result = *sts;
+	return NULL;
+}
+
+/* Milliseconds as nanoseconds, or less than none for what is no time. */
+static lng
+nanoseconds(lng milliseconds)
+{
+	if (milliseconds < 0)
+		return -1;
+	return milliseconds < INT64_MAX / MILLISECOND ? milliseconds * MILLISECOND
+	                                              : INT64_MAX;
+}
+
+static char *
+mal_join_client(lng *result, const lng *milliseconds)
+{
+	lng lease = nanoseconds(*milliseconds);
+
+	if (lease < 0)
+		return refusal("join_client", TIQUE_UNKNOWN);
+	/* None may join before recovery: it would be in its way. */
+	if (!atomic_load(&recovered))
+		return answer("join_client", result, 0);
+	return answer("join_client", result, tique_join(handle, lease));
+}
+
+static char *
+mal_renew_client(lng *result, const lng *client, const lng *milliseconds)
+{
+	lng lease = nanoseconds(*milliseconds);
+
+	return answer("renew_client", result,
+	              lease < 0 ? TIQUE_UNKNOWN
+	                        : tique_renew(handle, *client, lease));
+}
+
+static char *
+mal_leave_client(lng *result, const lng *client)
+{
+	return answer("leave_client", result, tique_leave(handle, *client));
+}
+
+/* "txid sts fence fence ..." The fences are read after the snapshot was taken, so
+ * all that it covers are among them. */
+static char *
+mal_begin_transaction(char **result, const lng *client)
+{
+	struct tique_transaction begun = tique_begin_for(handle, *client);
+	lng ignored;
+	char *failed = answer("begin_transaction", &ignored, begun.txid);
+	int64_t count = failed ? 0 : tique_fences(handle, NULL, 0);
+	int64_t room = count > 0 ? count : 1;
+	int64_t *fences = failed ? NULL : malloc((size_t)room * sizeof *fences);
+	char *text = failed ? NULL : malloc((size_t)(room + 2) * NUMBER_LENGTH);
+	int length;
+
+	if (!fences || !text) {
+		free(fences);
+		free(text);
+		if (failed)
+			return failed;
+		tique_end_for(handle, *client, begun.txid);
+		return refusal("begin_transaction", TIQUE_NO_MEMORY);
+	}
+	tique_fences(handle, fences, count);
+	length = sprintf(text, "%" PRId64 " %" PRId64, begun.txid, begun.sts);
+	for (int64_t i = 0; i < count && fences[i] <= begun.sts; i++)
+		length += sprintf(text + length, " %" PRId64, fences[i]);
+	*result = GDKstrdup(text);
+	free(fences);
+	free(text);
+	return *result ? NULL : refusal("begin_transaction", TIQUE_NO_MEMORY);
+}
+
+static char *
+mal_refresh_transaction(lng *result, const lng *client, const lng *txid)
+{
+	return answer("refresh_transaction", result,
+	              tique_refresh_for(handle, *client, *txid));
+}
+
+static char *
+mal_end_transaction(lng *result, const lng *client, const lng *txid)
+{
+	return answer("end_transaction", result,
+	              tique_end_for(handle, *client, *txid));
+}
+
+static char *
+mal_next_cts(lng *result, const lng *client)
+{
+	return answer("next_cts", result, tique_next_cts_for(handle, *client));
+}
+
+static char *
+mal_finish(lng *result, const lng *client, const lng *cts)
+{
+	return answer("finish", result, tique_finish_for(handle, *client, *cts));
+}
+
+/* 1 when sts covers cts; 0 after the time, a second at most, or when a doubtful
+ * timestamp is in the way. */
+static char *
+mal_wait(lng *result, const lng *cts, const lng *milliseconds)
+{
+	lng left = *milliseconds;
+	lng covered = 0;
+
+	if (*cts == LNG_NULL || left < 0)
+		return refusal("wait", TIQUE_UNKNOWN);
+	if (left > LONGEST_WAIT_MILLISECONDS)
+		left = LONGEST_WAIT_MILLISECONDS;
+	do {
+		lng slice = left < SLICE_MILLISECONDS ? left : SLICE_MILLISECONDS;
+		lng doubtful;
+
+		covered = tique_wait(handle, *cts, nanoseconds(slice));
+		doubtful = tique_doubtful(handle);
+		if (doubtful > 0 && doubtful <= *cts)
+			break;
+		left -= slice;
+	} while (covered == 0 && left > 0 && !GDKexiting());
+	return answer("wait", result, covered);
+}
+
+static char *
+mal_sts(lng *result)
+{
+	return answer("sts", result, tique_sts(handle));
+}
+
+static char *
+mal_cts(lng *result)
+{
+	return answer("cts", result, tique_cts(handle));
+}
+
+static char *
+mal_lambda(lng *result)
+{
+	return answer("lambda", result, tique_lambda(handle));
+}
+
+static char *
+mal_active(lng *result)
+{
+	return answer("active", result, tique_active_count(handle));
+}
+
+static char *
+mal_clients(lng *result)
+{
+	return answer("clients", result, tique_client_count(handle));
+}
+
+static char *
+mal_doubtful(lng *result)
+{
+	return answer("doubtful", result, tique_doubtful(handle));
+}
+
+static char *
+mal_fence(lng *result, const lng *cts)
+{
+	return answer("fence", result, tique_fence(handle, *cts));
+}
+
+static char *
+mal_forget_fence(lng *result, const lng *cts)
+{
+	return answer("forget_fence", result, tique_forget_fence(handle, *cts));
+}
+
+#define FUNCTION(name, result, arguments) \
+	{#name, (void *)mal_##name, result, arguments}
+
+static const struct {
+	const char *name;
+	void *implementation;
+	const char *result;
+	int arguments; /* all of them lng */
+} functions[] = {
+    FUNCTION(incarnation, "lng", 0),
+    FUNCTION(recover, "lng", 2),
+    FUNCTION(join_client, "lng", 1),
+    FUNCTION(renew_client, "lng", 2),
+    FUNCTION(leave_client, "lng", 1),
+    FUNCTION(begin_transaction, "str", 1),
+    FUNCTION(refresh_transaction, "lng", 2),
+    FUNCTION(end_transaction, "lng", 2),
+    FUNCTION(next_cts, "lng", 1),
+    FUNCTION(finish, "lng", 2),
+    FUNCTION(wait, "lng", 2),
+    FUNCTION(sts, "lng", 0),
+    FUNCTION(cts, "lng", 0),
+    FUNCTION(lambda, "lng", 0),
+    FUNCTION(active, "lng", 0),
+    FUNCTION(clients, "lng", 0),
+    FUNCTION(doubtful, "lng", 0),
+    FUNCTION(fence, "lng", 1),
+    FUNCTION(forget_fence, "lng", 1),
+};
+
+#define FUNCTIONS (sizeof functions / sizeof *functions)
+
+/* MonetDB keeps pointers into these; the last entry of each table stays empty. */
+static struct mal_argument arguments[FUNCTIONS][MOST_ARGUMENTS];
+static struct mal_function_41 table_41[FUNCTIONS + 1];
+static struct mal_function_45 table_45[FUNCTIONS + 1];
+
+#define FILL(entry, i)                                                         \
+	do {                                                                   \
+		strcpy((entry).module, "tique");                               \
+		strcpy((entry).name, functions[i].name);                       \
+		(entry).implementation_name = functions[i].name;               \
+		(entry).flags = (uint16_t)(MAL_COMMAND | MAL_UNSAFE |          \
+		                           MAL_RETURNS(1) |                    \
+		                           MAL_ARGUMENTS(                      \
+		                               functions[i].arguments + 1));   \
+		(entry).implementation = functions[i].implementation;          \
+		(entry).arguments = arguments[i];                              \
+	} while (0)
+
+__attribute__((constructor)) static void
+load(void)
+{
+	const char *version = GDKversion();
+	bool is_41 = strncmp(version, "11.41.", 6) == 0;
+	bool is_45 = strncmp(version, "11.45.", 6) == 0;
+	struct timespec now;
+
+	if (!is_41 && !is_45) {
+		fprintf(stderr,
+		        "tique: MonetDB %s is none of those that the module knows "
+		        "(11.41, 11.45); it was not loaded\n",
+		        version);
+		return;
+	}
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		strcpy(arguments[i][0].type, functions[i].result);
+		for (int j = 1; j <= functions[i].arguments; j++)
+			strcpy(arguments[i][j].type, "lng");
+		FILL(table_41[i], i);
+		FILL(table_45[i], i);
+	}
+	clock_gettime(CLOCK_REALTIME, &now);
+	incarnation = (lng)now.tv_sec * 1000000000 + now.tv_nsec;
+	handle = tique_open();
+	mal_module("tique", NULL, is_41 ? (void *)table_41 : (void *)table_45);
+}
