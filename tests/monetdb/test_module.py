@@ -56,6 +56,11 @@ def install(connection):
         cursor.execute(function.definition)
 
 
+def called(function):
+    arguments = ("''" if name == "keys" else "1" for name in function.parameters)
+    return f"{function.name}({', '.join(arguments)})"
+
+
 def asker(connection):
     cursor = connection.cursor()
 
@@ -88,9 +93,8 @@ def test_nothing_but_recovery_before_recovery(connect):
     for function in FUNCTIONS:
         if function.name in ("incarnation", "recover"):
             continue
-        arguments = ", ".join("1" for _ in function.parameters)
         with pytest.raises(pymonetdb.Error, match="recovery has not run"):
-            ask(f"{function.name}({arguments})")
+            ask(called(function))
     assert ask("recover(0, 0)") == 0
     assert ask("sts()") == 0
 
@@ -164,6 +168,29 @@ def test_a_dead_client_is_fenced(ask):
     assert begin(ask, client)[1:] == [mine]
 
 
+def test_certification(ask):
+    """P3: several in one statement; the winner's timestamp where a key is taken."""
+    client = ask(f"join_client({HOUR})")
+    old, new = begin(ask, client), begin(ask, client)
+    one, two, three = (f"{number:032x}" for number in (1, 2, 3))
+
+    def certify(transaction, *keys):
+        txid, sts = transaction
+        return f"certify({client}, {txid}, {sts}, '{''.join(keys)}')"
+
+    assert ask(certify(new, one, two)) == 11
+    assert ask(certify(old, three, one)) == -11
+    ask(f"abort({client}, 11)")
+    assert ask(certify(old, three, one)) == 12
+    ask(f"finish({client}, 12)")
+    assert ask(certify(new, two)) == 13
+    ask(f"finish({client}, 13)")
+    assert ask(certify(begin(ask, client))) == 14
+    ask(f"finish({client}, 14)")
+    assert [ask("sts()"), ask("keys()")] == [14, 3]
+    assert ask(certify(begin(ask, client), *[f"{n:032x}" for n in range(5000)])) == 15
+
+
 def test_a_lease_is_renewed(ask):
     client = ask("join_client(300)")
     for _ in range(6):
@@ -172,38 +199,47 @@ def test_a_lease_is_renewed(ask):
     begin(ask, client)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "recover(5, 200)",
-        "recover(-1, 200)",
-        "recover(NULL, 200)",
-        "join_client(-1)",
-        "join_client(NULL)",
-        "begin_transaction(NULL)",
-        "begin_transaction(0)",
-        "next_cts(1)",
-        "finish({client}, 99)",
-        "finish({client}, NULL)",
-        "end_transaction({client}, 999)",
-        "end_transaction({client}, NULL)",
-        "refresh_transaction({client}, 999)",
-        "renew_client({client}, -1)",
-        "wait(NULL, 10)",
-        "wait(1, -1)",
-        "wait(1, NULL)",
-        "fence(1)",
-        "fence(NULL)",
-        "forget_fence(1)",
-    ],
-)
-def test_what_makes_no_sense_is_an_error_and_changes_nothing(ask, call):
-    client, name = ask(f"join_client({HOUR})"), call.partition("(")[0]
-    with pytest.raises(pymonetdb.Error, match=f"tique.{name}"):
-        ask(call.format(client=client))
-    assert [ask("sts()"), ask("cts()"), ask("active()"), ask("clients()")] == [
-        *(10, 10, 0, 1)
-    ]
+SENSELESS = [
+    "recover(5, 200)",
+    "recover(-1, 200)",
+    "recover(NULL, 200)",
+    "join_client(-1)",
+    "join_client(NULL)",
+    "begin_transaction(NULL)",
+    "begin_transaction(0)",
+    "next_cts(1)",
+    "finish({client}, 99)",
+    "finish({client}, NULL)",
+    "end_transaction({client}, 999)",
+    "certify({client}, 999, 10, '')",
+    "certify({client}, 999, 10, NULL)",
+    "certify({client}, 999, 10, 'zz')",
+    "certify({client}, 999, 10, 'ABCDEF0123456789ABCDEF0123456789')",
+    "certify({client}, 999, 10, '0123')",
+    "certify({client}, 999, 10, '012')",
+    "certify({client}, NULL, NULL, '')",
+    "abort({client}, 99)",
+    "end_transaction({client}, NULL)",
+    "refresh_transaction({client}, 999)",
+    "renew_client({client}, -1)",
+    "wait(NULL, 10)",
+    "wait(1, -1)",
+    "wait(1, NULL)",
+    "fence(1)",
+    "fence(NULL)",
+    "forget_fence(1)",
+]
+
+
+def test_what_makes_no_sense_is_an_error_and_changes_nothing(ask):
+    client = ask(f"join_client({HOUR})")
+    for call in SENSELESS:
+        name = call.partition("(")[0]
+        with pytest.raises(pymonetdb.Error, match=f"tique.{name}"):
+            ask(call.format(client=client))
+        assert [ask("sts()"), ask("cts()"), ask("active()"), ask("clients()")] == [
+            *(10, 10, 0, 1)
+        ], call
 
 
 def test_a_wait_is_a_second_at_most(ask):
@@ -237,9 +273,8 @@ def test_an_ordinary_user_may_not_call_it(ask, connect, server):
         assert clerk("sts()") == 10
         for function in FUNCTIONS:
             if function.name != "sts":
-                arguments = ", ".join("1" for _ in function.parameters)
                 with pytest.raises(pymonetdb.Error, match="insufficient privileges"):
-                    clerk(f"{function.name}({arguments})")
+                    clerk(called(function))
 
 
 CLIENT = """

@@ -1,8 +1,8 @@
 /*
  * Threads that begin, refresh, commit, abort and end as fast as they can, beside
- * checkpointers that read lambda, and clients that die in any step, whose doubtful
- * timestamps are fenced by whoever waits. Exits with 1 and a message when a promise
- * breaks.
+ * checkpointers that read lambda, clients that die in any step, whose doubtful
+ * timestamps are fenced by whoever waits, and clients that write the same few keys.
+ * Exits with 1 and a message when a promise breaks.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -17,6 +17,8 @@
 #define WORKERS 4
 #define CHECKPOINTERS 2
 #define MORTALS 2
+#define WRITERS 2
+#define KEYS 5
 #define TRANSACTIONS 20000
 
 static tique_handle handle;
@@ -123,6 +125,53 @@ die(void *seed)
 	return NULL;
 }
 
+/* Writes a key or two. Between certification and the end nobody else may. */
+static void *
+write_keys(void *seed)
+{
+	static _Atomic int64_t last[KEYS];
+	unsigned state = (unsigned)(uintptr_t)seed * 3266489917u + 1;
+	tique_client client = tique_join(handle, INT64_MAX);
+
+	while (atomic_load(&working) > 0) {
+		struct tique_transaction begun = tique_begin_for(handle, client);
+		struct tique_key keys[2] = {0};
+		int64_t winner = 0;
+		int64_t cts;
+
+		state = state * 1664525u + 1013904223u;
+		keys[0].bytes[15] = (uint8_t)(state >> 16) % KEYS;
+		keys[1].bytes[15] = (uint8_t)(state >> 20) % KEYS;
+		cts = tique_certify_for(handle, client, begun.txid, begun.sts, keys,
+		                        2, &winner);
+		if (cts == TIQUE_CONFLICT) {
+			require(winner > begun.sts, "the winner came first");
+		} else {
+			require(cts > begun.sts, "certify");
+			for (int i = 0; i < 2; i++)
+				require(atomic_load(&last[keys[i].bytes[15]]) <=
+				            begun.sts,
+				        "first committer wins");
+			if (state & 1 << 24) {
+				for (int i = 0; i < 2; i++)
+					atomic_store(&last[keys[i].bytes[15]],
+					             cts);
+				require(tique_finish_for(handle, client, cts) ==
+				            TIQUE_OK,
+				        "finish for");
+			} else {
+				require(tique_abort_for(handle, client, cts) ==
+				            TIQUE_OK,
+				        "abort for");
+			}
+		}
+		require(tique_end_for(handle, client, begun.txid) == TIQUE_OK,
+		        "end for");
+	}
+	require(tique_leave(handle, client) == TIQUE_OK, "leave");
+	return NULL;
+}
+
 static void
 commit(int64_t sts, unsigned choice)
 {
@@ -191,7 +240,7 @@ int
 main(void)
 {
 	pthread_t threads[WORKERS + CHECKPOINTERS];
-	pthread_t mortals[MORTALS];
+	pthread_t clients[MORTALS + WRITERS];
 	pthread_t waiter;
 
 	handle = tique_open();
@@ -200,12 +249,13 @@ main(void)
 	for (uintptr_t i = 0; i < WORKERS + CHECKPOINTERS; i++)
 		pthread_create(&threads[i], NULL,
 		               i < WORKERS ? work : check_point, (void *)i);
-	for (uintptr_t i = 0; i < MORTALS; i++)
-		pthread_create(&mortals[i], NULL, die, (void *)i);
+	for (uintptr_t i = 0; i < MORTALS + WRITERS; i++)
+		pthread_create(&clients[i], NULL,
+		               i < MORTALS ? die : write_keys, (void *)i);
 	for (int i = 0; i < WORKERS + CHECKPOINTERS; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < MORTALS; i++)
-		pthread_join(mortals[i], NULL);
+	for (int i = 0; i < MORTALS + WRITERS; i++)
+		pthread_join(clients[i], NULL);
 	await(tique_cts(handle));
 	require(tique_fences(handle, NULL, 0) > 0, "some died");
 	require(tique_client_count(handle) == 0, "nobody lives on");

@@ -269,8 +269,8 @@ def test_both_sequencers_do_the_same(monkeypatch, seed):
             try:
                 outcomes.append(step(sequencer, [pair[side] for pair in clients]))
             except SequencerError as error:
-                outcomes.append(type(error))
-        if outcomes[0] is not None and step is join:
+                outcomes.append((type(error), getattr(error, "winner", None)))
+        if step is join:
             clients.append(outcomes)
         else:
             assert outcomes[0] == outcomes[1]
@@ -301,12 +301,16 @@ def steps(rng):
         who, number = rng.randrange(10), rng.randint(0, 60)
         names = ["begin_for"] * 3 + ["next_cts_for"] * 3 + ["finish_for"] * 8
         names += ["end_for"] * 4 + ["refresh_for", "fence", "fence", "forget_fence"]
+        names += ["certify_for"] * 8 + ["abort_for"] * 2
         names += ["finish", "next_cts", "leave", "join"]
         name = rng.choice(names)
         if name == "join":
             yield join
         elif name.endswith("_for") or name == "leave":
             rest = [] if name in ("begin_for", "next_cts_for", "leave") else [number]
+            if name == "certify_for":
+                keys = [bytes([rng.randrange(8)] * 16) for _ in range(2)]
+                rest += [rng.randint(0, 40), keys]
             yield lambda s, c, name=name, who=who, rest=rest: getattr(s, name)(
                 c[who % len(c)], *rest
             )

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEY_BYTES = 16
+"""The length of a key as certification takes it."""
 
 RING_CAPACITY = 65536
 """Timestamps that may be handed out and not yet covered by sts."""
@@ -27,6 +33,24 @@ class RingFullError(SequencerError):
 
 class FencedError(SequencerError):
     """The client's lease has run out; what it had under way counts as aborted."""
+
+
+class KeyConflictError(SequencerError):
+    """Another transaction committed a key first.
+
+    Attributes
+    ----------
+    winner : int
+        Its timestamp.
+    """
+
+    def __init__(self, winner: int) -> None:
+        super().__init__(f"a key was committed at {winner}, after the snapshot")
+        self.winner = winner
+
+    def __reduce__(self) -> tuple[type[KeyConflictError], tuple[int]]:
+        """Pickle with the winner."""
+        return type(self), (self.winner,)
 
 
 class ActiveSnapshot(NamedTuple):
@@ -232,6 +256,38 @@ class Sequencer(ABC):
         """As :meth:`finish`, for a timestamp of this client."""
 
     @abstractmethod
+    def certify_for(
+        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
+    ) -> int:
+        """Certify a write set and take its commit timestamp: first committer wins.
+
+        Parameters
+        ----------
+        client, txid
+            An active transaction.
+        sts
+            The oldest snapshot under which it wrote one of the keys; not older than
+            its own.
+        keys
+            16 bytes each: a hash of the table and the key in it.
+
+        Raises
+        ------
+        KeyConflictError
+            A key was committed after ``sts``, or is being committed now.
+        SequencerError
+            The transaction is not active, or ``sts`` is not one of its snapshots'.
+        """
+
+    @abstractmethod
+    def abort_for(self, client: int, cts: int) -> None:
+        """Finish a timestamp whose transaction did not commit; its keys are free."""
+
+    @abstractmethod
+    def keys(self) -> int:
+        """Count the keys that are remembered for certification."""
+
+    @abstractmethod
     def clients(self) -> int:
         """Count the clients whose leases run."""
 
@@ -326,6 +382,13 @@ def check_start(*, sts: int, txid: int) -> None:
     for name, number in (("sts", sts), ("txid", txid)):
         if not 0 <= number < _LARGEST_START:
             raise ValueError(f"{name} must be from 0 to 2**62 - 1, not {number}")
+
+
+def joined(keys: Sequence[bytes]) -> bytes:
+    """The keys one after the other, each of the right length."""
+    if any(len(key) != KEY_BYTES for key in keys):
+        raise ValueError(f"a key has {KEY_BYTES} bytes")
+    return b"".join(keys)
 
 
 def bounded(timeout: float) -> float:

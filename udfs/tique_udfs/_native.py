@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 from ._interface import (
     ActiveSnapshot,
+    KeyConflictError,
     Sequencer,
     SequencerError,
     bounded,
     check_start,
+    joined,
 )
 from .build import BuildError, build
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 # enum tique_status
@@ -27,6 +30,7 @@ _UNKNOWN = -4
 _IN_USE = -5
 _BACKWARDS = -6
 _FENCED = -7
+_CONFLICT = -8
 
 # C code cannot be interrupted: a wait returns this often to let signals through.
 _SLICE_SECONDS = 0.1
@@ -100,6 +104,14 @@ class Library:
         self.end_for = declare("tique_end_for", status, number, number, number)
         self.next_cts_for = declare("tique_next_cts_for", number, number, number)
         self.finish_for = declare("tique_finish_for", status, number, number, number)
+        self.certify_for = declare(
+            "tique_certify_for",
+            number,
+            *(number, number, number, number, ctypes.c_char_p, number),
+            ctypes.POINTER(number),
+        )
+        self.abort_for = declare("tique_abort_for", status, number, number, number)
+        self.keys = declare("tique_key_count", number, number)
         self.clients = declare("tique_client_count", number, number)
         self.doubtful = declare("tique_doubtful", number, number)
         self.fence = declare("tique_fence", status, number, number)
@@ -244,6 +256,28 @@ class NativeSequencer(Sequencer):
         if status == _UNKNOWN:
             raise self._never_handed_out("cts", cts)
         self._check(status)
+
+    def certify_for(
+        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
+    ) -> int:
+        winner = ctypes.c_int64()
+        cts: int = self.library.certify_for(
+            self.handle, client, txid, sts, joined(keys), len(keys), winner
+        )
+        if cts == _CONFLICT:
+            raise KeyConflictError(winner.value)
+        if cts == _UNKNOWN:
+            raise self._not_active(txid)
+        return self._check(cts)
+
+    def abort_for(self, client: int, cts: int) -> None:
+        status = self.library.abort_for(self.handle, client, cts)
+        if status == _UNKNOWN:
+            raise self._never_handed_out("cts", cts)
+        self._check(status)
+
+    def keys(self) -> int:
+        return self._check(self.library.keys(self.handle))
 
     def clients(self) -> int:
         return self._check(self.library.clients(self.handle))

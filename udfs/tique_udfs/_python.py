@@ -7,17 +7,24 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from threading import Condition, Lock
+from typing import TYPE_CHECKING
 
 from ._interface import (
     RING_CAPACITY,
     ActiveSnapshot,
+    KeyConflictError,
     Sequencer,
     bounded,
     check_start,
+    joined,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NOBODY = 0
 _DOUBTFUL = -1
+_FIRST_SWEEP = 1024
 
 
 class PythonSequencer(Sequencer):
@@ -46,6 +53,11 @@ class PythonSequencer(Sequencer):
         # Of the timestamps that sts does not cover.
         self._owners: dict[int, int] = {}
         self._fences: list[int] = []
+        # The last commit of a key and the one before; a key's last commit is what
+        # a timestamp under way entered.
+        self._writes: dict[bytes, tuple[int, int]] = {}
+        self._write_sets: dict[int, list[bytes]] = {}
+        self._sweep_at = _FIRST_SWEEP
 
     def recover(self, *, sts: int, txid: int) -> None:
         check_start(sts=sts, txid=txid)
@@ -97,9 +109,7 @@ class PythonSequencer(Sequencer):
     def stable(self) -> int:
         with self._lock:
             self._settle()
-            for sts, _, _ in self._active.values():
-                return sts
-            return self._sts
+            return self._stable()
 
     def wait(self, cts: int, timeout: float) -> bool:
         deadline = time.monotonic() + bounded(timeout)
@@ -166,6 +176,38 @@ class PythonSequencer(Sequencer):
             self._settle(client)
             self._finish(client, cts)
 
+    def certify_for(
+        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
+    ) -> int:
+        joined(keys)
+        with self._lock:
+            self._settle(client)
+            snapshot, _, owner = self._active.get(txid, (0, 0.0, _DOUBTFUL))
+            if owner != client or not snapshot <= sts <= self._sts:
+                raise self._not_active(txid)
+            self._sweep()
+            for key in keys:
+                winner = self._writes.get(key, (0, 0))[0]
+                if winner > sts:
+                    raise KeyConflictError(winner)
+            cts = self._take(client)
+            self._write_sets[cts] = written = list(dict.fromkeys(keys))
+            for key in written:
+                self._writes[key] = (cts, self._writes.get(key, (0, 0))[0])
+            return cts
+
+    def abort_for(self, client: int, cts: int) -> None:
+        with self._lock:
+            self._settle(client)
+            if self._owners.get(cts) == client:
+                self._revert(cts)
+            self._finish(client, cts)
+
+    def keys(self) -> int:
+        with self._lock:
+            self._settle()
+            return len(self._writes)
+
     def clients(self) -> int:
         with self._lock:
             self._settle()
@@ -184,6 +226,7 @@ class PythonSequencer(Sequencer):
             if cts not in self._unfinished(_DOUBTFUL):
                 raise self._not_doubtful(cts)
             bisect.insort(self._fences, cts)
+            self._revert(cts)
             self._finish(_DOUBTFUL, cts)
 
     def fences(self) -> list[int]:
@@ -240,6 +283,7 @@ class PythonSequencer(Sequencer):
             return
         if self._owners[cts] != client:
             raise self._never_handed_out("cts", cts)
+        self._write_sets.pop(cts, None)
         self._finished.add(cts)
         before = self._sts
         while self._sts + 1 in self._finished:
@@ -248,6 +292,24 @@ class PythonSequencer(Sequencer):
             del self._owners[self._sts]
         if self._sts > before:
             self._advanced.notify_all()
+
+    def _revert(self, cts: int) -> None:
+        for key in self._write_sets.pop(cts, ()):
+            previous = self._writes[key][1]
+            self._writes[key] = (previous, previous)
+
+    def _sweep(self) -> None:
+        """Forget keys that can refuse nobody any more, now and then."""
+        if len(self._writes) < self._sweep_at:
+            return
+        stable = self._stable()
+        self._writes = {
+            key: entry for key, entry in self._writes.items() if entry[0] > stable
+        }
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._writes))
+
+    def _stable(self) -> int:
+        return next((sts for sts, _, _ in self._active.values()), self._sts)
 
     def _doubtful(self) -> int:
         return next(iter(self._unfinished(_DOUBTFUL)), 0)

@@ -126,10 +126,8 @@ deadline_after(int64_t nanoseconds)
 	return nanoseconds < INT64_MAX - time ? time + nanoseconds : INT64_MAX;
 }
 
-/* The sequencer if the client is still there; else its handle's or the client's
- * status in *status. */
-static struct sequencer *
-enter_for(tique_handle handle, tique_client client, int *status)
+struct sequencer *
+tique_enter_for(tique_handle handle, tique_client client, int *status)
 {
 	struct sequencer *sequencer = tique_enter(handle);
 
@@ -175,7 +173,7 @@ int
 tique_renew(tique_handle handle, tique_client client, int64_t nanoseconds)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 
 	if (!sequencer)
 		return status;
@@ -190,7 +188,7 @@ int
 tique_leave(tique_handle handle, tique_client client)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 	struct client **link;
 	struct client *leaving;
 
@@ -211,7 +209,7 @@ tique_begin_for(tique_handle handle, tique_client client)
 {
 	struct tique_transaction begun = {0, 0};
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 
 	if (!sequencer) {
 		begun.txid = status;
@@ -226,7 +224,7 @@ int64_t
 tique_refresh_for(tique_handle handle, tique_client client, int64_t txid)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 	int64_t sts;
 
 	if (!sequencer)
@@ -240,7 +238,7 @@ int
 tique_end_for(tique_handle handle, tique_client client, int64_t txid)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 
 	if (!sequencer)
 		return status;
@@ -253,7 +251,7 @@ int64_t
 tique_next_cts_for(tique_handle handle, tique_client client)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 	int64_t cts;
 
 	if (!sequencer)
@@ -267,7 +265,7 @@ int
 tique_finish_for(tique_handle handle, tique_client client, int64_t cts)
 {
 	int status;
-	struct sequencer *sequencer = enter_for(handle, client, &status);
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 
 	if (!sequencer)
 		return status;
@@ -363,6 +361,7 @@ fence(struct sequencer *sequencer, int64_t cts)
 	sequencer->fences[place] = cts;
 	sequencer->fence_count++;
 	sequencer->doubtful--;
+	tique_revert_writes(sequencer, cts);
 	return tique_settle(sequencer, DOUBTFUL, cts);
 }
 

@@ -71,6 +71,7 @@ release(struct sequencer *sequencer)
 		free(node);
 	}
 	tique_forget_clients(sequencer);
+	tique_forget_writes(sequencer);
 	pthread_cond_destroy(&sequencer->advanced);
 	pthread_mutex_destroy(&sequencer->mutex);
 	free(sequencer->buckets);
@@ -267,6 +268,20 @@ tique_start(struct sequencer *sequencer, tique_client client)
 }
 
 int64_t
+tique_snapshot_of(struct sequencer *sequencer, tique_client client, int64_t txid)
+{
+	struct node *node = *find(sequencer, txid);
+
+	return node && node->client == client ? node->sts : TIQUE_UNKNOWN;
+}
+
+int64_t
+tique_oldest(struct sequencer *sequencer)
+{
+	return sequencer->oldest ? sequencer->oldest->sts : sequencer->sts;
+}
+
+int64_t
 tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid)
 {
 	struct node *node = *find(sequencer, txid);
@@ -323,6 +338,7 @@ tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts)
 		return TIQUE_OK;
 	if (sequencer->owners[slot] != client)
 		return TIQUE_UNKNOWN;
+	tique_keep_writes(sequencer, cts);
 	sequencer->finished[slot] = true;
 	while (*next) {
 		*next = false;
@@ -433,7 +449,7 @@ tique_lambda(tique_handle handle)
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	lambda = sequencer->oldest ? sequencer->oldest->sts : sequencer->sts;
+	lambda = tique_oldest(sequencer);
 	tique_exit(sequencer);
 	return lambda;
 }

@@ -45,6 +45,17 @@
  *   (tique_fences tells them which), whatever versions it has. The client itself
  *   cannot have been told that it committed, since it never finished.
  *
+ *   A client asks for its commit timestamp with the write set: tique_certify_for
+ *   refuses it when a key was committed, or is being committed, after the snapshot
+ *   that it was written under, and otherwise takes the timestamp and enters the
+ *   keys, all under the mutex (promise P3: whoever certifies later finds them).
+ *   This is certification in memory; the definition is the query over the versions.
+ *   A key's entry holds its last timestamp and the one before, to which an abort goes
+ *   back; one is enough, since a second commit of the key would be refused. An entry
+ *   whose timestamp is <= lambda can refuse nobody any more, and is dropped some day.
+ *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
+ *   abort that need not be, and nothing else.
+ *
  *   Leases run on the monotonic clock and are looked at by whoever calls next;
  *   one who waits wakes up when the next lease runs out. So no thread of the
  *   server's own is needed.
@@ -72,7 +83,8 @@ enum tique_status {
 	TIQUE_UNKNOWN = -4,   /* never handed out, or no longer active */
 	TIQUE_IN_USE = -5,    /* transactions are active or commits under way */
 	TIQUE_BACKWARDS = -6, /* would hand out a number for the second time */
-	TIQUE_FENCED = -7     /* the client's lease has run out */
+	TIQUE_FENCED = -7,    /* the client's lease has run out */
+	TIQUE_CONFLICT = -8   /* another one committed a key first */
 };
 
 typedef int64_t tique_handle;
@@ -81,6 +93,10 @@ typedef int64_t tique_client; /* greater than zero */
 struct tique_transaction {
 	int64_t txid; /* a tique_status when the call failed */
 	int64_t sts;
+};
+
+struct tique_key {
+	uint8_t bytes[16];
 };
 
 struct tique_snapshot {
@@ -148,6 +164,22 @@ TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
                                   int64_t cts);
+
+/* The commit timestamp of a transaction whose keys were written under a snapshot at
+ * `sts` or later, which is not older than its own; or TIQUE_CONFLICT, and the other
+ * one's timestamp in *winner. */
+TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
+                                       int64_t txid, int64_t sts,
+                                       const struct tique_key *keys,
+                                       int64_t count, int64_t *winner);
+
+/* Finishes a timestamp whose transaction did not commit; none of its versions may
+ * be there. */
+TIQUE_EXPORT int tique_abort_for(tique_handle handle, tique_client client,
+                                 int64_t cts);
+
+/* How many keys are remembered. */
+TIQUE_EXPORT int64_t tique_key_count(tique_handle handle);
 
 TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);
 

@@ -26,6 +26,20 @@ struct node {
 	struct node *next_in_bucket;
 };
 
+/* The last commit of a key, and the one before. */
+struct write {
+	struct tique_key key;
+	int64_t cts;
+	int64_t previous;
+	struct write *next_in_bucket;
+};
+
+/* What a timestamp under way has entered. */
+struct write_set {
+	int64_t count;
+	struct write *writes[];
+};
+
 struct client {
 	tique_client id;
 	int64_t deadline;
@@ -55,10 +69,15 @@ struct sequencer {
 	int64_t *fences;       /* ascending */
 	int64_t fence_count;
 	int64_t fence_capacity;
+	struct write **write_buckets;
+	uint64_t write_mask;
+	int64_t write_count;
 	/* Timestamp t in (sts, cts] is finished when finished[t % capacity], and
 	 * otherwise owners[t % capacity] has to finish it. */
 	bool finished[TIQUE_RING_CAPACITY];
 	tique_client owners[TIQUE_RING_CAPACITY];
+	/* Of those under way; NULL for none. */
+	struct write_set *write_sets[TIQUE_RING_CAPACITY];
 };
 
 /* Nanoseconds of the monotonic clock. */
@@ -75,6 +94,9 @@ int64_t tique_restart(struct sequencer *sequencer, tique_client client,
                       int64_t txid);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
 void tique_drop(struct sequencer *sequencer, struct node *node);
+int64_t tique_snapshot_of(struct sequencer *sequencer, tique_client client,
+                          int64_t txid);
+int64_t tique_oldest(struct sequencer *sequencer);
 int64_t tique_take(struct sequencer *sequencer, tique_client client);
 int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 
@@ -82,5 +104,15 @@ int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 void tique_expire(struct sequencer *sequencer);
 int64_t tique_first_doubtful(struct sequencer *sequencer);
 void tique_forget_clients(struct sequencer *sequencer);
+
+/* The sequencer as tique_enter gives it, if the client is still there; else NULL, and
+ * why in *status. */
+struct sequencer *tique_enter_for(tique_handle handle, tique_client client,
+                                  int *status);
+
+/* What a timestamp entered stays, or is taken back. */
+void tique_keep_writes(struct sequencer *sequencer, int64_t cts);
+void tique_revert_writes(struct sequencer *sequencer, int64_t cts);
+void tique_forget_writes(struct sequencer *sequencer);
 
 #endif

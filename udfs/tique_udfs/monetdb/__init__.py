@@ -9,8 +9,11 @@ from tique_udfs.monetdb.callbacks import register
 __all__ = ["FUNCTIONS", "Function", "register"]
 
 
+_LONG_TEXT = "CLOB"
+
+
 class Function(NamedTuple):
-    """An SQL function; its parameters are BIGINT, its name is that in MAL too."""
+    """An SQL function, of the same name in MAL; parameters are BIGINT but for keys."""
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -19,7 +22,10 @@ class Function(NamedTuple):
     @property
     def definition(self) -> str:
         """The statement that makes it callable, where the module is loaded."""
-        parameters = ", ".join(f'"{name}" BIGINT' for name in self.parameters)
+        parameters = ", ".join(
+            f'"{name}" {_LONG_TEXT if name == "keys" else "BIGINT"}'
+            for name in self.parameters
+        )
         return (
             f'CREATE OR REPLACE FUNCTION tique."{self.name}"({parameters}) '
             f'RETURNS {self.result} EXTERNAL NAME tique."{self.name}"'
@@ -32,17 +38,20 @@ FUNCTIONS = (
     Function("join_client", ("milliseconds",)),
     Function("renew_client", ("client", "milliseconds")),
     Function("leave_client", ("client",)),
-    Function("begin_transaction", ("client",), "VARCHAR(1000000)"),
+    Function("begin_transaction", ("client",), _LONG_TEXT),
     Function("refresh_transaction", ("client", "txid")),
     Function("end_transaction", ("client", "txid")),
+    Function("certify", ("client", "txid", "sts", "keys")),
     Function("next_cts", ("client",)),
     Function("finish", ("client", "cts")),
+    Function("abort", ("client", "cts")),
     Function("wait", ("cts", "milliseconds")),
     Function("sts"),
     Function("cts"),
     Function("lambda"),
     Function("active"),
     Function("clients"),
+    Function("keys"),
     Function("doubtful"),
     Function("fence", ("cts",)),
     Function("forget_fence", ("cts",)),

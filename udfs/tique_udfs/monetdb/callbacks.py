@@ -8,12 +8,20 @@ and says what they do.
 from __future__ import annotations
 
 import ctypes
+import re
 import time
 from collections.abc import Callable
 from typing import Any
 
-from tique_udfs._interface import FencedError, Sequencer, SequencerError
+from tique_udfs._interface import (
+    KEY_BYTES,
+    FencedError,
+    KeyConflictError,
+    Sequencer,
+    SequencerError,
+)
 
+_KEYS = re.compile(rb"(?:[0-9a-f]{32})*")
 _LONGEST_WAIT = 1.0
 _NULL = -(2**63)
 _COMMAND_UNSAFE = 1 | 2
@@ -38,7 +46,8 @@ class _Function(ctypes.Structure):
 
 
 _Number = ctypes.POINTER(ctypes.c_int64)
-_Text = ctypes.POINTER(ctypes.c_void_p)
+_Text = ctypes.POINTER(ctypes.c_char_p)
+_Pointer = ctypes.POINTER(ctypes.c_void_p)
 
 
 def register(
@@ -64,12 +73,17 @@ def register(
     kept: list[Any] = []
     entries = []
     for name, (count, call) in _functions(sequencer).items():
-        result = _Text if name == "begin_transaction" else _Number
-        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *[_Number] * count)
+        parameters: list[Any] = [_Number] * count
+        if name == "certify":
+            parameters[-1] = _Text
+        result = _Pointer if name == "begin_transaction" else _Number
+        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *parameters)
         callback = prototype(_guarded(name, call, duplicate))
         arguments = (_Argument * (count + 1))(
-            _Argument(b"str" if result is _Text else b"lng"),
-            *[_Argument(b"lng") for _ in range(count)],
+            *[
+                _Argument(b"lng" if kind is _Number else b"str")
+                for kind in (result, *parameters)
+            ]
         )
         encoded = name.encode()
         entries.append(
@@ -140,7 +154,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
     def serving(call: Callable[..., object]) -> _Answer:
         """Refuse before recovery; a call without an answer of its own gives 0."""
 
-        def served(*values: int) -> int | str:
+        def served(*values: int | bytes) -> int | str:
             if not is_recovered:
                 raise _NotRecovered
             if _NULL in values:
@@ -154,6 +168,16 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         txid, sts = sequencer.begin_for(client)
         fences = [fence for fence in sequencer.fences() if fence <= sts]
         return " ".join(map(str, [txid, sts, *fences]))
+
+    def certify(client: int, txid: int, sts: int, text: bytes) -> int:
+        if not _KEYS.fullmatch(text):
+            raise ValueError("a key has 32 hexadecimal digits, in lower case")
+        joined = bytes.fromhex(text.decode())
+        keys = [joined[i : i + KEY_BYTES] for i in range(0, len(joined), KEY_BYTES)]
+        try:
+            return sequencer.certify_for(client, txid, sts, keys)
+        except KeyConflictError as error:
+            return -error.winner
 
     def wait(cts: int, milliseconds: int) -> bool:
         return sequencer.wait(cts, min(_seconds(milliseconds), _LONGEST_WAIT))
@@ -170,14 +194,17 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "begin_transaction": (1, serving(begin)),
         "refresh_transaction": (2, serving(sequencer.refresh_for)),
         "end_transaction": (2, serving(sequencer.end_for)),
+        "certify": (4, serving(certify)),
         "next_cts": (1, serving(sequencer.next_cts_for)),
         "finish": (2, serving(sequencer.finish_for)),
+        "abort": (2, serving(sequencer.abort_for)),
         "wait": (2, serving(wait)),
         "sts": (0, serving(sequencer.sts)),
         "cts": (0, serving(sequencer.cts)),
         "lambda": (0, serving(sequencer.stable)),
         "active": (0, serving(lambda: len(sequencer.active()))),
         "clients": (0, serving(sequencer.clients)),
+        "keys": (0, serving(sequencer.keys)),
         "doubtful": (0, serving(sequencer.doubtful)),
         "fence": (1, serving(sequencer.fence)),
         "forget_fence": (1, serving(sequencer.forget_fence)),

@@ -27,11 +27,12 @@
 
 #include "../core/sequencer.h"
 
-#define MOST_ARGUMENTS 3
+#define MOST_PARAMETERS 4
 #define LONGEST_WAIT_MILLISECONDS 1000
 #define SLICE_MILLISECONDS 100
 #define MILLISECOND 1000000
 #define NUMBER_LENGTH 21
+#define KEY_BYTES ((int64_t)sizeof(struct tique_key))
 
 static tique_handle handle;
 static lng incarnation;
@@ -200,6 +201,68 @@ mal_finish(lng *result, const lng *client, const lng *cts)
 	return answer("finish", result, tique_finish_for(handle, *client, *cts));
 }
 
+static int
+digit(char character)
+{
+	if (character >= '0' && character <= '9')
+		return character - '0';
+	if (character >= 'a' && character <= 'f')
+		return character - 'a' + 10;
+	return -1;
+}
+
+/* Keys from two hexadecimal digits a byte; how many, or less than none. */
+static lng
+read_keys(const char *text, struct tique_key *keys)
+{
+	lng bytes = 0;
+
+	for (; text[0]; text += 2, bytes++) {
+		int high = digit(text[0]);
+		int low = digit(text[1]);
+
+		if (high < 0 || low < 0)
+			return -1;
+		keys[bytes / KEY_BYTES].bytes[bytes % KEY_BYTES] =
+		    (uint8_t)(high << 4 | low);
+	}
+	return bytes % KEY_BYTES == 0 ? bytes / KEY_BYTES : -1;
+}
+
+/* A commit timestamp; or, so that several can be had in one statement, the winner's
+ * with a minus where another one committed a key first. */
+static char *
+mal_certify(lng *result, const lng *client, const lng *txid, const lng *sts,
+            const char *const *text)
+{
+	size_t room = strlen(*text) / 2 + (size_t)KEY_BYTES;
+	struct tique_key *keys = malloc(room);
+	lng winner = 0;
+	lng count;
+	lng cts;
+
+	if (!keys)
+		return refusal("certify", TIQUE_NO_MEMORY);
+	count = read_keys(*text, keys);
+	if (count < 0) {
+		free(keys);
+		return failure("certify", "22023",
+		               "a key has 32 hexadecimal digits, in lower case");
+	}
+	cts = tique_certify_for(handle, *client, *txid, *sts, keys, count, &winner);
+	free(keys);
+	if (cts != TIQUE_CONFLICT)
+		return answer("certify", result, cts);
+	*result = -winner;
+	return NULL;
+}
+
+static char *
+mal_abort(lng *result, const lng *client, const lng *cts)
+{
+	return answer("abort", result, tique_abort_for(handle, *client, *cts));
+}
+
 /* 1 when sts covers cts; 0 after the time, a second at most, or when a doubtful
  * timestamp is in the way. */
 static char *
@@ -256,6 +319,12 @@ mal_clients(lng *result)
 }
 
 static char *
+mal_keys(lng *result)
+{
+	return answer("keys", result, tique_key_count(handle));
+}
+
+static char *
 mal_doubtful(lng *result)
 {
 	return answer("doubtful", result, tique_doubtful(handle));
@@ -273,52 +342,54 @@ mal_forget_fence(lng *result, const lng *cts)
 	return answer("forget_fence", result, tique_forget_fence(handle, *cts));
 }
 
-#define FUNCTION(name, result, arguments) \
-	{#name, (void *)mal_##name, result, arguments}
+#define FUNCTION(name, result, ...)                                            \
+	{#name, (void *)mal_##name, {result, __VA_ARGS__}}
 
+/* Types as MAL names them: the result's, then the parameters'. */
 static const struct {
 	const char *name;
 	void *implementation;
-	const char *result;
-	int arguments; /* all of them lng */
+	const char *types[MOST_PARAMETERS + 2];
 } functions[] = {
-    FUNCTION(incarnation, "lng", 0),
-    FUNCTION(recover, "lng", 2),
-    FUNCTION(join_client, "lng", 1),
-    FUNCTION(renew_client, "lng", 2),
-    FUNCTION(leave_client, "lng", 1),
-    FUNCTION(begin_transaction, "str", 1),
-    FUNCTION(refresh_transaction, "lng", 2),
-    FUNCTION(end_transaction, "lng", 2),
-    FUNCTION(next_cts, "lng", 1),
-    FUNCTION(finish, "lng", 2),
-    FUNCTION(wait, "lng", 2),
-    FUNCTION(sts, "lng", 0),
-    FUNCTION(cts, "lng", 0),
-    FUNCTION(lambda, "lng", 0),
-    FUNCTION(active, "lng", 0),
-    FUNCTION(clients, "lng", 0),
-    FUNCTION(doubtful, "lng", 0),
-    FUNCTION(fence, "lng", 1),
-    FUNCTION(forget_fence, "lng", 1),
+    FUNCTION(incarnation, "lng", NULL),
+    FUNCTION(recover, "lng", "lng", "lng"),
+    FUNCTION(join_client, "lng", "lng"),
+    FUNCTION(renew_client, "lng", "lng", "lng"),
+    FUNCTION(leave_client, "lng", "lng"),
+    FUNCTION(begin_transaction, "str", "lng"),
+    FUNCTION(refresh_transaction, "lng", "lng", "lng"),
+    FUNCTION(end_transaction, "lng", "lng", "lng"),
+    FUNCTION(certify, "lng", "lng", "lng", "lng", "str"),
+    FUNCTION(next_cts, "lng", "lng"),
+    FUNCTION(finish, "lng", "lng", "lng"),
+    FUNCTION(abort, "lng", "lng", "lng"),
+    FUNCTION(wait, "lng", "lng", "lng"),
+    FUNCTION(sts, "lng", NULL),
+    FUNCTION(cts, "lng", NULL),
+    FUNCTION(lambda, "lng", NULL),
+    FUNCTION(active, "lng", NULL),
+    FUNCTION(clients, "lng", NULL),
+    FUNCTION(keys, "lng", NULL),
+    FUNCTION(doubtful, "lng", NULL),
+    FUNCTION(fence, "lng", "lng"),
+    FUNCTION(forget_fence, "lng", "lng"),
 };
 
 #define FUNCTIONS (sizeof functions / sizeof *functions)
 
 /* MonetDB keeps pointers into these; the last entry of each table stays empty. */
-static struct mal_argument arguments[FUNCTIONS][MOST_ARGUMENTS];
+static struct mal_argument arguments[FUNCTIONS][MOST_PARAMETERS + 1];
 static struct mal_function_41 table_41[FUNCTIONS + 1];
 static struct mal_function_45 table_45[FUNCTIONS + 1];
 
-#define FILL(entry, i)                                                         \
+#define FILL(entry, i, count)                                                  \
 	do {                                                                   \
 		strcpy((entry).module, "tique");                               \
 		strcpy((entry).name, functions[i].name);                       \
 		(entry).implementation_name = functions[i].name;               \
 		(entry).flags = (uint16_t)(MAL_COMMAND | MAL_UNSAFE |          \
 		                           MAL_RETURNS(1) |                    \
-		                           MAL_ARGUMENTS(                      \
-		                               functions[i].arguments + 1));   \
+		                           MAL_ARGUMENTS(count));              \
 		(entry).implementation = functions[i].implementation;          \
 		(entry).arguments = arguments[i];                              \
 	} while (0)
@@ -339,11 +410,12 @@ load(void)
 		return;
 	}
 	for (size_t i = 0; i < FUNCTIONS; i++) {
-		strcpy(arguments[i][0].type, functions[i].result);
-		for (int j = 1; j <= functions[i].arguments; j++)
-			strcpy(arguments[i][j].type, "lng");
-		FILL(table_41[i], i);
-		FILL(table_45[i], i);
+		int count = 0;
+
+		for (; functions[i].types[count]; count++)
+			strcpy(arguments[i][count].type, functions[i].types[count]);
+		FILL(table_41[i], i, count);
+		FILL(table_45[i], i, count);
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	incarnation = (lng)now.tv_sec * 1000000000 + now.tv_nsec;

@@ -1,0 +1,226 @@
+"""One body for both sequencers: first committer wins, in memory (P3)."""
+
+import pickle
+import random
+
+import pytest
+
+from tique_udfs import FencedError, KeyConflictError, SequencerError
+
+LONG = 3600.0
+
+
+def key(number):
+    return number.to_bytes(16, "big")
+
+
+class Client:
+    """A client, and its transactions by name."""
+
+    def __init__(self, sequencer):
+        self.sequencer = sequencer
+        self.number = sequencer.join(LONG)
+
+    def begin(self):
+        return self.sequencer.begin_for(self.number)
+
+    def certify(self, transaction, *numbers, sts=None):
+        txid, own = transaction
+        return self.sequencer.certify_for(
+            self.number, txid, own if sts is None else sts, list(map(key, numbers))
+        )
+
+    def finish(self, cts):
+        self.sequencer.finish_for(self.number, cts)
+
+    def abort(self, cts):
+        self.sequencer.abort_for(self.number, cts)
+
+    def commit(self, transaction, *numbers):
+        cts = self.certify(transaction, *numbers)
+        self.finish(cts)
+        self.sequencer.end_for(self.number, transaction[0])
+        return cts
+
+    def write(self, *numbers):
+        return self.commit(self.begin(), *numbers)
+
+
+@pytest.fixture
+def client(sequencer):
+    return Client(sequencer)
+
+
+@pytest.fixture
+def other(sequencer):
+    return Client(sequencer)
+
+
+def refused(client, transaction, *numbers, winner):
+    before = client.sequencer.cts()
+    with pytest.raises(KeyConflictError) as caught:
+        client.certify(transaction, *numbers)
+    assert caught.value.winner == winner
+    assert client.sequencer.cts() == before
+
+
+def test_the_first_committer_wins(client, other):
+    one, two = client.begin(), other.begin()
+    assert client.commit(one, 1, 2) == 1
+    refused(other, two, 3, 2, winner=1)
+    assert other.commit(two, 3, 4) == 2
+
+
+def test_a_commit_under_way_wins_already(client, other):
+    one, two = client.begin(), other.begin()
+    cts = client.certify(one, 1)
+    refused(other, two, 1, winner=cts)
+    client.finish(cts)
+    refused(other, two, 1, winner=cts)
+
+
+def test_one_after_the_other_is_no_conflict(client, other):
+    assert [client.write(1), other.write(1), client.write(1)] == [1, 2, 3]
+
+
+def test_what_was_refused_leaves_no_trace(client, other):
+    old, one, two = client.begin(), client.begin(), other.begin()
+    client.commit(one, 1)
+    refused(other, two, 7, 8, 1, winner=1)
+    assert client.commit(old, 7, 8) == 2
+
+
+def test_an_abort_frees_the_keys(client, other):
+    one, two = client.begin(), other.begin()
+    cts = client.certify(one, 1)
+    client.abort(cts)
+    assert other.commit(two, 1) == cts + 1
+
+
+def test_an_abort_goes_back_to_the_commit_before(client, other):
+    old = client.begin()
+    first = other.write(1)
+    other.abort(other.certify(other.begin(), 1))
+    refused(client, old, 1, winner=first)
+    assert client.write(1) == 3
+
+
+def test_an_abort_after_the_end_changes_nothing(client, other):
+    old, gap = other.begin(), client.certify(client.begin(), 9)
+    committed = client.write(1)
+    client.abort(committed)
+    refused(other, old, 1, winner=committed)
+    client.finish(gap)
+    client.abort(committed)
+    refused(other, old, 1, winner=committed)
+
+
+def test_a_fence_frees_the_keys(sequencer, client, other):
+    one, two = client.begin(), other.begin()
+    cts = client.certify(one, 1)
+    sequencer.leave(client.number)
+    refused(other, two, 1, winner=cts)
+    sequencer.fence(cts)
+    with pytest.raises(FencedError):
+        client.certify(one, 5)
+    assert other.commit(two, 1) == cts + 1
+
+
+def test_a_key_may_be_there_twice(client, other):
+    old = other.begin()
+    first = client.write(1)
+    client.abort(client.certify(client.begin(), 1, 2, 1))
+    refused(other, old, 1, winner=first)
+    assert other.certify(old, 2) == 3
+
+
+def test_a_transaction_without_keys_gets_a_timestamp(client):
+    assert client.write() == 1
+
+
+def test_a_later_statements_snapshot(sequencer, client, other):
+    """READ COMMITTED writes under newer snapshots than its first."""
+    mine = client.begin()
+    seen = other.write(1)
+    refused(client, mine, 1, winner=seen)
+    assert client.certify(mine, 1, sts=seen) == 2
+
+
+def test_snapshots_that_cannot_be(sequencer, client, other):
+    other.write(1)
+    mine = client.begin()
+    for sts in (0, -1, 2):
+        with pytest.raises(SequencerError, match="is not active"):
+            client.certify(mine, 1, sts=sts)
+    with pytest.raises(SequencerError, match="is not active"):
+        other.certify(mine, 1)
+    sequencer.end_for(client.number, mine[0])
+    with pytest.raises(SequencerError, match="is not active"):
+        client.certify(mine, 1)
+    assert sequencer.cts() == 1
+
+
+def test_a_key_has_sixteen_bytes(sequencer, client):
+    txid, sts = client.begin()
+    for wrong in (b"", b"x" * 15, b"x" * 17):
+        with pytest.raises(ValueError, match="16 bytes"):
+            sequencer.certify_for(client.number, txid, sts, [key(1), wrong])
+    assert sequencer.cts() == 0
+
+
+def test_keys_are_forgotten_when_they_can_refuse_nobody(sequencer, client):
+    for start in range(0, 100_000, 100):
+        client.write(*range(start, start + 100))
+    assert sequencer.keys() <= 4096
+
+
+def test_keys_are_remembered_as_long_as_they_can_refuse(sequencer, client, other):
+    old = other.begin()
+    for start in range(0, 20_000, 100):
+        client.write(*range(start, start + 100))
+    assert sequencer.keys() == 20_000
+    for number in (0, 150, 9_999, 19_999):
+        refused(other, old, number, winner=number // 100 + 1)
+    sequencer.end_for(other.number, old[0])
+    client.write(*range(50_000, 90_000))
+    assert sequencer.keys() <= 60_000
+
+
+def test_the_error_can_be_pickled():
+    again = pickle.loads(pickle.dumps(KeyConflictError(7)))
+    assert (again.winner, str(again)) == (7, str(KeyConflictError(7)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_against_the_definition(sequencer, seed):
+    """A write set conflicts with every one committed, or under way, after its snapshot."""
+    rng = random.Random(seed)
+    clients = [Client(sequencer) for _ in range(3)]
+    active, under_way, committed = [], [], []
+    for _ in range(2000):
+        choice = rng.random()
+        if choice < 0.4 or not active:
+            client = rng.choice(clients)
+            active.append((client, client.begin()))
+        elif choice < 0.75:
+            client, transaction = active.pop(rng.randrange(len(active)))
+            keys = {rng.randrange(30) for _ in range(rng.randint(0, 3))}
+            rivals = [
+                cts
+                for cts, others in committed + [entry[1:] for entry in under_way]
+                if cts > transaction[1] and keys & others
+            ]
+            if rivals:
+                with pytest.raises(KeyConflictError) as caught:
+                    client.certify(transaction, *keys)
+                assert caught.value.winner in rivals
+                sequencer.end_for(client.number, transaction[0])
+            else:
+                under_way.append((client, client.certify(transaction, *keys), keys))
+        elif under_way:
+            client, cts, keys = under_way.pop(rng.randrange(len(under_way)))
+            if choice < 0.9:
+                client.finish(cts)
+                committed.append((cts, keys))
+            else:
+                client.abort(cts)
