@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.insert import unknown_column
+from tique_rewriter.names import check_case
 from tique_rewriter.plan import CreateIndex, DropIndex, DropTable
 from tique_rewriter.references import (
     check_private,
@@ -35,6 +36,7 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
             missing.append(".".join(part.name for part in node.parts))
         else:
             raise unknown_table(source, node)
+    check_case(source, tree, found)
     return DropTable(0, (), tuple(found), tuple(missing))
 
 
@@ -73,6 +75,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     ):
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
     table = find_table(source, index.args["table"], catalog)
+    check_case(source, tree, [table])
     parameters = index.args.get("params")
     columns = parameters.args.get("columns") or [] if parameters is not None else []
     used = (

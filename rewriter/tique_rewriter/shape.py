@@ -73,67 +73,6 @@ _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.SessionParameter: ("a session parameter", ()),
 }
 
-_TABLE_FUNCTIONS = frozenset(
-    [
-        "generate_series",
-        "range",
-        "unnest",
-        "repeat",
-        "repeat_row",
-        "generate_subscripts",
-        "glob",
-        "read_csv",
-        "read_csv_auto",
-        "read_parquet",
-        "parquet_scan",
-        "read_json",
-        "read_json_auto",
-        "read_json_objects",
-        "read_json_objects_auto",
-        "read_ndjson",
-        "read_ndjson_auto",
-        "read_ndjson_objects",
-        "read_text",
-        "read_blob",
-        "read_xlsx",
-        "sniff_csv",
-        "parquet_metadata",
-        "parquet_schema",
-        "parquet_file_metadata",
-        "parquet_kv_metadata",
-        "json_each",
-        "json_tree",
-        "regexp_split_to_table",
-        "string_split_to_table",
-        "pg_timezone_names",
-        "icu_calendar_names",
-        "sql_auto_complete",
-        "test_all_types",
-        "pragma_version",
-        "pragma_platform",
-        "pragma_database_size",
-        "pragma_user_agent",
-        "pragma_collations",
-    ]
-)
-
-_REFUSED_FUNCTIONS = frozenset(
-    [
-        "query",
-        "query_table",
-        "checkpoint",
-        "force_checkpoint",
-        "json_execute_serialized_sql",
-        "pragma_table_info",
-        "pragma_storage_info",
-        "pragma_show",
-        "from_substrait",
-        "from_substrait_json",
-        "currval",
-        "setval",
-    ]
-)
-
 
 def starts_at(node: exp.Expr, default: int = 0) -> int:
     """Return the offset of the first thing in ``node`` whose place is known."""
@@ -159,11 +98,15 @@ def check_query(source: Source, tree: exp.Expr) -> None:
         Naming the construct and its place.
     """
     for node in tree.walk():
+        _check_missing(source, node)
         _check_kind(source, node)
         _check_parts(source, node)
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
             _check_table_function(source, node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in _REFUSED_FUNCTIONS:
+        if (
+            isinstance(node, exp.Anonymous)
+            and node.name.lower() in source.rules.refused_functions
+        ):
             raise source.unsupported(
                 f"the function {node.name.lower()}()",
                 source.find(node.name.upper()),
@@ -204,11 +147,26 @@ def _check_parts(source: Source, node: exp.Expr) -> None:
             raise source.unsupported(construct, start, _ADVICE.get(part, ""))
 
 
+def _check_missing(source: Source, node: exp.Expr) -> None:
+    """Refuse what the parser reads and the engine does not have."""
+    rules = source.rules
+    for kind, (construct, keywords) in rules.refused_kinds.items():
+        if isinstance(node, kind):
+            raise source.unsupported(construct, source.find(*keywords))
+    for kind, parts in rules.refused_parts.items():
+        if isinstance(node, kind):
+            for part, (construct, keywords) in parts.items():
+                if node.args.get(part):
+                    raise source.unsupported(construct, source.find(*keywords))
+    if isinstance(node, exp.Join):
+        for word in (node.method.upper(), node.kind.upper(), node.side.upper()):
+            if word in rules.refused_joins:
+                raise source.unsupported(f"{word} JOIN", source.find(word))
+
+
 def _check_table_function(source: Source, table: exp.Table) -> None:
     name = function_name(table.this)
-    if isinstance(table.this, exp.ReadCSV | exp.ReadParquet):
-        return
-    if name in _TABLE_FUNCTIONS or name.startswith("duckdb_"):
+    if source.rules.table_functions.fullmatch(name):
         return
     shown = f"the table function {name}()" if name else "this table function"
     raise source.unsupported(shown, source.find(name.upper()))
