@@ -20,7 +20,7 @@ def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
     the engine tells ``"Id"`` from ``id``, that is right as long as no two names that
     could be meant differ in nothing else: neither two of the statement nor one of
     the statement and one of a table that it names. What the outermost SELECT calls
-    its results is nobody else's name.
+    its results no condition can name.
 
     Parameters
     ----------
@@ -61,7 +61,10 @@ def refusal(source: Source, name: str, other: str, start: int) -> Exception:
     )
 
 
-def _results(tree: exp.Expr) -> set[int]:
+def _results(tree: exp.Expr | None) -> set[int]:
+    """Return the aliases, by ``id``, that name the statement's results."""
+    if isinstance(tree, exp.SetOperation):
+        return _results(tree.this) | _results(tree.expression)
     if not isinstance(tree, exp.Select):
         return set()
     aliases = [node for node in tree.expressions if isinstance(node, exp.Alias)]
