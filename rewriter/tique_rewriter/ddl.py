@@ -60,7 +60,11 @@ def _drop(source: Source) -> exp.Drop:
 
 def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
     nodes = tree.args.get("tables") or []
-    tables = [node for node in nodes if isinstance(node, exp.Table)]
+    tables = [
+        node
+        for node in nodes
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+    ]
     if not tables or len(tables) != len(nodes):
         raise source.unsupported("this form of DROP", source.words[0].start)
     return tables

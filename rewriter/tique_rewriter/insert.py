@@ -94,6 +94,8 @@ def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int,
     columns: list[int] = []
     for node in listed:
         start = int(node.meta.get("start") or 0)
+        if not isinstance(node, exp.Identifier):
+            raise source.unsupported("this list of columns", source.find("INTO"))
         position = table.positions.get(node.name.lower())
         if position is None:
             raise unknown_column(source, table, node.name, start)

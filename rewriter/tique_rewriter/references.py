@@ -87,8 +87,8 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
         When there is none of that name.
     """
     check_private(source, node)
-    schema = node.db or None
-    table = catalog.find(schema, node.name)
+    named = isinstance(node.this, exp.Identifier)
+    table = catalog.find(node.db or None, node.name) if named else None
     if table is None:
         raise unknown_table(source, node)
     return table

@@ -74,6 +74,9 @@ _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 
 
+_SORTS_OR_GROUPS = (exp.Ordered, exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
 def starts_at(node: exp.Expr, default: int = 0) -> int:
     """Return the offset of the first thing in ``node`` whose place is known."""
     starts = [n.meta["start"] for n in node.walk() if n.meta.get("start") is not None]
@@ -99,6 +102,8 @@ def check_query(source: Source, tree: exp.Expr) -> None:
     """
     for node in tree.walk():
         _check_missing(source, node)
+        if isinstance(node, exp.Parameter):
+            _check_place(source, node)
         _check_kind(source, node)
         _check_parts(source, node)
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
@@ -145,6 +150,26 @@ def _check_parts(source: Source, node: exp.Expr) -> None:
             if keywords:
                 start = source.find(*keywords)
             raise source.unsupported(construct, start, _ADVICE.get(part, ""))
+
+
+def _check_place(source: Source, placeholder: exp.Parameter) -> None:
+    """Refuse a placeholder where a literal would not be just a value.
+
+    A number in ORDER BY or GROUP BY is a column's position, a string after a word or
+    a string belongs to it. (A parser that knows ``$1`` as a placeholder makes another
+    kind of node: such an engine is given the value apart from the text.)
+    """
+    start = starts_at(placeholder, 1) - 1
+    parent = placeholder.parent
+    while isinstance(parent, exp.Paren | exp.Tuple):
+        parent = parent.parent
+    if isinstance(parent, _SORTS_OR_GROUPS):
+        raise source.unsupported(
+            "a placeholder that rows are sorted or grouped by", start
+        )
+    names = isinstance(parent, exp.Alias) and placeholder.arg_key == "alias"
+    if names or isinstance(parent, exp.TableAlias):
+        raise source.unsupported("a placeholder in a name's place", start)
 
 
 def _check_missing(source: Source, node: exp.Expr) -> None:
