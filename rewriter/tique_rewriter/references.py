@@ -175,7 +175,7 @@ def _managed(
     rules = source.rules
     if schema in rules.system_schemas:
         return None
-    if rules.system_relations.fullmatch(f"{schema}.{name}" if schema else name):
+    if schema in rules.relation_schemas and rules.system_relations.fullmatch(name):
         return None
     if not schema and rules.files is not None and rules.files.fullmatch(name):
         return None

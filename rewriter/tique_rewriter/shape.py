@@ -183,6 +183,9 @@ def _check_missing(source: Source, node: exp.Expr) -> None:
             for part, (construct, keywords) in parts.items():
                 if node.args.get(part):
                     raise source.unsupported(construct, source.find(*keywords))
+    function = isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery)
+    if function and not rules.lateral_functions:
+        raise source.unsupported("LATERAL of a function", source.find("LATERAL"))
     if isinstance(node, exp.Join):
         for word in (node.method.upper(), node.kind.upper(), node.side.upper()):
             if word in rules.refused_joins:
@@ -191,7 +194,9 @@ def _check_missing(source: Source, node: exp.Expr) -> None:
 
 def _check_table_function(source: Source, table: exp.Table) -> None:
     name = function_name(table.this)
-    if source.rules.table_functions.fullmatch(name):
+    schemas = source.rules.function_schemas
+    known = schemas is None or table.db.lower() in schemas
+    if known and source.rules.table_functions.fullmatch(name):
         return
     shown = f"the table function {name}()" if name else "this table function"
     raise source.unsupported(shown, source.find(name.upper()))

@@ -70,8 +70,10 @@ DUCKDB = Rules(
     system_relations=re.compile(
         r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+"
     ),
+    relation_schemas=frozenset({""}),
     files=re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S),
     table_functions=re.compile("|".join((*_TABLE_FUNCTIONS, "duckdb_.*")), re.S),
+    function_schemas=None,
     refused_functions=frozenset(
         [
             "query",

@@ -96,9 +96,12 @@ MONETDB = Rules(
     default_schema="sys",
     queries=frozenset({"SELECT", "VALUES", "("}),
     system_schemas=frozenset(),
-    system_relations=re.compile(rf"(?:sys\.)?(?:{'|'.join(_SYSTEM_TABLES)})"),
+    system_relations=re.compile("|".join(_SYSTEM_TABLES)),
+    relation_schemas=frozenset({"", "sys"}),
     files=None,
     table_functions=re.compile("generate_series"),
+    function_schemas=frozenset({"", "sys"}),
+    lateral_functions=False,
     refused_functions=frozenset(
         ["get_value_for", "peak_next_value_for", "next_value_for", "restart_seq"]
     ),

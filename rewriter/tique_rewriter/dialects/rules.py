@@ -77,11 +77,17 @@ class Rules:
     system_schemas
         Schemas that hold nothing but the engine's own relations.
     system_relations
-        Matches the folded names, as they may be written, of its other relations.
+        Matches the folded names of its other relations.
+    relation_schemas
+        The schemas that may be written before such a name; empty text for none.
     files
         Matches the folded names that are files, or None where none is.
     table_functions
         Matches the folded names of table functions that read no managed table.
+    function_schemas
+        The schemas that may be written before such a name; None for any.
+    lateral_functions
+        Whether LATERAL may stand before a function, and not just before a subquery.
     refused_functions
         Folded names of functions that see or change what no snapshot holds.
     refused_kinds, refused_parts
@@ -110,14 +116,17 @@ class Rules:
     queries: frozenset[str]
     system_schemas: frozenset[str]
     system_relations: Pattern[str]
+    relation_schemas: frozenset[str]
     files: Pattern[str] | None
     table_functions: Pattern[str]
+    function_schemas: frozenset[str] | None
     refused_functions: frozenset[str]
     refused_kinds: Mapping[type[exp.Expr], Construct] = field(default_factory=dict)
     refused_parts: Mapping[type[exp.Expr], Mapping[str, Construct]] = field(
         default_factory=dict
     )
     refused_joins: frozenset[str] = frozenset()
+    lateral_functions: bool = True
     types: Pattern[str] | None = None
     checks: bool = True
     default_may_lack: bool = True
