@@ -38,7 +38,7 @@ class _Words:
     def name(self) -> str:
         word = self.next("a savepoint's name")
         self.number += 1
-        return self.source.identifier(word).lower()
+        return self.source.rules.same(self.source.identifier(word))
 
     def next(self, expected: str) -> Word:
         if self.number >= len(self.source.words):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.insert import unknown_column
+from tique_rewriter.names import check_case
 from tique_rewriter.plan import CreateIndex, DropIndex, DropTable
 from tique_rewriter.references import (
     check_private,
@@ -35,6 +36,7 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
             missing.append(".".join(part.name for part in node.parts))
         else:
             raise unknown_table(source, node)
+    check_case(source, tree, found)
     return DropTable(0, (), tuple(found), tuple(missing))
 
 
@@ -58,7 +60,11 @@ def _drop(source: Source) -> exp.Drop:
 
 def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
     nodes = tree.args.get("tables") or []
-    tables = [node for node in nodes if isinstance(node, exp.Table)]
+    tables = [
+        node
+        for node in nodes
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+    ]
     if not tables or len(tables) != len(nodes):
         raise source.unsupported("this form of DROP", source.words[0].start)
     return tables
@@ -73,6 +79,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     ):
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
     table = find_table(source, index.args["table"], catalog)
+    check_case(source, tree, [table])
     parameters = index.args.get("params")
     columns = parameters.args.get("columns") or [] if parameters is not None else []
     used = (

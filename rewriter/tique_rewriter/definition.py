@@ -7,11 +7,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tique_rewriter.insert import unknown_column
+from tique_rewriter.names import refusal
 from tique_rewriter.plan import CreateTable
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table
+from tique_rewriter.values import normal_type
 
 if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
@@ -59,7 +62,7 @@ class _Draft:
         )
 
 
-def plan_create_table(source: Source) -> CreateTable:
+def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     """Return the plan of CREATE TABLE with a list of columns and constraints."""
     words = source.words
     number = 2
@@ -73,6 +76,7 @@ def plan_create_table(source: Source) -> CreateTable:
             words[number - 1].start,
             "it is reserved",
         )
+    _check_free(source, catalog, schema, name, words[number - 1])
     following = source.keywords(number)[:1]
     if following == ["AS"]:
         raise source.unsupported(
@@ -128,7 +132,20 @@ def qualified_name(source: Source, number: int) -> tuple[str, str, int]:
             source.words[number - 1].start,
             "write schema.table",
         )
-    return (parts[0] if len(parts) == 2 else "main"), parts[-1], number
+    schema = parts[0] if len(parts) == 2 else source.rules.default_schema
+    return schema, parts[-1], number
+
+
+def _check_free(
+    source: Source, catalog: Catalog, schema: str, name: str, word: Word
+) -> None:
+    """Refuse a name that differs from another table's in case alone."""
+    table = catalog.find(schema, name)
+    if table is None or not source.rules.exact_quoted_names:
+        return
+    for given, other in ((schema, table.schema), (name, table.name)):
+        if given != other:
+            raise refusal(source, given, other, word.start)
 
 
 def _column_constraints(element: list[Word]) -> list[Word]:
@@ -156,6 +173,9 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
     if not type_words:
         raise source.syntax(f'the column "{name}" has no type', element[0].start)
     type_ = " ".join(source.words_text(type_words).split())
+    types = source.rules.types
+    if types is not None and not types.fullmatch(normal_type(type_)):
+        raise source.unsupported(f"the type {type_}", type_words[0].start)
     draft.columns.append(Column(name, type_))
 
 
@@ -180,6 +200,10 @@ def _read_constraints(
             key, words = _key(source, draft, words[1:], column)
             draft.unique.append(key)
         elif word.keyword == "CHECK":
+            if not source.rules.checks:
+                raise source.unsupported(
+                    "CHECK", word.start, f"{source.rules.engine} has no such constraint"
+                )
             inside, words = _brackets(source, words[1:], word)
             _check_bare(source, draft, inside)
             draft.checks.append(Check(source.words_text(inside), name))
@@ -257,7 +281,8 @@ def _position(source: Source, draft: _Draft, word: Word) -> int:
     for i, column in enumerate(draft.columns):
         if column.name.lower() == name.lower():
             return i
-    raise unknown_column(source, draft.table("main"), name, word.start)
+    table = draft.table(source.rules.default_schema)
+    raise unknown_column(source, table, name, word.start)
 
 
 def _check_bare(source: Source, draft: _Draft, words: list[Word]) -> None:

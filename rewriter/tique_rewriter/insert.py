@@ -8,6 +8,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import select_bindings
 from tique_rewriter.errors import UnknownColumn
+from tique_rewriter.names import check_case
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, InsertQuery, InsertRows
 from tique_rewriter.query import references_of
@@ -15,7 +16,7 @@ from tique_rewriter.references import Reads, find_reads, find_table, table_span
 from tique_rewriter.scalars import check_scalar, split
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -45,6 +46,7 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
             "this form of INSERT", source.find("INTO"), "name just the table"
         )
     table = find_table(source, node, catalog)
+    check_case(source, tree, [table])
     columns = _columns(source, table, listed)
     start = _after_target(source, node, bool(listed))
     if tree.args.get("default"):
@@ -63,7 +65,8 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
                 source.words[0].start,
                 "use INSERT … SELECT",
             )
-        rows = _rows(source, body, start + 1, reads, columns)
+        given = [table.columns[i] for i in columns]
+        rows = _rows(source, body, start + 1, reads, given)
         return InsertRows(parameters, references, table, columns, rows)
     query = source.cut(source.words[start].start, source.end, reads.spans)
     if tree.args.get("with_"):
@@ -91,6 +94,8 @@ def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int,
     columns: list[int] = []
     for node in listed:
         start = int(node.meta.get("start") or 0)
+        if not isinstance(node, exp.Identifier):
+            raise source.unsupported("this list of columns", source.find("INTO"))
         position = table.positions.get(node.name.lower())
         if position is None:
             raise unknown_column(source, table, node.name, start)
@@ -107,6 +112,12 @@ def unknown_column(
     return source.error(
         UnknownColumn, f'table "{table.name}" has no column "{name}"', start
     )
+
+
+def check_default(source: Source, column: Column, start: int) -> None:
+    """Complain of DEFAULT for a column that has none, where the engine does."""
+    if column.default is None and not source.rules.default_may_lack:
+        raise source.syntax(f'the column "{column.name}" has no DEFAULT', start)
 
 
 def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
@@ -133,7 +144,7 @@ def _rows(
     body: exp.Values,
     start: int,
     reads: Reads,
-    columns: tuple[int, ...],
+    columns: list[Column],
 ) -> tuple[tuple[Expression | None, ...], ...]:
     """Return the rows of VALUES, whose words begin at number ``start``."""
     pieces = split(source.words[start:])
@@ -151,8 +162,8 @@ def _rows(
             )
         rows.append(
             tuple(
-                _value(source, words, node, reads)
-                for words, node in zip(values, nodes, strict=True)
+                _value(source, words, node, reads, column)
+                for words, node, column in zip(values, nodes, columns, strict=True)
             )
         )
     return tuple(rows)
@@ -167,9 +178,10 @@ def _enclosed(words: list[Word]) -> bool:
 
 
 def _value(
-    source: Source, words: list[Word], node: exp.Expr, reads: Reads
+    source: Source, words: list[Word], node: exp.Expr, reads: Reads, column: Column
 ) -> Expression | None:
     if len(words) == 1 and words[0].keyword == "DEFAULT":
+        check_default(source, column, words[0].start)
         return None
     check_scalar(source, node, words[0].start, "VALUES")
     text = source.cut(words[0].start, words[-1].end, reads.spans)

@@ -74,7 +74,8 @@ class _Compiler:
 
     def column(self, position: int) -> Evaluator | None:
         """Leave a column of another type to the engine, which converts it."""
-        if kind_of(self.column_types[position]) != self.kind:
+        kind = kind_of(self.column_types[position])
+        if kind is None or not _holds(self.kind, kind):
             return None
         return lambda row, parameters: row[position]
 
@@ -82,15 +83,44 @@ class _Compiler:
         left, right = self.compile(kernel.left), self.compile(kernel.right)
         if left is None or right is None:
             return None
+        evaluate = self.combine(kernel, left, right)
+        if evaluate is None or _has_column(kernel):
+            return evaluate
+        return _typed(left, right, evaluate)
+
+    def combine(
+        self, kernel: Arithmetic, left: Evaluator, right: Evaluator
+    ) -> Evaluator | None:
         if self.kind.family == "integer":
             # The engine types an operation on values alone by their size.
             narrow = not _has_column(kernel)
-            low = max(self.kind.low, _INT32.low) if narrow else self.kind.low
+            low = max(self.kind.least, _INT32.low) if narrow else self.kind.least
             high = min(self.kind.high, _INT32.high) if narrow else self.kind.high
             return _integers(kernel.operator, left, right, low, high)
         if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
             return _decimals(kernel, left, right, self.kind)
         return None
+
+
+def _typed(left: Evaluator, right: Evaluator, evaluate: Evaluator) -> Evaluator:
+    """Leave NULL to the engine where no column says of what type it is.
+
+    MonetDB has no ``NULL + NULL``.
+    """
+
+    def checked(row: Sequence[Any], parameters: Sequence[Any]) -> object:
+        if left(row, parameters) is None or right(row, parameters) is None:
+            raise NotLocal
+        return evaluate(row, parameters)
+
+    return checked
+
+
+def _holds(target: Kind, kind: Kind) -> bool:
+    """Whether every value of ``kind`` is stored as it is in a column of ``target``."""
+    if target.family == kind.family == "text":
+        return not target.high or 0 < kind.high <= target.high
+    return target == kind
 
 
 def _has_column(kernel: Kernel) -> bool:

@@ -14,7 +14,7 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
-from tique_rewriter.insert import unknown_column
+from tique_rewriter.insert import check_default, unknown_column
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import (
     Delete,
@@ -200,6 +200,7 @@ def _expression(
 ) -> Expression:
     source = change.source
     if len(words) == 1 and words[0].keyword == "DEFAULT":
+        check_default(source, column, words[0].start)
         if column.default is None:
             return Expression(("NULL",), Literal(None))
         return Expression((f"({column.default})",))

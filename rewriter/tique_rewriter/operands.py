@@ -34,7 +34,10 @@ def operand(source: Source, node: exp.Expr) -> Operand | None:
     if isinstance(node, exp.Paren):
         return operand(source, node.this)
     if isinstance(node, exp.Placeholder):
-        return Parameter(int(node.name)) if node.name.isdigit() else None
+        known = node.name.isdigit() and int(node.name) <= len(source.lexed.arguments)
+        return Parameter(int(node.name)) if known else None
+    if isinstance(node, exp.Parameter):
+        return _numbered(source, node)
     if isinstance(node, exp.Boolean):
         return Literal(bool(node.this))
     if isinstance(node, exp.Neg):
@@ -45,6 +48,14 @@ def operand(source: Source, node: exp.Expr) -> Operand | None:
     return _literal(source, node) if isinstance(node, exp.Literal) else None
 
 
+def _numbered(source: Source, node: exp.Parameter) -> Parameter | None:
+    """Return the placeholder where a parser takes ``$1`` for a sign and a number."""
+    start = node.this.meta.get("start")
+    if start is None or start - 1 not in source.lexed.starts:
+        return None
+    return Parameter(int(node.name))
+
+
 def _literal(source: Source, node: exp.Literal) -> Literal | None:
     start, end = node.meta.get("start"), node.meta.get("end")
     if start is None or end is None:
@@ -52,6 +63,8 @@ def _literal(source: Source, node: exp.Literal) -> Literal | None:
     raw = source.text[start : end + 1]
     if node.is_string:
         if not (raw.startswith("'") and raw.endswith("'")):
+            return None
+        if "\\" in raw and source.rules.lexicon.escapes:
             return None
         return Literal(raw[1:-1].replace("''", "'"))
     if _INTEGER.fullmatch(raw):

@@ -2,6 +2,7 @@
 
 A small lexer with the engine's own rules for strings, quoted names and comments,
 so that a placeholder is found only where the engine would see one.
+:class:`~tique_rewriter.dialects.Lexicon` says which rules.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import re
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from tique_rewriter.errors import SyntaxProblem, line_and_column
+from tique_rewriter.dialects import DUCKDB, Lexicon
+from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
 
-_INTERESTING = re.compile(r"""['"$%?]|--|/\*""")
-_LINE_END = re.compile(r"[\n\r]|\Z")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
-_ESCAPE_STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
-_PLAIN_STRING = re.compile(r"'(?:[^']|'')*'")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
 _ANOTHER_FOLLOWS = re.compile(r"\S*[$%?]")
 _NAMED = re.compile(r"%\(([^)]*)\)s")
+_OVERLAPPING_EDGES = re.compile(r"/\*/|\*/\*")
+_UNCERTAIN_IN_NAME = re.compile(r"[\\\x00-\x1f\x7f]")
+_JOINS_LITERAL = re.compile(r"""[\w"'$\x80-\U0010ffff]""")
+_APART = frozenset(["", " ", "\t", "\n", "\r", "\f", "\v", "(", ")", ","])
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _IDENTIFIER_CHARACTER = re.compile(r"[\w$\x80-\U0010ffff]")
 
 
@@ -67,8 +70,11 @@ class Lexed:
 
 
 class _Lexer:
-    def __init__(self, sql: str, paramstyle: str, has_parameters: bool) -> None:
+    def __init__(
+        self, sql: str, paramstyle: str, has_parameters: bool, lexicon: Lexicon
+    ) -> None:
         self.sql = sql
+        self.lexicon = lexicon
         self.qmark = paramstyle == "qmark"
         self.percent = has_parameters and not self.qmark
         self.pieces: list[str] = []
@@ -80,8 +86,10 @@ class _Lexer:
         self.edits: list[Edit] = []
 
     def run(self) -> Lexed:
+        if self.lexicon.strict and "\0" in self.sql:
+            self.refuse("the character U+0000", self.sql.index("\0"))
         position = 0
-        while match := _INTERESTING.search(self.sql, position):
+        while match := self.lexicon.interesting.search(self.sql, position):
             position = self.step(match.start(), match.group())
         self.copy_to(len(self.sql))
         return Lexed(
@@ -97,25 +105,58 @@ class _Lexer:
         if found == "'":
             return self.string(start)
         if found == '"':
-            return self.quoted(_QUOTED_NAME, start, "quoted name")
-        if found == "--":
-            end = _LINE_END.search(self.sql, start)
-            return end.start() if end else len(self.sql)
+            return self.name(start)
+        if found in self.lexicon.line_comments:
+            return self.line_comment(start)
         if found == "/*":
             return self.comment(start)
         if found == "$":
             return self.dollar(start)
         if found == "?":
             return self.question_mark(start)
-        return self.percent_sign(start)
+        if found == "%":
+            return self.percent_sign(start)
+        return self.character(start, found)
 
     def string(self, start: int) -> int:
-        before = self.sql[max(start - 2, 0) : start]
-        escaped = before[-1:] in ("e", "E") and not (
-            len(before) == 2 and _IDENTIFIER_CHARACTER.match(before[0])
-        )
-        pattern = _ESCAPE_STRING if escaped else _PLAIN_STRING
-        return self.quoted(pattern, start, "string")
+        word = self.word_before(start)
+        prefix = word.lower() if word.lower() in self.lexicon.strings else ""
+        if self.lexicon.strict:
+            certain = not word or prefix or (len(word) > 1 and word[0].isalpha())
+            if not certain:
+                self.refuse(f"a string right after {word}", start, "put a blank there")
+            self.check_before(start - len(word))
+        return self.quoted(self.lexicon.strings[prefix], start, "string")
+
+    def name(self, start: int) -> int:
+        end = self.quoted(_QUOTED_NAME, start, "quoted name")
+        if self.lexicon.strict:
+            if word := self.word_before(start):
+                self.refuse(f"a name right after {word}", start, "put a blank there")
+            self.check_before(start)
+            if uncertain := _UNCERTAIN_IN_NAME.search(self.sql, start, end):
+                self.refuse(
+                    "a backslash or control character in a name", uncertain.start()
+                )
+        return end
+
+    def word_before(self, start: int) -> str:
+        """Return the letters and digits right before ``start``."""
+        begin = start
+        while begin and _IDENTIFIER_CHARACTER.match(self.sql[begin - 1]):
+            begin -= 1
+        return self.sql[begin:start]
+
+    def check_before(self, start: int) -> None:
+        """Refuse ``U&'…'`` and ``U&"…"``, whose escape character stands elsewhere."""
+        if self.sql[max(start - 2, 0) : start].lower() == "u&":
+            self.refuse("a Unicode escape (U&)", start - 2, "write the characters")
+
+    def character(self, start: int, found: str) -> int:
+        if found.isalpha():
+            return start + 1
+        shown = found if found.isprintable() else f"U+{ord(found):04X}"
+        return self.refuse(f"the character {shown}", start)
 
     def quoted(self, pattern: re.Pattern[str], start: int, what: str) -> int:
         match = pattern.match(self.sql, start)
@@ -132,15 +173,32 @@ class _Lexer:
             self.replace(start, start + 2, "%")
             start += 2
 
+    def line_comment(self, start: int) -> int:
+        match = self.lexicon.line_end.search(self.sql, start)
+        end = match.start() if match else len(self.sql)
+        if self.lexicon.strict and (lone := _LONE_RETURN.search(self.sql, start, end)):
+            self.refuse("a carriage return in a comment", lone.start())
+        return end
+
     def comment(self, start: int) -> int:
         depth = 0
         for edge in _COMMENT_EDGE.finditer(self.sql, start):
             depth += 1 if edge.group() == "/*" else -1
             if depth == 0:
+                self.check_edges(start, edge.end())
                 return edge.end()
         return self.fail("unterminated comment", start)
 
+    def check_edges(self, start: int, end: int) -> None:
+        """Refuse a comment in which two brackets share a character."""
+        if not self.lexicon.strict:
+            return
+        if shared := _OVERLAPPING_EDGES.search(self.sql, start, end):
+            self.refuse(f"{shared.group()} in a comment", shared.start())
+
     def dollar(self, start: int) -> int:
+        if not self.lexicon.dollar_quotes:
+            self.fail("a placeholder of another style ($)", start, self.advice())
         if start and _IDENTIFIER_CHARACTER.match(self.sql[start - 1]):
             return start + 1
         tag = _DOLLAR_TAG.match(self.sql, start)
@@ -190,9 +248,27 @@ class _Lexer:
         if number > len(self.arguments):
             self.arguments.append(argument)
         # The parser takes $1,$ for the opening tag of a string; a blank ends it.
-        blank = " " if _ANOTHER_FOLLOWS.match(self.sql, end) else ""
-        self.replace(start, end, f"${number}{blank}")
-        self.starts.append(self.edits[-1].start)
+        after = " " if _ANOTHER_FOLLOWS.match(self.sql, end) else ""
+        before = ""
+        if self.lexicon.strict:
+            before, after = self.apart(start, end)
+        self.replace(start, end, f"{before}${number}{after}")
+        self.starts.append(self.edits[-1].start + len(before))
+
+    def apart(self, start: int, end: int) -> tuple[str, str]:
+        """Return the blanks that keep a literal in the placeholder's place to itself.
+
+        It must not become one with what stands next to it: ``-`` and ``-1`` would be
+        a comment, ``e`` and ``'a'`` another string.
+        """
+        before, after = self.sql[max(start - 1, 0) : start], self.sql[end : end + 1]
+        for neighbour in (before, after):
+            if neighbour and _JOINS_LITERAL.match(neighbour):
+                self.refuse("a placeholder without a blank around it", start)
+        return (
+            "" if before in _APART else " ",
+            "" if after in _APART else " ",
+        )
 
     def replace(self, start: int, end: int, text: str) -> None:
         self.copy_to(start)
@@ -216,9 +292,19 @@ class _Lexer:
             message += f"; {advice}"
         raise SyntaxProblem(message, start, line, column)
 
+    def refuse(self, what: str, start: int, advice: str = "") -> NoReturn:
+        line, column = line_and_column(self.sql, start)
+        message = f"{what} at line {line}, column {column} is not supported"
+        if advice:
+            message += f"; {advice}"
+        raise UnsupportedSQL(message, start, line, column)
+
 
 def number_placeholders(
-    sql: str, paramstyle: str = "pyformat", has_parameters: bool = True
+    sql: str,
+    paramstyle: str = "pyformat",
+    has_parameters: bool = True,
+    lexicon: Lexicon = DUCKDB.lexicon,
 ) -> Lexed:
     """Rewrite the placeholders of ``sql`` to ``$1 … $n``.
 
@@ -230,11 +316,15 @@ def number_placeholders(
         ``pyformat`` (``%s``, ``%(name)s``, ``%%`` for a percent sign) or ``qmark``.
     has_parameters
         Under ``pyformat``, False takes percent signs as they stand.
+    lexicon
+        How the engine cuts a text.
 
     Raises
     ------
     SyntaxProblem
         For an unterminated string or comment, a placeholder of another style and
         a percent sign that begins no placeholder.
+    UnsupportedSQL
+        Under a strict lexicon, where it is not certain how the engine cuts the text.
     """
-    return _Lexer(sql, paramstyle, has_parameters).run()
+    return _Lexer(sql, paramstyle, has_parameters, lexicon).run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownTable
+from tique_rewriter.names import check_case
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Source, Span
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Catalog, Table
 
-_SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog"})
-_SYSTEM_RELATION = re.compile(r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+")
-_FILE = re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S)
 _PRIVATE_SCHEMA = "tique"
 
 
@@ -90,8 +87,8 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
         When there is none of that name.
     """
     check_private(source, node)
-    schema = node.db or None
-    table = catalog.find(schema, node.name)
+    named = isinstance(node.this, exp.Identifier)
+    table = catalog.find(node.db or None, node.name) if named else None
     if table is None:
         raise unknown_table(source, node)
     return table
@@ -154,6 +151,7 @@ def find_reads(
     for index, read in enumerate(found):
         read.span = Span(read.span.start, read.span.end, index)
     reads = Reads(found)
+    check_case(source, parts[0].root(), [read.table for read in found])
     for part in parts:
         _check_names(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, reads)
@@ -174,9 +172,12 @@ def _managed(
     table = catalog.find(node.db or None, node.name)
     if table is not None:
         return table
-    if schema in _SYSTEM_SCHEMAS:
+    rules = source.rules
+    if schema in rules.system_schemas:
         return None
-    if not schema and (_SYSTEM_RELATION.fullmatch(name) or _FILE.fullmatch(name)):
+    if schema in rules.relation_schemas and rules.system_relations.fullmatch(name):
+        return None
+    if not schema and rules.files is not None and rules.files.fullmatch(name):
         return None
     raise unknown_table(source, node)
 

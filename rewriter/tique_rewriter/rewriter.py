@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlglot.dialects.dialect import Dialect
-
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.definition import plan_create_table
+from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.modify import plan_delete, plan_update
@@ -104,7 +103,7 @@ class Rewriter:
     catalog
         The managed tables. Plans are made anew when its version changes.
     dialect
-        sqlglot's name of the engine's dialect.
+        The name of the engine's dialect: ``duckdb`` or ``monetdb``.
     paramstyle
         ``pyformat`` or ``qmark``.
     cache_size
@@ -125,11 +124,8 @@ class Rewriter:
     ) -> None:
         if paramstyle not in PARAMSTYLES:
             raise ValueError(f"paramstyle must be one of {', '.join(PARAMSTYLES)}")
-        # sqlglot loads a dialect at its first use, and while one thread does, another
-        # may get half of it: so not when the first statements are planned.
-        Dialect.get_or_raise(dialect)
+        self._rules = rules_of(dialect)
         self._catalog = catalog
-        self._dialect = dialect
         self._paramstyle = paramstyle
         self._cache_size = cache_size
         self._cache: dict[tuple[str, int, bool], Prepared] = {}
@@ -160,7 +156,9 @@ class Rewriter:
         return prepared
 
     def _prepare(self, sql: str, has_parameters: bool) -> Prepared:
-        lexed = number_placeholders(sql, self._paramstyle, has_parameters)
+        lexed = number_placeholders(
+            sql, self._paramstyle, has_parameters, self._rules.lexicon
+        )
         try:
             plan = self._plan(lexed)
         except RecursionError:
@@ -168,19 +166,20 @@ class Rewriter:
         return Prepared(plan, lexed.arguments)
 
     def _plan(self, lexed: Lexed) -> Plan:
-        source = Source(lexed, self._dialect)
+        source = Source(lexed, self._rules)
         keywords = source.keywords()
         if keywords[0] == "EXPLAIN":
             return self._explain(source)
         if keywords[0] in VERBS:
             return plan_control(source)
-        if keywords[0] not in ("CREATE", "DROP", "WITH", *_PLANNERS):
+        known = {"CREATE", "DROP", "WITH", *_CHANGES, *self._rules.queries}
+        if keywords[0] not in known:
             raise _refusal(source)
         source.check_placeholders()
         if keywords[0] in ("CREATE", "DROP"):
             return self._definition(source, keywords)
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
-        return _PLANNERS[verb](source, self._catalog)
+        return _CHANGES.get(verb, plan_query)(source, self._catalog)
 
     def _explain(self, source: Source) -> Explain:
         """Read the words after EXPLAIN afresh: the parser does not cut them."""
@@ -188,7 +187,7 @@ class Rewriter:
         if len(source.words) < 2:
             raise source.syntax("EXPLAIN of nothing", explain.start)
         rest = source.lexed.after(explain.end)
-        first = Source(rest, self._dialect).keywords()[0]
+        first = Source(rest, self._rules).keywords()[0]
         if first in ("ANALYZE", "(", "EXPLAIN") or first in VERBS:
             raise source.unsupported(f"EXPLAIN {first}", explain.start)
         inner = self._plan(rest)
@@ -197,7 +196,7 @@ class Rewriter:
     def _definition(self, source: Source, keywords: list[str]) -> Plan:
         match keywords:
             case ["CREATE", "TABLE", *_]:
-                return plan_create_table(source)
+                return plan_create_table(source, self._catalog)
             case ["CREATE", "INDEX", *_]:
                 return plan_create_index(source, self._catalog)
             case ["DROP", "TABLE", *_]:
@@ -221,12 +220,7 @@ class Rewriter:
 
 _Planner = Callable[[Source, Catalog], Plan]
 
-_PLANNERS: dict[str, _Planner] = {
-    "SELECT": plan_query,
-    "FROM": plan_query,
-    "VALUES": plan_query,
-    "TABLE": plan_query,
-    "(": plan_query,
+_CHANGES: dict[str, _Planner] = {
     "INSERT": plan_insert,
     "UPDATE": plan_update,
     "DELETE": plan_delete,

@@ -73,66 +73,8 @@ _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.SessionParameter: ("a session parameter", ()),
 }
 
-_TABLE_FUNCTIONS = frozenset(
-    [
-        "generate_series",
-        "range",
-        "unnest",
-        "repeat",
-        "repeat_row",
-        "generate_subscripts",
-        "glob",
-        "read_csv",
-        "read_csv_auto",
-        "read_parquet",
-        "parquet_scan",
-        "read_json",
-        "read_json_auto",
-        "read_json_objects",
-        "read_json_objects_auto",
-        "read_ndjson",
-        "read_ndjson_auto",
-        "read_ndjson_objects",
-        "read_text",
-        "read_blob",
-        "read_xlsx",
-        "sniff_csv",
-        "parquet_metadata",
-        "parquet_schema",
-        "parquet_file_metadata",
-        "parquet_kv_metadata",
-        "json_each",
-        "json_tree",
-        "regexp_split_to_table",
-        "string_split_to_table",
-        "pg_timezone_names",
-        "icu_calendar_names",
-        "sql_auto_complete",
-        "test_all_types",
-        "pragma_version",
-        "pragma_platform",
-        "pragma_database_size",
-        "pragma_user_agent",
-        "pragma_collations",
-    ]
-)
 
-_REFUSED_FUNCTIONS = frozenset(
-    [
-        "query",
-        "query_table",
-        "checkpoint",
-        "force_checkpoint",
-        "json_execute_serialized_sql",
-        "pragma_table_info",
-        "pragma_storage_info",
-        "pragma_show",
-        "from_substrait",
-        "from_substrait_json",
-        "currval",
-        "setval",
-    ]
-)
+_SORTS_OR_GROUPS = (exp.Ordered, exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 def starts_at(node: exp.Expr, default: int = 0) -> int:
@@ -159,11 +101,17 @@ def check_query(source: Source, tree: exp.Expr) -> None:
         Naming the construct and its place.
     """
     for node in tree.walk():
+        _check_missing(source, node)
+        if isinstance(node, exp.Parameter):
+            _check_place(source, node)
         _check_kind(source, node)
         _check_parts(source, node)
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
             _check_table_function(source, node)
-        if isinstance(node, exp.Anonymous) and node.name.lower() in _REFUSED_FUNCTIONS:
+        if (
+            isinstance(node, exp.Anonymous)
+            and node.name.lower() in source.rules.refused_functions
+        ):
             raise source.unsupported(
                 f"the function {node.name.lower()}()",
                 source.find(node.name.upper()),
@@ -204,11 +152,51 @@ def _check_parts(source: Source, node: exp.Expr) -> None:
             raise source.unsupported(construct, start, _ADVICE.get(part, ""))
 
 
+def _check_place(source: Source, placeholder: exp.Parameter) -> None:
+    """Refuse a placeholder where a literal would not be just a value.
+
+    A number in ORDER BY or GROUP BY is a column's position, a string after a word or
+    a string belongs to it. (A parser that knows ``$1`` as a placeholder makes another
+    kind of node: such an engine is given the value apart from the text.)
+    """
+    start = starts_at(placeholder, 1) - 1
+    parent = placeholder.parent
+    while isinstance(parent, exp.Paren | exp.Tuple):
+        parent = parent.parent
+    if isinstance(parent, _SORTS_OR_GROUPS):
+        raise source.unsupported(
+            "a placeholder that rows are sorted or grouped by", start
+        )
+    names = isinstance(parent, exp.Alias) and placeholder.arg_key == "alias"
+    if names or isinstance(parent, exp.TableAlias):
+        raise source.unsupported("a placeholder in a name's place", start)
+
+
+def _check_missing(source: Source, node: exp.Expr) -> None:
+    """Refuse what the parser reads and the engine does not have."""
+    rules = source.rules
+    for kind, (construct, keywords) in rules.refused_kinds.items():
+        if isinstance(node, kind):
+            raise source.unsupported(construct, source.find(*keywords))
+    for kind, parts in rules.refused_parts.items():
+        if isinstance(node, kind):
+            for part, (construct, keywords) in parts.items():
+                if node.args.get(part):
+                    raise source.unsupported(construct, source.find(*keywords))
+    function = isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery)
+    if function and not rules.lateral_functions:
+        raise source.unsupported("LATERAL of a function", source.find("LATERAL"))
+    if isinstance(node, exp.Join):
+        for word in (node.method.upper(), node.kind.upper(), node.side.upper()):
+            if word in rules.refused_joins:
+                raise source.unsupported(f"{word} JOIN", source.find(word))
+
+
 def _check_table_function(source: Source, table: exp.Table) -> None:
     name = function_name(table.this)
-    if isinstance(table.this, exp.ReadCSV | exp.ReadParquet):
-        return
-    if name in _TABLE_FUNCTIONS or name.startswith("duckdb_"):
+    schemas = source.rules.function_schemas
+    known = schemas is None or table.db.lower() in schemas
+    if known and source.rules.table_functions.fullmatch(name):
         return
     shown = f"the table function {name}()" if name else "this table function"
     raise source.unsupported(shown, source.find(name.upper()))

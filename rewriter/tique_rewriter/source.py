@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from sqlglot import expressions as exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -21,8 +22,7 @@ from tique_rewriter.plan import Hole, Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sqlglot.expressions import Expr
-
+    from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
 
 _Error = TypeVar("_Error", bound=RewriteError)
@@ -68,10 +68,11 @@ class Source:
         When it holds more than one statement.
     """
 
-    def __init__(self, lexed: Lexed, dialect: str) -> None:
+    def __init__(self, lexed: Lexed, rules: Rules) -> None:
         self.lexed = lexed
+        self.rules = rules
         self.text = lexed.text
-        self._dialect = Dialect.get_or_raise(dialect)
+        self._dialect = Dialect.get_or_raise(rules.syntax)
         try:
             tokens = list(self._dialect.tokenize(self.text))
         except TokenError as error:
@@ -93,8 +94,8 @@ class Source:
             differing = min(seen ^ set(self.lexed.starts))
             raise self.unsupported("the text around a placeholder", differing)
 
-    def parse(self) -> Expr:
-        """Parse the statement into its syntax tree.
+    def parse(self) -> exp.Expr:
+        """Parse the statement into its syntax tree, with names as the engine reads them.
 
         Raises
         ------
@@ -112,6 +113,10 @@ class Source:
             raise UnsupportedSQL("the statement is nested too deeply") from None
         if len(trees) != 1 or trees[0] is None:
             raise SyntaxProblem("the statement cannot be read")
+        if self.rules.exact_quoted_names:
+            for name in trees[0].find_all(exp.Identifier):
+                if not name.quoted:
+                    name.set("this", self.rules.unquoted(name.name))
         return trees[0]
 
     def keywords(self, start: int = 0) -> list[str]:
@@ -154,13 +159,13 @@ class Source:
         return self.text[words[0].start : words[-1].end]
 
     def identifier(self, word: Word) -> str:
-        """Return the name that a word stands for, without its quotes."""
+        """Return the name that a word stands for."""
         raw = self.text[word.start : word.end]
         if raw.startswith('"'):
             return raw[1:-1].replace('""', '"')
         if not word.keyword or not (raw[0].isalpha() or raw[0] == "_"):
             raise self.syntax("a name is expected", word.start)
-        return raw
+        return self.rules.unquoted(raw)
 
     def place(self, start: int) -> tuple[int, int, int]:
         """Offset, line and column in the application's text."""

@@ -29,7 +29,10 @@ class NotLocal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a type's text means: a family and its range."""
+    """What a type's text means: a family and its range.
+
+    ``high`` of a text is the number of characters that it may have, 0 for any.
+    """
 
     family: str
     low: int = 0
@@ -37,12 +40,20 @@ class Kind:
     precision: int = 0
     scale: int = 0
 
+    @property
+    def least(self) -> int:
+        """The least integer that is a value in every engine.
+
+        MonetDB keeps the least of each signed type for NULL.
+        """
+        return self.low + 1 if self.low < 0 else self.low
+
 
 _INTEGER_BITS = {
     8: "TINYINT INT1",
     16: "SMALLINT INT2 INT16 SHORT",
     32: "INTEGER INT INT4 INT32 SIGNED",
-    64: "BIGINT INT8 INT64 LONG OID",
+    64: "BIGINT INT8 INT64 LONG",
     128: "HUGEINT INT128",
 }
 _UNSIGNED_BITS = {
@@ -52,7 +63,7 @@ _UNSIGNED_BITS = {
     64: "UBIGINT UINT64",
 }
 _FAMILIES = {
-    "text": "VARCHAR TEXT STRING CHAR BPCHAR NVARCHAR",
+    "text": "VARCHAR TEXT STRING BPCHAR NVARCHAR CLOB",
     "boolean": "BOOLEAN BOOL LOGICAL",
     "date": "DATE",
     "timestamp": "TIMESTAMP DATETIME",
@@ -61,12 +72,20 @@ _FAMILIES = {
     "uuid": "UUID GUID",
 }
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC|DEC)(?:\((\d+)(?:,(\d+))?\))?")
-_SIZED_TEXT = re.compile(r"(?:VARCHAR|CHAR|TEXT|STRING|BPCHAR|NVARCHAR)\(\d+\)")
-_TWO_WORDS = {
+_SIZED_TEXT = re.compile(
+    r"(?:VARCHAR|CHAR|TEXT|STRING|BPCHAR|NVARCHAR|CLOB|CHARACTER(?: VARYING| LARGE OBJECT)?)"
+    r"\((\d+)\)"
+)
+_OTHER_NAMES = {
     "DOUBLE PRECISION": "DOUBLE",
     "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
     "CHARACTER VARYING": "VARCHAR",
+    "CHARACTER LARGE OBJECT": "CLOB",
+    "BINARY LARGE OBJECT": "BLOB",
+    "CHAR": "CHAR(1)",
+    "CHARACTER": "CHAR(1)",
 }
+_BLANKS = re.compile(r" ?([(,]) ?| (?=\))")
 _WIDEST_DECIMAL = 38
 
 
@@ -85,16 +104,20 @@ def _kinds() -> dict[str, Kind]:
 _KINDS = _kinds()
 
 
+def normal_type(type_: str) -> str:
+    """Return the text of a type in capitals, with no blank that could be left out."""
+    return _BLANKS.sub(r"\1", " ".join(type_.upper().split()))
+
+
 @lru_cache(maxsize=1024)
 def kind_of(type_: str) -> Kind | None:
     """Return what the text of a type means, or None for a type not dealt with here."""
-    text = " ".join(type_.upper().split())
-    text = _TWO_WORDS.get(text, text).replace(", ", ",").replace(" (", "(")
-    text = text.replace("( ", "(").replace(" )", ")").replace(" ,", ",")
+    text = normal_type(type_)
+    text = _OTHER_NAMES.get(text, text)
     if text in _KINDS:
         return _KINDS[text]
-    if _SIZED_TEXT.fullmatch(text):
-        return Kind("text")
+    if match := _SIZED_TEXT.fullmatch(text):
+        return Kind("text", high=int(match.group(1)))
     if match := _DECIMAL.fullmatch(text):
         precision, scale = match.groups()
         if precision is None:
@@ -119,7 +142,7 @@ def _exactly(type_: type) -> Coercer:
 
 
 def _integer(kind: Kind) -> Coercer:
-    low, high = kind.low, kind.high
+    low, high = kind.least, kind.high
 
     def coerce(value: object) -> object:
         if type(value) is int and low <= value <= high:
@@ -156,6 +179,8 @@ def _decimal_coercer(kind: Kind) -> Coercer:
 
 def _text(value: object) -> object:
     if type(value) is str:
+        if "\0" in value:
+            raise NotLocal
         if value.isascii():
             return value
         try:
@@ -168,8 +193,29 @@ def _text(value: object) -> object:
     raise NotLocal
 
 
+def _text_coercer(kind: Kind) -> Coercer:
+    longest = kind.high
+    if not longest:
+        return _text
+
+    def coerce(value: object) -> object:
+        # An engine that holds a column to its size counts blanks at the end too.
+        if type(value) is str and len(value) > longest:
+            raise NotLocal
+        return _text(value)
+
+    return coerce
+
+
 def _double(value: object) -> object:
-    if (type(value) is float and not math.isnan(value)) or value is None:
+    if (type(value) is float and math.isfinite(value)) or value is None:
+        return value
+    raise NotLocal
+
+
+def _uuid(value: object) -> object:
+    """Leave the UUID of all zeros to the engine: it is MonetDB's NULL."""
+    if (type(value) is UUID and value.int) or value is None:
         return value
     raise NotLocal
 
@@ -195,13 +241,13 @@ def _never(value: object) -> object:
 _COERCERS: dict[str, Callable[[Kind], Coercer]] = {
     "integer": _integer,
     "decimal": _decimal_coercer,
-    "text": lambda _: _text,
+    "text": _text_coercer,
     "boolean": lambda _: _exactly(bool),
     "date": lambda _: _date,
     "timestamp": lambda _: _timestamp,
     "double": lambda _: _double,
     "blob": lambda _: _exactly(bytes),
-    "uuid": lambda _: _exactly(UUID),
+    "uuid": lambda _: _uuid,
 }
 
 

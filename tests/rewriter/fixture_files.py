@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = Path(__file__).parent / "fixtures"
+MONETDB_FOLDER = FOLDER / "monetdb"
 _EXPECTED = "--= "
 
 
@@ -27,9 +28,9 @@ class Case:
         return f"{self.file}:{self.line}"
 
 
-def read_cases(*names: str) -> list[Case]:
-    """The cases of the fixture files of these names, or of all."""
-    paths = [FOLDER / f"{n}.sql" for n in names] or sorted(FOLDER.glob("*.sql"))
+def read_cases(*names: str, folder: Path = FOLDER) -> list[Case]:
+    """The cases of a folder's fixture files of these names, or of all."""
+    paths = [folder / f"{n}.sql" for n in names] or sorted(folder.glob("*.sql"))
     return [case for path in paths for case in _cases(path)]
 
 

@@ -65,10 +65,12 @@ class Tables:
     """A catalog of the tables above."""
 
     version = 1
+    default_schema = "main"
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED)
 
     def __init__(self) -> None:
-        tables = (ACCOUNT, STOCK, EVENT, OTHER, SPACED)
-        self.tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
+        self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}
 
     def find(self, schema: str | None, name: str) -> Table | None:
-        return self.tables.get(((schema or "main").lower(), name.lower()))
+        schema = self.default_schema if schema is None else schema
+        return self.tables.get((schema.lower(), name.lower()))

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rewriter.fixture_files import Case, read_cases
+from tests.rewriter.fixture_files import MONETDB_FOLDER, Case, read_cases
+from tests.rewriter.monetdb_tables import MonetDBTables
 from tests.rewriter.rendering import render
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
 
 CASES = read_cases()
+MONETDB_CASES = read_cases(folder=MONETDB_FOLDER)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -15,5 +17,12 @@ def test_plan_is_as_written(case: Case):
     assert render(Rewriter(Tables()), case.sql) == list(case.expected)
 
 
+@pytest.mark.parametrize("case", MONETDB_CASES, ids=lambda case: case.name)
+def test_plan_is_as_written_for_monetdb(case: Case):
+    rewriter = Rewriter(MonetDBTables(), dialect="monetdb")
+    assert render(rewriter, case.sql) == list(case.expected)
+
+
 def test_there_are_many():
     assert len(CASES) > 120
+    assert len(MONETDB_CASES) > 100

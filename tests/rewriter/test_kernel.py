@@ -180,7 +180,16 @@ def sql(kernel: object) -> str:
         ("TIMESTAMP", [datetime.date(2020, 1, 1), datetime.datetime.now(datetime.UTC)]),
         ("DOUBLE", [1, Decimal(1), math.nan, "1"]),
         ("BLOB", ["a", bytearray(b"a")]),
-        ("UUID", [str(uuid.uuid4())]),
+        ("UUID", [str(uuid.uuid4()), uuid.UUID(int=0)]),
+        ("TINYINT", [-128]),
+        ("HUGEINT", [-(2**127)]),
+        ("DOUBLE", [math.inf, -math.inf]),
+        ("VARCHAR", ["a\0b"]),
+        ("VARCHAR(3)", ["abcd", "abc ", "e\u0301e\u0301"]),
+        ("character varying ( 2 )", ["abc"]),
+        ("CHAR", ["ab"]),
+        ("CLOB(1)", ["ab"]),
+        ("OID", [1]),
         ("TIMESTAMP WITH TIME ZONE", [datetime.datetime(2020, 1, 1), None]),
         ("INTEGER[]", [[1], None]),
         ("FLOAT", [1.0]),
@@ -224,6 +233,29 @@ def test_a_column_of_another_type_is_the_engines():
     assert compile_kernel(ColumnValue(0), "VARCHAR", ["INTEGER"]) is None
     assert compile_kernel(Literal("1"), "INTEGER", []) is None
     assert compile_kernel(Literal(1), "GEOMETRY", []) is None
+
+
+def test_a_text_fits_where_it_is_copied():
+    for target, source, fits in (
+        ("VARCHAR", "VARCHAR(3)", True),
+        ("VARCHAR(4)", "CHAR(3)", True),
+        ("VARCHAR(3)", "VARCHAR(4)", False),
+        ("VARCHAR(3)", "TEXT", False),
+    ):
+        made = compile_kernel(ColumnValue(0), target, [source])
+        assert (made is not None) is fits
+
+
+def test_null_without_a_type_is_the_engines():
+    kernel = Arithmetic("+", Parameter(1), Parameter(2))
+    evaluate = compile_kernel(kernel, "INTEGER", [])
+    assert evaluate is not None
+    assert evaluate((), (1, 2)) == 3
+    with pytest.raises(NotLocal):
+        evaluate((), (None, 2))
+    evaluate = compile_kernel(Arithmetic("+", ColumnValue(0), kernel), "INT", ["INT"])
+    assert evaluate is not None
+    assert evaluate((None,), (1, 2)) is None
 
 
 def test_nothing_overflows_on_the_way():

@@ -1,0 +1,93 @@
+"""DuckDB's dialect."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.dialects.duckdb import DuckDB
+
+from tique_rewriter.dialects.rules import Lexicon, Rules
+
+_TABLE_FUNCTIONS = (
+    "generate_series",
+    "range",
+    "unnest",
+    "repeat",
+    "repeat_row",
+    "generate_subscripts",
+    "glob",
+    "read_csv",
+    "read_csv_auto",
+    "read_parquet",
+    "parquet_scan",
+    "read_json",
+    "read_json_auto",
+    "read_json_objects",
+    "read_json_objects_auto",
+    "read_ndjson",
+    "read_ndjson_auto",
+    "read_ndjson_objects",
+    "read_text",
+    "read_blob",
+    "read_xlsx",
+    "sniff_csv",
+    "parquet_metadata",
+    "parquet_schema",
+    "parquet_file_metadata",
+    "parquet_kv_metadata",
+    "json_each",
+    "json_tree",
+    "regexp_split_to_table",
+    "string_split_to_table",
+    "pg_timezone_names",
+    "icu_calendar_names",
+    "sql_auto_complete",
+    "test_all_types",
+    "pragma_version",
+    "pragma_platform",
+    "pragma_database_size",
+    "pragma_user_agent",
+    "pragma_collations",
+)
+
+DUCKDB = Rules(
+    name="duckdb",
+    engine="DuckDB",
+    syntax=DuckDB,
+    lexicon=Lexicon(
+        interesting=re.compile(r"""['"$%?]|--|/\*"""),
+        strings={
+            "": re.compile(r"'(?:[^']|'')*'"),
+            "e": re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL),
+        },
+        line_comments=frozenset({"--"}),
+        line_end=re.compile(r"[\n\r]|\Z"),
+        dollar_quotes=True,
+    ),
+    default_schema="main",
+    queries=frozenset({"SELECT", "FROM", "VALUES", "TABLE", "("}),
+    system_schemas=frozenset({"information_schema", "pg_catalog"}),
+    system_relations=re.compile(
+        r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+"
+    ),
+    relation_schemas=frozenset({""}),
+    files=re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S),
+    table_functions=re.compile("|".join((*_TABLE_FUNCTIONS, "duckdb_.*")), re.S),
+    function_schemas=None,
+    refused_functions=frozenset(
+        [
+            "query",
+            "query_table",
+            "checkpoint",
+            "force_checkpoint",
+            "json_execute_serialized_sql",
+            "pragma_table_info",
+            "pragma_storage_info",
+            "pragma_show",
+            "from_substrait",
+            "from_substrait_json",
+            "currval",
+            "setval",
+        ]
+    ),
+)

@@ -1,0 +1,141 @@
+"""What differs between SQL dialects, as data: the shape of a dialect's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from string import ascii_lowercase, ascii_uppercase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from re import Pattern
+
+    from sqlglot import expressions as exp
+    from sqlglot.dialects.dialect import Dialect
+
+Construct = tuple[str, tuple[str, ...]]
+"""A construct's name for a refusal, and the keywords that show its place."""
+
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """How a text falls into strings, names, comments and the rest.
+
+    Parameters
+    ----------
+    interesting
+        Matches, outside quotes and comments, where something begins that is not
+        copied as it stands.
+    strings
+        What matches a whole string, from its first quote on, by the small letter
+        before that quote; the empty string for a plain one.
+    line_comments
+        What begins a comment to the end of the line.
+    line_end
+        What ends such a comment.
+    dollar_quotes
+        Whether ``$tag$`` begins a string, and ``$`` may be part of a name.
+    escapes
+        Whether a backslash in a plain string stands for something else.
+    strict
+        Whether all is refused of which it is not certain that the engine cuts the
+        text at the same places: characters that no rule mentions, quotes right after
+        a letter, backslashes in names, brackets of comments that overlap. And whether
+        placeholders are kept apart from what surrounds them, because literals may be
+        put in their places.
+    """
+
+    interesting: Pattern[str]
+    strings: Mapping[str, Pattern[str]]
+    line_comments: frozenset[str]
+    line_end: Pattern[str]
+    dollar_quotes: bool
+    escapes: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A dialect, as far as the rewriter must know it.
+
+    Parameters
+    ----------
+    name
+        What :class:`~tique_rewriter.Rewriter` calls it.
+    engine
+        The engine's name in messages.
+    syntax
+        sqlglot's dialect.
+    lexicon
+        How a text falls into words.
+    default_schema
+        Where a table lives that is created without naming a schema.
+    queries
+        The first words of a query (``(`` is one).
+    system_schemas
+        Schemas that hold nothing but the engine's own relations.
+    system_relations
+        Matches the folded names of its other relations.
+    relation_schemas
+        The schemas that may be written before such a name; empty text for none.
+    files
+        Matches the folded names that are files, or None where none is.
+    table_functions
+        Matches the folded names of table functions that read no managed table.
+    function_schemas
+        The schemas that may be written before such a name; None for any.
+    lateral_functions
+        Whether LATERAL may stand before a function, and not just before a subquery.
+    refused_functions
+        Folded names of functions that see or change what no snapshot holds.
+    refused_kinds, refused_parts
+        Constructs that sqlglot's dialect reads and the engine does not have: kinds of
+        nodes, and parts of nodes.
+    refused_joins
+        Words before JOIN that the engine does not have.
+    types
+        Matches the types that a column may be given, as
+        :func:`~tique_rewriter.values.normal_type` writes them; None for any.
+    checks
+        Whether the engine has CHECK constraints.
+    default_may_lack
+        Whether DEFAULT as a value stands for NULL where the column has no default;
+        else that is an error.
+    exact_quoted_names
+        Whether ``"Name"`` and ``"name"`` are two names, and a name without quotes
+        stands for its small letters (ASCII only); else the case never matters.
+    """
+
+    name: str
+    engine: str
+    syntax: type[Dialect]
+    lexicon: Lexicon
+    default_schema: str
+    queries: frozenset[str]
+    system_schemas: frozenset[str]
+    system_relations: Pattern[str]
+    relation_schemas: frozenset[str]
+    files: Pattern[str] | None
+    table_functions: Pattern[str]
+    function_schemas: frozenset[str] | None
+    refused_functions: frozenset[str]
+    refused_kinds: Mapping[type[exp.Expr], Construct] = field(default_factory=dict)
+    refused_parts: Mapping[type[exp.Expr], Mapping[str, Construct]] = field(
+        default_factory=dict
+    )
+    refused_joins: frozenset[str] = frozenset()
+    lateral_functions: bool = True
+    types: Pattern[str] | None = None
+    checks: bool = True
+    default_may_lack: bool = True
+    exact_quoted_names: bool = False
+
+    def unquoted(self, name: str) -> str:
+        """Return the name that ``name`` without quotes stands for."""
+        return name.translate(_ASCII_LOWER) if self.exact_quoted_names else name
+
+    def same(self, name: str) -> str:
+        """Return what is equal for two names that mean the same."""
+        return name if self.exact_quoted_names else name.lower()

@@ -1,0 +1,71 @@
+"""Names that differ in the case of their letters alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tique_rewriter.schema import Table
+    from tique_rewriter.source import Source
+
+
+def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
+    """Refuse a statement in which two names differ in the case of their letters alone.
+
+    The catalog and all of the rewriter look names up without regard to case. Where
+    the engine tells ``"Id"`` from ``id``, that is right as long as no two names that
+    could be meant differ in nothing else: neither two of the statement nor one of
+    the statement and one of a table that it names. What the outermost SELECT calls
+    its results no condition can name.
+
+    Parameters
+    ----------
+    tree
+        The whole statement.
+    tables
+        The managed tables that it names.
+
+    Raises
+    ------
+    UnsupportedSQL
+        At the first name that differs so from one before it, or is a string.
+    """
+    if not source.rules.exact_quoted_names:
+        return
+    results = _results(tree)
+    seen: dict[str, str] = {}
+    for table in tables:
+        for name in (table.schema, table.name, *(c.name for c in table.columns)):
+            if seen.setdefault(name.lower(), name) != name:
+                raise refusal(source, name, seen[name.lower()], 0)
+    for node in tree.find_all(exp.Identifier):
+        start = int(node.meta.get("start") or 0)
+        if source.text[start : start + 1] == "'":
+            raise source.unsupported("a string in a name's place", start)
+        if id(node) in results:
+            continue
+        if seen.setdefault(node.name.lower(), node.name) != node.name:
+            raise refusal(source, node.name, seen[node.name.lower()], start)
+
+
+def refusal(source: Source, name: str, other: str, start: int) -> Exception:
+    """Return the refusal of a name beside another."""
+    return source.unsupported(
+        f'the name "{name}" beside "{other}"',
+        start,
+        f"{source.rules.engine} takes them for two names and tique does not",
+    )
+
+
+def _results(tree: exp.Expr | None) -> set[int]:
+    """Return the aliases, by ``id``, that name the statement's results."""
+    if isinstance(tree, exp.SetOperation):
+        return _results(tree.this) | _results(tree.expression)
+    if not isinstance(tree, exp.Select):
+        return set()
+    aliases = [node for node in tree.expressions if isinstance(node, exp.Alias)]
+    return {id(node.args["alias"]) for node in aliases}
