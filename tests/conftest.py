@@ -1,1 +1,6 @@
-pytest_plugins = ("pytester", "tests.plugins.engine", "tests.plugins.support")
+pytest_plugins = (
+    "pytester",
+    "tests.plugins.engine",
+    "tests.plugins.monetdb",
+    "tests.plugins.support",
+)
