@@ -31,7 +31,7 @@ from tique_backends.monetdb.log import decode_commits
 from tique_backends.monetdb.names import cache_name, version_columns
 from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.session import MonetDBSession, inserts
-from tique_backends.monetdb.types import arrow_type, reads_alike, rows_to_arrow
+from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ class MonetDBEngine(Engine):
         return MonetDBSession(self._ownership.connect(), self._ownership)
 
     def round_trips(self, type_name: str) -> bool:  # noqa: D102
-        return arrow_type(type_name) is not None
+        return survives_python(type_name)
 
     def columnar(self, type_name: str) -> bool:  # noqa: D102
         return reads_alike(type_name)

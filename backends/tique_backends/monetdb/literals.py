@@ -5,7 +5,8 @@ otherwise; ``R'…'`` has none, whatever the server's setting, so that doubling 
 quotes is all that text needs. A NUL character has no form at all.
 
 The smallest value of each integer type means NULL in storage and has no literal of
-that type: MonetDB refuses it as an overflow. There are no infinities.
+that type: MonetDB refuses it as an overflow. The UUID of zeros means NULL too, and
+MonetDB does not refuse it: that is done here. There are no infinities.
 """
 
 from __future__ import annotations
@@ -138,6 +139,14 @@ def _timestamp(value: datetime) -> str:
     return f"CAST(R'{value.isoformat(' ')}' AS TIMESTAMP{zone})"
 
 
+def _uuid(value: UUID) -> str:
+    if not value.int:
+        raise EngineError(
+            ErrorKind.DATA, "MonetDB has no UUID of zeros: it takes it for NULL"
+        )
+    return f"CAST(R'{value}' AS UUID)"
+
+
 _WRITERS: dict[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: "TRUE" if value else "FALSE",
@@ -150,6 +159,6 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     datetime: _timestamp,
     date: lambda value: f"CAST(R'{value.isoformat()}' AS DATE)",
     time: _time,
-    UUID: lambda value: f"CAST(R'{value}' AS UUID)",
+    UUID: _uuid,
 }
 """By type; a subclass stands before what it derives from."""

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from tique_backends.base import MISSING, CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.literals import assigned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,10 @@ def _encoded(value: Any) -> Any:
 _encode = json.JSONEncoder(
     separators=(",", ":"), default=_encoded, check_circular=False, allow_nan=False
 ).encode
+
+
+_SUSPICIOUS = ("\\u0000", "\\ud", str(UUID(int=0)))
+"""What an entry has if it has NUL characters, lone surrogates or a UUID of zeros."""
 
 
 def encode_commits(commits: Sequence[CommitRecord]) -> str:
@@ -65,27 +70,14 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
         raise EngineError(
             ErrorKind.DATA, "MonetDB has no infinities and no NaN"
         ) from error
-    if "\\u0000" in entry or "\\ud" in entry:
+    if any(sign in entry for sign in _SUSPICIOUS):
         for commit in commits:
             for rows in commit.writes.values():
-                _check_text(rows)
+                for row, _ in rows:
+                    for value in row:
+                        if value is not MISSING:
+                            assigned(value)
     return entry
-
-
-def _check_text(rows: Sequence[tuple[Row, bool]]) -> None:
-    for row, _ in rows:
-        for value in row:
-            if isinstance(value, str):
-                if "\0" in value:
-                    raise EngineError(
-                        ErrorKind.DATA, "MonetDB's text has no NUL characters"
-                    )
-                try:
-                    value.encode()
-                except UnicodeEncodeError as error:
-                    raise EngineError(
-                        ErrorKind.DATA, f"not valid Unicode: {error.reason}"
-                    ) from error
 
 
 def decode_commits(entry: str) -> list[tuple[int, int, dict[str, list[list[Any]]]]]:

@@ -69,8 +69,12 @@ def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
 
 
 def comparable(text: str, type_name: str) -> str:
-    """``text`` to be compared with a column: a CAST would cut text that is too long."""
-    return text if is_text(type_name) else f"CAST({text} AS {type_name})"
+    """``text`` to be compared with a column of that type.
+
+    Its length does not matter: a CAST to a shorter type would cut it. Without any CAST
+    MonetDB takes a column of VALUES that starts with NULL for a small integer.
+    """
+    return f"CAST({text} AS {'CLOB' if is_text(type_name) else type_name})"
 
 
 def version_columns(table: Table, *stamps: str) -> str:

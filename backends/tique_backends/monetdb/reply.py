@@ -125,8 +125,18 @@ def _time(item: str) -> time:
     return time.fromisoformat(item)
 
 
+def _padded(item: str) -> str:
+    """MonetDB writes the year 999 with three digits, and those before 1 with a sign."""
+    year, _, rest = item.partition("-")
+    return f"{int(year):04}-{rest}"
+
+
+def _date(item: str) -> date:
+    return date.fromisoformat(_padded(item))
+
+
 def _timestamp(item: str) -> datetime:
-    return datetime.fromisoformat(item)
+    return datetime.fromisoformat(_padded(item))
 
 
 def _seconds(item: str) -> timedelta:
@@ -145,7 +155,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("timestamp", "timestamptz"), _timestamp),
     "boolean": "true".__eq__,
     "decimal": Decimal,
-    "date": date.fromisoformat,
+    "date": _date,
     "blob": bytes.fromhex,
     "uuid": UUID,
     "month_interval": int,

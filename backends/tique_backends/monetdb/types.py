@@ -1,8 +1,9 @@
 """MonetDB's types: their names in SQL, and what they are in Python and Arrow.
 
-Found on 11.41 by sending values there and back: every type in ``_ARROW`` comes back
-as it went. TIME does not (``TIME(3)`` rounds 23:59:59.9999 to 24:00:00, which Python
-cannot hold), and JSON, INET, URL and intervals are not the same in text and in Python.
+Found on 11.41 by sending values there and back: those of :func:`survives_python` come
+back as they went. REAL does not (-0.0 becomes 0.0), nor does TIME (``TIME(3)`` rounds
+23:59:59.9999 to 24:00:00, which Python cannot hold); JSON, INET, URL and intervals are
+not the same in text and in Python.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def is_text(type_name: str) -> bool:
 
 @lru_cache(maxsize=512)
 def arrow_type(type_name: str) -> pyarrow.DataType | None:
-    """The Arrow type of a type whose values survive Python; None for others."""
+    """The Arrow type of a type; None where rows must stay in the engine."""
     if found := _DECIMAL.fullmatch(type_name):
         return pyarrow.decimal128(int(found[1]), int(found[2]))
     if is_text(type_name) or type_name in _AS_TEXT:
@@ -137,16 +138,19 @@ def arrow_type(type_name: str) -> pyarrow.DataType | None:
     return _ARROW.get(type_name)
 
 
+def survives_python(type_name: str) -> bool:
+    """Whether a value that was fetched and is written again is the same."""
+    return arrow_type(type_name) is not None and type_name != "REAL"
+
+
 def reads_alike(type_name: str) -> bool:
     """Whether Arrow and a fetched row give the same Python value.
 
-    REAL does not: a fetched row has the shortest decimal, Arrow the exact value. Nor
-    do moments with a time zone, which compare equal but print in another zone.
+    Moments with a time zone do not: they are equal but print in another zone.
     """
     return (
-        arrow_type(type_name) is not None
+        survives_python(type_name)
         and type_name not in _AS_TEXT
-        and type_name != "REAL"
         and not type_name.endswith("ZONE")
     )
 
