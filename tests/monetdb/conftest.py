@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,7 +12,9 @@ from tests.plugins.monetdb import connect_natively
 from tique_backends import monetdb
 from tique_backends.base import Server
 from tique_backends.errors import EngineError
-from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Table
 
 
 class Home:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from tique_backends.base import Versions
 from tique_backends.monetdb.names import storage_name
 
 if TYPE_CHECKING:
+    import random
+
     from tique_backends.base import Row, Session
     from tique_rewriter.schema import Table
 

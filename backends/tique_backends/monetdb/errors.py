@@ -18,6 +18,9 @@ _STATE = re.compile(r"([0-9A-Z]{5})!")
 _EXCERPT = re.compile(r"\s+in: \".*", re.DOTALL)
 """What a syntax error quotes of the rewritten statement, with values in it (P11)."""
 
+_CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
+"""40000, 42000, or no more than that a change failed: it differs between releases."""
+
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 _KINDS = (
@@ -68,8 +71,7 @@ def complaint(text: str) -> EngineError:
     found = _STATE.match(text)
     state = found[1] if found else ""
     message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
-    if "conflict" in message:
-        # 40000 or 42000, and which of them differs between releases.
+    if _CONFLICT.search(message):
         return ConflictError(ErrorKind.OPERATIONAL, message)
     return EngineError(_kind(state, message), message)
 
