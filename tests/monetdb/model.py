@@ -64,13 +64,17 @@ class Model:
         self.cache = [entry for entry in self.cache if entry[0] > until]
         return before - len(self.cache)
 
-    def fill(self, session: Session, *, stage: bool = False) -> None:
-        """Put all of it into the engine's tables."""
+    def fill_storage(self, session: Session) -> None:
+        """Put the storage rows into the engine's table."""
         names = ", ".join(f"${i + 1}" for i in range(len(self.table.columns)))
         for row in self.storage:
             session.execute(
                 f"INSERT INTO {storage_name(self.table)} VALUES ({names})", row
             )
+
+    def fill(self, session: Session, *, stage: bool = False) -> None:
+        """Put all of it into the engine's tables."""
+        self.fill_storage(session)
         append(session.append, self.table, self.cache)
         if stage:
             session.create_stage(self.table)

@@ -252,8 +252,8 @@ def test_a_stage_refuses_what_the_table_would(session, managed, row, kind):
 def test_a_large_append_is_all_or_nothing(session, managed):
     table = managed("s", "k INTEGER PRIMARY KEY, v VARCHAR(3) NOT NULL")
     rows = [(n, "x") for n in range(2500)]
+    bad = [*rows, (9999, "long")]
     with pytest.raises(EngineError):
-        bad = [*rows, (9999, "long")]
         session.append(Versions(table, bad, [1] * len(bad), [False] * len(bad)))
     assert session.newest_version(table) == 0
     session.append(Versions(table, rows, [2] * len(rows), [False] * len(rows)))

@@ -109,16 +109,17 @@ class MonetDBEngine(Engine):
         return int(rows[0][0]) if rows else -1
 
     def install(self, session: Session) -> None:  # noqa: D102
-        session.begin()
-        try:
+        assert isinstance(session, MonetDBSession)
+
+        def create() -> None:
             for statement in (*_SCHEMA, *self._ownership.installing()):
                 session.execute(statement)
-            session.commit()
-        except BaseException as error:
-            session.rollback()
-            if isinstance(error, EngineError):
-                # Another process may have been faster, and is the owner then.
-                self._ownership.claim()
+
+        try:
+            session.transact(create)
+        except EngineError:
+            # Another process may have been faster, and is the owner then.
+            self._ownership.claim()
             raise
         self._ownership.installed()
 
