@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import assigned, literal, quoted, typed
 
 HOSTILE = [
@@ -83,6 +84,42 @@ def test_a_value_comes_back_from_a_column(session, engine, kind):
         repr(v) for v in values for _ in range(3) if isinstance(v, float)
     ]
     assert result.columns[0].type == kind
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("repeated", [1, 20], ids=["VALUES", "COPY"])
+def test_many_values_come_back_from_a_column(session, kind, repeated):
+    """NULL first, NULL last, whichever way the rows take."""
+    session.execute(f"CREATE TABLE app.v (n INTEGER, v {kind}, w CLOB)")
+    values = [None, *VALUES[kind], None] * repeated
+    rows = [(n, value, "\\N") for n, value in enumerate(values)]
+    size = 5 if repeated == 1 else len(rows)
+    for at in range(0, len(rows), size):
+        session.change(insert("app.v", rows[at : at + size]))
+    found = session.execute("SELECT n, v, w FROM app.v ORDER BY n").fetch_all()
+    assert found == rows
+    assert [repr(row) for row in found if isinstance(row[1], float)] == [
+        repr(row) for row in rows if isinstance(row[1], float)
+    ]
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=20))
+def test_any_text_through_copy(session, values):
+    values = [value.replace("\0", "") for value in values] + ["x"] * 11
+    session.execute("CREATE LOCAL TEMPORARY TABLE c (n INT, t CLOB, u CLOB) "
+                    "ON COMMIT PRESERVE ROWS")  # fmt: skip
+    try:
+        rows = [(n, value, value[::-1]) for n, value in enumerate(values)]
+        assert session.change(insert("tmp.c", rows)) == len(rows)
+        sql = "SELECT * FROM tmp.c ORDER BY n"
+        assert session.execute(sql).fetch_all() == rows
+    finally:
+        session.execute("DROP TABLE tmp.c")
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -163,9 +200,10 @@ def test_any_number_and_moment(session, double, real, moment, number):
     ],
 )
 def test_what_monetdb_does_not_have_is_refused(value, message):
-    with pytest.raises(EngineError, match=message) as refusal:
-        literal(value)
-    assert refusal.value.kind is ErrorKind.DATA
+    for write in (literal, lambda value: insert("t", [(value,)] * 20)):
+        with pytest.raises(EngineError, match=message) as refusal:
+            write(value)
+        assert refusal.value.kind is ErrorKind.DATA
 
 
 def test_subclasses_are_what_they_derive_from():
@@ -183,6 +221,7 @@ def test_subclasses_are_what_they_derive_from():
 
     assert literal(Word("it's")) == quoted("it's") == "R'it''s'"
     assert literal(Number(7)) == "7"
+    assert '"it\'s"|7\n' in insert("t", [(Word("it's"), Number(7))] * 20)
     assert assigned(Number(-7)) == typed(Number(-7), "INTEGER")[5:9] == "(-7)"
 
 
@@ -193,7 +232,23 @@ def test_the_smallest_integer_never_becomes_null(session, kind):
     """MonetDB's NULL is the smallest value of the type."""
     session.execute(f"CREATE TABLE app.v (v {kind})")
     bits = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}[kind]
-    with pytest.raises(EngineError) as refusal:
-        session.execute("INSERT INTO app.v VALUES ($1)", [-(2 ** (bits - 1))])
-    assert refusal.value.kind is ErrorKind.DATA
+    rows = [(-(2 ** (bits - 1)),)]
+    for statement in (insert("app.v", rows), insert("app.v", rows * 20)):
+        with pytest.raises(EngineError) as refusal:
+            session.execute(statement)
+        assert refusal.value.kind is ErrorKind.DATA
     assert session.execute("SELECT * FROM app.v").fetch_all() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("VARCHAR(3)", "long"), ("INTEGER", 2**31), ("DECIMAL(5,2)", Decimal(1000))],
+)
+def test_what_does_not_fit_is_refused(session, kind, value):
+    """As an assignment refuses it, and the message has no value (P11)."""
+    session.execute(f"CREATE TABLE app.v (v {kind})")
+    for rows in ([(value,)], [(value,)] * 20):
+        with pytest.raises(EngineError) as refusal:
+            session.execute(insert("app.v", rows))
+        assert refusal.value.kind is ErrorKind.DATA
+        assert len(rows) == 1 or str(value) not in str(refusal.value)

@@ -404,7 +404,7 @@ def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
 
 SLOW = (
     "SELECT count(*) FROM sys.columns a, sys.columns b, sys.columns c "
-    "WHERE a.id + b.id > c.id"
+    "WHERE a.id + b.id > c.id AND c.number < 3"
 )
 
 
@@ -442,3 +442,35 @@ def test_close_is_idempotent(session):
     with pytest.raises(EngineError) as refusal:
         session.execute("SELECT 1")
     assert refusal.value.kind is ErrorKind.OPERATIONAL
+
+
+class Cut(BaseException):
+    pass
+
+
+def test_a_statement_that_was_cut_short_is_waited_for(
+    home, engine, session, monkeypatch
+):
+    """P4: the server may commit it after the client has given it up."""
+    wire = session._connection._wire
+
+    def cut(*_):
+        raise Cut
+
+    monkeypatch.setattr(wire.mapi, "_getblock_and_transfer_files", cut)
+    serial = session._connection.serial
+    late = (
+        "INSERT INTO tique.log SELECT 7, n, R'[[7,70,{}]]' FROM (SELECT count(*) AS n "
+        "FROM sys.columns a, sys.columns b, sys.columns c WHERE a.id + b.id > c.id "
+        "AND c.number < 2) AS x"
+    )
+    with pytest.raises(Cut):
+        session.execute(late)
+    sql = f"SELECT count(*) FROM sys.sessions WHERE sessiontimeout = {serial}"
+    witness = home.session(engine)
+    assert witness.execute(sql).fetch_all() == [(1,)]
+    found = engine.find_commit(witness, 70)
+    assert witness.execute(sql).fetch_all() == [(0,)]
+    assert engine.find_commit(witness, 70) == found
+    with pytest.raises(ConnectionLostError):
+        session.execute("SELECT 1")

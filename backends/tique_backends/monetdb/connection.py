@@ -64,6 +64,10 @@ class Connection:
             "replysize": -1,
             "binary": 0,
         }
+        self.serial = 0
+        """The number by which its owner knows the session on the server."""
+        self.is_lost = False
+        """Whether it broke before a statement's reply: the server may still run it."""
         # pymonetdb is typed in part only.
         self._wire: Any = None
         try:
@@ -92,15 +96,24 @@ class Connection:
             )
         started = time.perf_counter()
         try:
-            return read_reply(self._wire.execute(sql))
+            text = self._wire.execute(sql)
         except (pymonetdb.Error, OSError, EOFError, UnicodeError) as error:
             failure = translated(error)
             if isinstance(failure, ConnectionLostError):
-                self.close()
+                self._lose()
             raise failure from error
+        except BaseException:
+            # The next statement would be taken to be answered by this one's reply.
+            self._lose()
+            raise
         finally:
             self._statistics.statements += 1
             self._statistics.seconds += time.perf_counter() - started
+        return read_reply(text)
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self.close()
 
     @property
     def is_open(self) -> bool:

@@ -27,10 +27,11 @@ from tique_backends.base import (
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.forms import MonetDBForms
+from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import decode_commits
 from tique_backends.monetdb.names import cache_name, version_columns
 from tique_backends.monetdb.owner import Ownership
-from tique_backends.monetdb.session import MonetDBSession, inserts
+from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class MonetDBEngine(Engine):
         return int(rows[0][0])
 
     def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+        self._ownership.await_lost()
         rows = session.execute(
             "SELECT cts FROM tique.outcomes WHERE txid = $1", [txid]
         ).fetch_all()
@@ -266,7 +268,7 @@ class MonetDBEngine(Engine):
         self._ownership.close()
 
 
-def _prune(session: Session, until: int, retention: float) -> None:
+def _prune(session: MonetDBSession, until: int, retention: float) -> None:
     """Turn log entries into outcomes, and forget outcomes that are too old."""
     entries = session.execute(
         f"SELECT commits, committed_at FROM tique.log WHERE cts <= {until}"
@@ -277,8 +279,7 @@ def _prune(session: Session, until: int, retention: float) -> None:
         for cts, txid, _ in decode_commits(entry)
     ]
     if outcomes:
-        for statement in inserts("tique.outcomes", outcomes):
-            session.execute(statement)
+        session.change(insert("tique.outcomes", outcomes))
         session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
     # The newest outcome stays: it is where the next cts starts.
     oldest = int((time.time() - retention) * 1e6)

@@ -15,8 +15,8 @@ from tique_backends.errors import EngineError, ErrorKind
 
 _STATE = re.compile(r"([0-9A-Z]{5})!")
 
-_EXCERPT = re.compile(r"\s+in: \".*", re.DOTALL)
-"""What a syntax error quotes of the rewritten statement, with values in it (P11)."""
+_EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
+"""What an error quotes of the rewritten statement or of COPY's data (P11)."""
 
 _CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
 """40000, 42000, or no more than that a change failed: it differs between releases."""
@@ -58,7 +58,7 @@ def _kind(state: str, message: str) -> ErrorKind:
         return ErrorKind.FULL
     if state == "40002":
         return _integrity_kind(message)
-    if message.startswith("Math exception"):
+    if message.startswith(("Math exception", "Failed to import")):
         return ErrorKind.DATA
     for start, kind in _KINDS:
         if state.startswith(start):

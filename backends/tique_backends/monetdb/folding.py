@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique_backends.base import MISSING
+from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
 from tique_backends.monetdb.names import (
     cache_name,
@@ -20,7 +21,6 @@ from tique_backends.monetdb.names import (
     quote,
     storage_name,
 )
-from tique_backends.monetdb.session import inserts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,8 +137,7 @@ def _replace(
         )
     kept = [row for row in rows.values() if row is not None]
     if kept:
-        for statement in inserts(storage, kept):
-            session.execute(statement)
+        session.change(insert(storage, kept))
 
 
 def _update(
@@ -173,8 +172,7 @@ def _piece(
         "ON COMMIT PRESERVE ROWS"
     )
     if rows:
-        for statement in inserts(_PIECE, rows):
-            session.execute(statement)
+        session.change(insert(_PIECE, rows))
     yield
     session.execute(f"DROP TABLE {_PIECE}")
 

@@ -20,6 +20,11 @@ and login times, which start again, play no part. An engine that survives it mus
 its token still in the row whenever it opens a connection, after having marked that
 connection: if another process took over meanwhile, it is refused for good.
 
+*A connection that is lost* before the reply to a statement leaves a session that may
+still run it, and commit. Each connection has a serial number of its own (its session
+time-out, likewise of decades). Whoever asks what became of a statement waits until
+the session with that number is gone (:meth:`Ownership.await_lost`).
+
 *Stopping a statement.* ``sys.stop`` has no effect inside a long operator on 11.41
 (measured: 15 s to the regular end); ``sys.setquerytimeout(session, 1)`` from another
 connection ends it within 1 to 3 s and leaves the session usable.
@@ -27,11 +32,13 @@ connection ends it within 1 to 3 s and leaves the session usable.
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import socket
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
@@ -53,6 +60,9 @@ _FIRST_TOKEN, _LAST_TOKEN = 1_000_000_000, 2_147_000_000
 _PATIENCE = 2.0
 """Seconds for the server to notice that the last owner's process has ended."""
 
+_LOST_PATIENCE = 10.0
+"""Seconds for the server to notice that a connection is lost."""
+
 _ATTEMPTS = 10
 
 
@@ -68,6 +78,8 @@ class Ownership:
         self._statistics = statistics
         self._lock = threading.Lock()
         self._token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
+        self._serials = itertools.count(_FIRST_TOKEN)
+        self._lost: set[int] = set()
         self._is_owner = False
         self._connection = self._marked()
         try:
@@ -133,6 +145,40 @@ class Ownership:
             with self._lock:
                 self._claim()
 
+    def lost(self, connection: Connection) -> None:
+        """Note that a connection broke while the server may have had a statement."""
+        self._lost.add(connection.serial)
+
+    def await_lost(self) -> None:
+        """Wait until no statement of a lost connection can commit any more.
+
+        Raises
+        ------
+        EngineError
+            OPERATIONAL if one of them keeps running; it may be asked again.
+        """
+        deadline = time.monotonic() + _LOST_PATIENCE
+        while self._lost:
+            numbers = ", ".join(map(str, sorted(self._lost)))
+            rows = self.ask(
+                "SELECT sessionid, sessiontimeout FROM sys.sessions "
+                f"WHERE sessiontimeout IN ({numbers}) "
+                f"AND querytimeout IN ({self._token}, 1)"
+            )
+            self._lost &= {serial for _, serial in rows}
+            if not self._lost:
+                return
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    ErrorKind.OPERATIONAL,
+                    "MonetDB still runs a statement of a connection that was lost",
+                )
+            for session_id, _ in rows:
+                # It may be gone by now.
+                with suppress(EngineError):
+                    self.stop(session_id)
+            time.sleep(0.02)
+
     def stop(self, session_id: int) -> None:
         """Make a session's running statement fail soon."""
         self.ask(f"CALL sys.setquerytimeout({session_id}, 1)")
@@ -148,7 +194,11 @@ class Ownership:
     def _marked(self) -> Connection:
         connection = Connection(self._address, self._statistics)
         try:
-            connection.ask(f"CALL sys.setquerytimeout({self._token})")
+            connection.serial = next(self._serials)
+            connection.ask(
+                f"CALL sys.setquerytimeout({self._token}); "
+                f"CALL sys.setsessiontimeout({connection.serial})"
+            )
         except BaseException:
             connection.close()
             raise

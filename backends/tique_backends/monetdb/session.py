@@ -11,8 +11,8 @@ the protocol asks for, it always did, and one in a hundred appends was aborted.
 What is run again, and why that is safe:
 
 * an append outside a transaction (:meth:`MonetDBSession.log`, ``append``,
-  ``append_staged``): one statement, or several in one transaction. A conflict is the
-  engine's own word that nothing of it was committed;
+  ``append_staged``): one statement. A conflict is the engine's own word that nothing
+  of it was committed;
 * :meth:`MonetDBSession.transact`: the whole body, which starts from what it reads;
 * a transaction of the caller's that consists of appends only: their texts do not
   depend on anything that the transaction read but this session's own temporary
@@ -42,7 +42,8 @@ from tique_backends.base import (
 from tique_backends.errors import EngineError
 from tique_backends.monetdb.errors import ConflictError
 from tique_backends.monetdb.forms import known_rows, listed_equality
-from tique_backends.monetdb.literals import assigned, quoted
+from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import encode_commits
 from tique_backends.monetdb.names import (
     cache_name,
@@ -74,9 +75,6 @@ BEGIN = "START TRANSACTION ISOLATION LEVEL SNAPSHOT"
 
 _ATTEMPTS = 50
 _LONGEST_PAUSE = 0.1
-
-_INSERT_ROWS = 1000
-"""Rows per INSERT; several of them are one transaction."""
 
 
 class MonetDBResult(Result):
@@ -124,9 +122,11 @@ class MonetDBSession(Session):
         try:
             return self._connection.ask(sql)
         finally:
+            if self._connection.is_lost:
+                self._ownership.lost(self._connection)
             with self._guard:
                 self._is_running = False
-                if self._is_stopped:
+                if self._is_stopped and self._connection.is_open:
                     self._is_stopped = False
                     self._ownership.let_run(self._connection.session_id)
 
@@ -135,19 +135,14 @@ class MonetDBSession(Session):
         self._appends = None
         return self._ask(sql)
 
-    def _append(self, statements: Sequence[str]) -> int:
-        """Run appends, all or nothing; returns the last one's number of rows."""
-        if self._in_transaction:
-            count = 0
-            for statement in statements:
-                count = self._ask(statement).count
-                if self._appends is not None:
-                    self._appends.append(statement)
-            return count
-        text = statements[0]
-        if len(statements) > 1:
-            text = "; ".join((BEGIN, *statements, "COMMIT"))
-        return self._persist(lambda: self._ask(text).count)
+    def _append(self, statement: str) -> int:
+        """Run an append; returns its number of rows."""
+        if not self._in_transaction:
+            return self._persist(lambda: self._ask(statement).count)
+        count = self._ask(statement).count
+        if self._appends is not None:
+            self._appends.append(statement)
+        return count
 
     def _persist(self, attempt: Callable[[], _Outcome]) -> _Outcome:
         """Attempt something until no conflict aborts it."""
@@ -178,6 +173,10 @@ class MonetDBSession(Session):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:  # noqa: D102
         return MonetDBResult(self._run(substituted(sql, parameters)))
+
+    def change(self, sql: str) -> int:
+        """Run a statement that has its values in it; returns its number of rows."""
+        return self._run(sql).count
 
     def begin(self) -> None:  # noqa: D102
         self._ask(BEGIN)
@@ -287,9 +286,11 @@ class MonetDBSession(Session):
 
     def append(self, versions: Versions) -> None:  # noqa: D102
         if versions.rows:
-            self._append(inserts(cache_name(versions.table), _stamped(versions)))
+            self._append(insert(cache_name(versions.table), _stamped(versions)))
 
     def newest_version(self, table: Table) -> int:  # noqa: D102
+        # Whoever asks may have lost the connection over which it appended.
+        self._ownership.await_lost()
         sql = f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
         return int(self._run(sql).rows[0][0])
 
@@ -299,17 +300,15 @@ class MonetDBSession(Session):
         if not table.is_bag:
             latest = f" WHERE {newest(table, source, '_sequence', '_n')}"
         return self._append(
-            [
-                f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
-                f"CAST({cts} AS BIGINT), _n._deleted FROM {source} AS _n{latest}"
-            ]
+            f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
+            f"CAST({cts} AS BIGINT), _n._deleted FROM {source} AS _n{latest}"
         )
 
     def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
         entry = quoted(encode_commits(commits))
         now = time.time_ns() // 1000
         self._append(
-            [f"INSERT INTO tique.log VALUES ({commits[-1].cts}, {now}, {entry})"]
+            f"INSERT INTO tique.log VALUES ({commits[-1].cts}, {now}, {entry})"
         )
 
     def create_stage(self, table: Table) -> None:  # noqa: D102
@@ -324,7 +323,7 @@ class MonetDBSession(Session):
 
     def stage(self, versions: Versions) -> None:  # noqa: D102
         if versions.rows:
-            self._append(inserts(stage_name(versions.table), _stamped(versions)))
+            self._append(insert(stage_name(versions.table), _stamped(versions)))
 
     def stage_query(  # noqa: D102
         self, table: Table, query: str, parameters: Sequence[Any]
@@ -346,15 +345,6 @@ class MonetDBSession(Session):
 
     def close(self) -> None:  # noqa: D102
         self._connection.close()
-
-
-def inserts(target: str, rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Statements that insert rows, of which there is at least one."""
-    texts = [f"({', '.join(map(assigned, row))})" for row in rows]
-    return [
-        f"INSERT INTO {target} VALUES {', '.join(texts[at : at + _INSERT_ROWS])}"
-        for at in range(0, len(texts), _INSERT_ROWS)
-    ]
 
 
 def _stamped(versions: Versions) -> list[Row]:
