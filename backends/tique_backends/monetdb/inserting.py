@@ -72,14 +72,13 @@ def _field(value: Any) -> str:
 
 def _is_plain(value: Any) -> bool:
     """Whether MonetDB certainly has the value."""
-    kind = type(value)
-    if kind is str:
-        return bool(value.isascii()) and "\0" not in value
-    if kind is float:
+    if isinstance(value, str):
+        return value.isascii() and "\0" not in value
+    if isinstance(value, float):
         return math.isfinite(value)
-    if kind is int:
+    if isinstance(value, int):
         return -_LARGE < value < _LARGE
-    return kind in (bool, bytes, date)
+    return type(value) in (bytes, date)
 
 
 def _decimal(value: Decimal) -> str:
