@@ -235,7 +235,7 @@ def acquire(
             f"unknown option ({error}); there is: {known}"
         ) from None
     backend = registry.find(parsed.backend)
-    location = backend.locate(parsed.path, parsed.options)
+    location = backend.locate(parsed.path, parsed.options, parsed.server)
     with _registry_lock:
         found = _registry.get(location.identity) if location.identity else None
         if found is not None and found.process != _process.current():

@@ -1,4 +1,4 @@
-"""Database URLs: ``backend:///path?option=value``."""
+"""Database URLs: ``backend:///path?option=value``, ``backend://…@host:port/name``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from tique.errors import InterfaceError
 from tique_backends import registry
+from tique_backends.base import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,10 @@ MEMORY = ":memory:"
 _SHAPES = (
     "a database URL looks like duckdb:///relative/path, duckdb:////absolute/path "
     "or duckdb:///:memory:, options follow as in ?threads=4"
+)
+_LAST_PORT = 65535
+_PLACE = re.compile(
+    r"(?:(?P<name>[^\[\]:@]*)|\[(?P<address>[^\[\]@]+)\])(?::(?P<port>[0-9]{1,5}))?"
 )
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
 
@@ -37,11 +42,14 @@ class DatabaseURL:
     options : Mapping[str, str]
         The options after ``?``, decoded. Their values stay out of ``repr``: one of
         them may be a password.
+    server : Server or None
+        Where the server is and who logs in, for a backend that has one.
     """
 
     backend: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    server: Server | None = field(default=None, repr=False)
 
     @property
     def in_memory(self) -> bool:
@@ -56,7 +64,8 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     ----------
     url
         ``duckdb:///relative/path``, ``duckdb:////absolute/path``, ``duckdb://`` or
-        ``duckdb:///:memory:``; ``%XX`` stands for a byte of UTF-8.
+        ``duckdb:///:memory:``, or ``monetdb://user:password@host:port/name``;
+        ``%XX`` stands for a byte of UTF-8.
 
     Raises
     ------
@@ -75,16 +84,42 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     location, _, query = rest.partition("?")
     if "#" in rest:
         raise InterfaceError(f"'#' in a {backend} URL must be written %23")
-    server, _, path = location.partition("/")
-    if server:
+    authority, _, path = location.partition("/")
+    options = MappingProxyType(_options(query))
+    if registry.has_server(backend):
+        name = _decode(path, "path")
+        if not name:
+            raise InterfaceError(
+                f"a {backend} URL names a database: "
+                f"{backend}://user:password@host:port/name"
+            )
+        return DatabaseURL(backend, name, options, _server(authority))
+    if authority:
         raise InterfaceError(
             f"{backend} opens a file and has no server: after {backend}: come three "
             f"slashes for a relative path, four for an absolute one; {_SHAPES}"
         )
-    return DatabaseURL(
-        backend=backend,
-        path=_decode(path, "path") or MEMORY,
-        options=MappingProxyType(_options(query)),
+    return DatabaseURL(backend, _decode(path, "path") or MEMORY, options)
+
+
+def _server(authority: str) -> Server:
+    """Take ``user:password@host:port`` apart; all of it may be missing."""
+    account, _, place = authority.rpartition("@")
+    user, colon, password = account.partition(":")
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        raise InterfaceError(
+            "after the '@' of a database URL comes host:port; in the user's name and "
+            "the password, '@', ':' and '/' must be written %40, %3A and %2F"
+        )
+    port = int(found["port"]) if found["port"] else None
+    if port is not None and not 0 < port <= _LAST_PORT:
+        raise InterfaceError(f"a port is between 1 and {_LAST_PORT}")
+    return Server(
+        host=_decode(found["name"] or found["address"] or "", "host") or None,
+        port=port,
+        user=_decode(user, "user's name") or None,
+        password=_decode(password, "password") if colon else None,
     )
 
 

@@ -384,6 +384,19 @@ class Engine(ABC):
 
 
 @dataclass(frozen=True)
+class Server:
+    """The part of a URL that says where a server is and who logs in.
+
+    What the URL leaves out is None. The password stays out of ``repr``.
+    """
+
+    host: str | None = None
+    port: int | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
 class Location:
     """Where a database is: what a backend makes of a URL.
 

@@ -10,21 +10,29 @@ from tique_backends.errors import EngineError, ErrorKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tique_backends.base import Engine, Location
+    from tique_backends.base import Engine, Location, Server
 
 _MODULES = {"duckdb": "tique_backends.duckdb"}
+
+_SERVERS = frozenset({"monetdb"})
+"""Backends whose databases are a server's: their URLs say where it is."""
 
 
 class Backend(Protocol):
     """What a backend's package offers."""
 
-    locate: Callable[[str, Mapping[str, str]], Location]
+    locate: Callable[[str, Mapping[str, str], Server | None], Location]
     open_engine: Callable[[Location], Engine]
 
 
 def names() -> tuple[str, ...]:
     """The known backends' names."""
     return tuple(_MODULES)
+
+
+def has_server(name: str) -> bool:
+    """Whether a URL of that backend says where a server is, rather than a file."""
+    return name in _SERVERS
 
 
 def find(name: str) -> Backend:

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from tique._url import DatabaseURL, parse_url
 from tique.errors import InterfaceError
+from tique_backends import registry
+from tique_backends.base import Server
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,58 @@ def test_equal_urls_hash_alike():
     one, other = parse_url("duckdb:///a.db?b=1"), parse_url("DUCKDB:///a.db?b=1")
     assert one == other
     assert hash(one) == hash(other)
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """A backend with a server."""
+    monkeypatch.setitem(registry._MODULES, "monetdb", "tique_backends.monetdb")
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("monetdb:///shop", Server()),
+        ("monetdb://db.example/shop", Server("db.example")),
+        ("monetdb://db.example:50001/shop", Server("db.example", 50001)),
+        ("monetdb://[::1]:50001/shop", Server("::1", 50001)),
+        ("monetdb://joe@db/shop", Server("db", None, "joe")),
+        ("monetdb://joe:@db/shop", Server("db", None, "joe", "")),
+        (
+            "monetdb://j%40e:p%3Aa%2Fs%25s%C3%A9@127.0.0.1:1/shop",
+            Server("127.0.0.1", 1, "j@e", "p:a/s%s\u00e9"),
+        ),
+        ("MonetDB://joe:a:b@/shop", Server(None, None, "joe", "a:b")),
+        ("monetdb://joe:p@ss@db/shop", Server("db", None, "joe", "p@ss")),
+    ],
+)
+def test_servers(served, url, server):
+    parsed = parse_url(url + "?sock=/tmp/a%20b")
+    assert parsed == DatabaseURL("monetdb", "shop", {"sock": "/tmp/a b"}, server)
+    assert not parsed.in_memory
+    assert repr(parsed) == "DatabaseURL(backend='monetdb', path='shop')"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("monetdb://joe:secret@db", "monetdb://user:password@host:port/name"),
+        ("monetdb://joe:secret@db/", "names a database"),
+        ("monetdb://joe:secret@db:x/shop", "%40, %3A and %2F"),
+        ("monetdb://joe:secret@db:99999/shop", "between 1 and 65535"),
+        ("monetdb://joe:secret@db:0/shop", "between 1 and 65535"),
+        ("monetdb://joe:secret@::1/shop", "host:port"),
+        ("monetdb://joe:secret%@db/shop", "stray '%' in the password"),
+        ("monetdb://joe:secret%ff@db/shop", "password .* is not UTF-8"),
+        ("monetdb://joe:secret@db/shop#a", "%23"),
+        ("monetdb://joe:secret@db/shop?secret", "name=value"),
+    ],
+)
+def test_servers_that_cannot_be(served, url, message):
+    with pytest.raises(InterfaceError, match=message) as refusal:
+        parse_url(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_file_has_no_server():
+    assert parse_url("duckdb:///shop.db").server is None

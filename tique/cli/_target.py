@@ -79,7 +79,8 @@ def managed(url: str, *, instead: str) -> Iterator[None]:
     with existing(url, instead=instead):
         parsed = parse_url(url)
         backend = registry.find(parsed.backend)
-        engine = backend.open_engine(backend.locate(parsed.path, parsed.options))
+        location = backend.locate(parsed.path, parsed.options, parsed.server)
+        engine = backend.open_engine(location)
         try:
             is_managed = engine.is_managed()
         finally:

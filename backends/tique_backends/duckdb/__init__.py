@@ -11,11 +11,18 @@ from tique_backends.duckdb.engine import DuckDBEngine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tique_backends.base import Server
+
 __all__ = ["DuckDBEngine", "locate", "open_engine"]
 
 
-def locate(path: str, options: Mapping[str, str]) -> Location:
-    """Find out which file a URL means; ``:memory:`` or nothing means none."""
+def locate(
+    path: str, options: Mapping[str, str], server: Server | None = None
+) -> Location:
+    """Find out which file a URL means; ``:memory:`` or nothing means none.
+
+    There is no ``server``: DuckDB's URLs cannot have one.
+    """
     if path in ("", ":memory:"):
         return Location(":memory:", None, dict(options))
     absolute = os.path.realpath(path)

@@ -1,0 +1,128 @@
+"""One connection to the server: a statement, a round trip, an answer."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pymonetdb
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.errors import ConnectionLostError, translated
+from tique_backends.monetdb.reply import Reply, read_reply
+
+if TYPE_CHECKING:
+    from tique_backends.base import Statistics
+
+DEFAULT_PORT = 50000
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is, and who logs in.
+
+    Attributes
+    ----------
+    host, port : str, int
+        The TCP address; not used if there is a socket.
+    socket : str or None
+        The path of a Unix socket.
+    database, user, password : str
+        The database and the account; the password stays out of ``repr``.
+    """
+
+    host: str
+    port: int
+    socket: str | None
+    database: str
+    user: str
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        place = self.socket or f"{self.host}:{self.port}"
+        return f"MonetDB database {self.database!r} at {place}"
+
+
+class Connection:
+    """A connection in autocommit mode; for one thread at a time.
+
+    All rows of a result come with the first reply (reply size -1, no binary
+    follow-up), so that a query is one round trip.
+    """
+
+    def __init__(self, address: Address, statistics: Statistics) -> None:
+        self._statistics = statistics
+        arguments: dict[str, Any] = {
+            "hostname": None if address.socket else address.host,
+            "port": None if address.socket else address.port,
+            "unix_socket": address.socket,
+            "username": address.user,
+            "password": address.password,
+            "autocommit": True,
+            "replysize": -1,
+            "binary": 0,
+        }
+        self.serial = 0
+        """The number by which its owner knows the session on the server."""
+        self.is_lost = False
+        """Whether it broke before a statement's reply: the server may still run it."""
+        # pymonetdb is typed in part only.
+        self._wire: Any = None
+        try:
+            self._wire = pymonetdb.connect(address.database, **arguments)
+        except (pymonetdb.Error, OSError, EOFError) as error:
+            raise EngineError(
+                ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"
+            ) from error
+        try:
+            self.session_id = int(self.ask("SELECT current_sessionid()").rows[0][0])
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, sql: str) -> Reply:
+        """Send one statement, or several that return no rows; read the answer.
+
+        Raises
+        ------
+        EngineError
+            ConnectionLostError if nobody knows what became of it.
+        """
+        if self._wire is None:
+            raise ConnectionLostError(
+                ErrorKind.OPERATIONAL, "the connection to MonetDB is closed"
+            )
+        started = time.perf_counter()
+        try:
+            text = self._wire.execute(sql)
+        except (pymonetdb.Error, OSError, EOFError, UnicodeError) as error:
+            failure = translated(error)
+            if isinstance(failure, ConnectionLostError):
+                self._lose()
+            raise failure from error
+        except BaseException:
+            # The next statement would be taken to be answered by this one's reply.
+            self._lose()
+            raise
+        finally:
+            self._statistics.statements += 1
+            self._statistics.seconds += time.perf_counter() - started
+        return read_reply(text)
+
+    def _lose(self) -> None:
+        self.is_lost = True
+        self.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection was neither closed nor lost."""
+        return self._wire is not None
+
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            with suppress(pymonetdb.Error, OSError):
+                wire.close()

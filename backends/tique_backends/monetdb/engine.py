@@ -1,0 +1,298 @@
+"""One MonetDB database: tique's schema in it, folding, recovery.
+
+Atomicity rests on MonetDB's own transactions and write-ahead log: a commit is one row
+of the log, and every fold is one engine transaction under snapshot isolation. A crash
+of either side at any instruction leaves all of it or nothing. No table of tique's own
+has a key: concurrent inserts into a table with one abort each other.
+
+What may meet a concurrent change is run again as a whole by
+:meth:`MonetDBSession.transact`, where it is said why that is safe. It is enough that
+each body here reads what it depends on inside its transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tique_backends.base import (
+    Capabilities,
+    Engine,
+    ResultColumn,
+    Row,
+    Session,
+    Statistics,
+    Versions,
+)
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb import folding, introspection
+from tique_backends.monetdb.forms import MonetDBForms
+from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.log import decode_commits
+from tique_backends.monetdb.names import cache_name, version_columns
+from tique_backends.monetdb.owner import Ownership
+from tique_backends.monetdb.session import MonetDBSession
+from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow
+
+    from tique_backends.monetdb.connection import Address
+    from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
+
+FORMAT_VERSION = 1
+
+_SCHEMA = (
+    "CREATE SCHEMA tique",
+    "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
+    "forgotten BIGINT NOT NULL, last_table BIGINT NOT NULL)",
+    f"INSERT INTO tique.format VALUES ({FORMAT_VERSION}, 0, 0, 0)",
+    'CREATE TABLE tique."tables" (id BIGINT NOT NULL, schema_name CLOB NOT NULL, '
+    "table_name CLOB NOT NULL, folded BIGINT NOT NULL)",
+    "CREATE TABLE tique.log (cts BIGINT NOT NULL, committed_at BIGINT NOT NULL, "
+    "commits CLOB NOT NULL)",
+    "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
+    "committed_at BIGINT NOT NULL)",
+)
+
+_LAST_COMMIT = (
+    "SELECT coalesce(max(cts), 0) FROM (SELECT cts FROM tique.log "
+    "UNION ALL SELECT cts FROM tique.outcomes) AS _c"
+)
+
+
+class MonetDBEngine(Engine):
+    """A database of a MonetDB server, which this process owns while it is open."""
+
+    capabilities = Capabilities(exclusive=True, dialect="monetdb")
+
+    def __init__(self, address: Address) -> None:
+        self.forms = MonetDBForms()
+        self.statistics = Statistics()
+        self._ownership = Ownership(address, self.statistics)
+        try:
+            if self._ownership.ask(r"SELECT length('\\')") != [(1,)]:
+                raise EngineError(
+                    ErrorKind.UNSUPPORTED,
+                    "the server was started with raw_strings=true: tique reads "
+                    "statements by the default, in which strings have escapes",
+                )
+        except BaseException:
+            self.close()
+            raise
+
+    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+        return self._session()
+
+    def _session(self) -> MonetDBSession:
+        return MonetDBSession(self._ownership.connect(), self._ownership)
+
+    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+        return survives_python(type_name)
+
+    def columnar(self, type_name: str) -> bool:  # noqa: D102
+        return reads_alike(type_name)
+
+    def arrow(  # noqa: D102
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        return rows_to_arrow(rows, columns)
+
+    def is_managed(self) -> bool:  # noqa: D102
+        sql = "SELECT 1 FROM sys.schemas WHERE name = R'tique'"
+        return bool(self._ownership.ask(sql))
+
+    def format_version(self) -> int:  # noqa: D102
+        rows = self._ownership.ask("SELECT version FROM tique.format")
+        return int(rows[0][0]) if rows else -1
+
+    def install(self, session: Session) -> None:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+
+        def create() -> None:
+            for statement in (*_SCHEMA, *self._ownership.installing()):
+                session.execute(statement)
+
+        try:
+            session.transact(create)
+        except EngineError:
+            # Another process may have been faster, and is the owner then.
+            self._ownership.claim()
+            raise
+        self._ownership.installed()
+
+    def uninstall(self, session: Session) -> None:  # noqa: D102
+        session.execute("DROP SCHEMA tique CASCADE")
+        self._ownership.uninstalled()
+
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+        return False
+
+    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+        rows = session.execute(
+            'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
+        ).fetch_all()
+        return [introspection.describe(session, *row) for row in rows]
+
+    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+        return introspection.describe(session, schema, name)
+
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+        return [
+            (schema, name)
+            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
+        ]
+
+    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+        layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
+        session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+        # Log entries name tables by id: none may be used twice.
+        session.execute("UPDATE tique.format SET last_table = last_table + 1")
+        ((number,),) = session.execute(
+            "SELECT last_table FROM tique.format"
+        ).fetch_all()
+        session.execute(
+            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}))',
+            [number, table.schema, table.name],
+        )
+        return introspection.describe(session, table.schema, table.name, int(number))
+
+    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+        session.execute(f"DROP TABLE {cache_name(table)}")
+        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+
+    def last_commit(self, session: Session) -> int:  # noqa: D102
+        return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
+
+    def next_epoch(self, session: Session) -> int:  # noqa: D102
+        session.execute("UPDATE tique.format SET epoch = epoch + 1")
+        rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+        self._ownership.await_lost()
+        rows = session.execute(
+            "SELECT cts FROM tique.outcomes WHERE txid = $1", [txid]
+        ).fetch_all()
+        if rows:
+            return int(rows[0][0])
+        entries = session.execute(
+            "SELECT commits FROM tique.log WHERE commits LIKE $1", [f"%,{txid},%"]
+        ).fetch_all()
+        for (entry,) in entries:
+            for cts, found, _ in decode_commits(entry):
+                if found == txid:
+                    return cts
+        return None
+
+    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+
+        def append() -> int:
+            versions = folding.versions_to_replay(session, table)
+            if versions:
+                stamps, rows, deleted = zip(*versions, strict=True)
+                session.append(Versions(table, rows, stamps, deleted))
+            return len(versions)
+
+        return session.transact(append)
+
+    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+        cache = cache_name(table)
+
+        def remove() -> int:
+            # Outcomes are forgotten only below what has been folded.
+            stamps = {
+                cts
+                for (cts,) in session.execute(
+                    f"SELECT DISTINCT _cts FROM {cache} "
+                    "WHERE _cts NOT IN (SELECT cts FROM tique.outcomes)"
+                ).fetch_all()
+            }
+            if stamps:
+                entries = session.execute("SELECT commits FROM tique.log").fetch_all()
+                for (entry,) in entries:
+                    stamps.difference_update(cts for cts, *_ in decode_commits(entry))
+            if not stamps:
+                return 0
+            orphans = ", ".join(map(str, sorted(stamps)))
+            gone = session.execute(f"DELETE FROM {cache} WHERE _cts IN ({orphans})")
+            return int(gone.fetch_all()[0][0])
+
+        return session.transact(remove)
+
+    def store(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+    ) -> None:
+        assert isinstance(session, MonetDBSession)
+
+        def move() -> None:
+            folding.store_rows(session, table, rows)
+            folding.drop_versions(session, table, until)
+
+        session.transact(move)
+
+    def fold(self, session: Session, table: Table, until: int) -> int:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+        if table.is_bag:
+            return session.transact(lambda: folding.fold_bag(session, table, until))
+        return session.transact(lambda: folding.fold_keyed(session, table, until))
+
+    def prune_log(  # noqa: D102
+        self, session: Session, until: int, retention: float
+    ) -> None:
+        assert isinstance(session, MonetDBSession)
+        session.transact(lambda: _prune(session, until, retention))
+
+    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def cached_rows(self, session: Session, table: Table) -> int:  # noqa: D102
+        rows = session.execute(f"SELECT count(*) FROM {cache_name(table)}").fetch_all()
+        return int(rows[0][0])
+
+    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+        # MonetDB moves its log to its tables in the background.
+        return False
+
+    def close(self) -> None:  # noqa: D102
+        self._ownership.close()
+
+
+def _prune(session: MonetDBSession, until: int, retention: float) -> None:
+    """Turn log entries into outcomes, and forget outcomes that are too old."""
+    entries = session.execute(
+        f"SELECT commits, committed_at FROM tique.log WHERE cts <= {until}"
+    ).fetch_all()
+    outcomes = [
+        (cts, txid, committed_at)
+        for entry, committed_at in entries
+        for cts, txid, _ in decode_commits(entry)
+    ]
+    if outcomes:
+        session.change(insert("tique.outcomes", outcomes))
+        session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
+    # The newest outcome stays: it is where the next cts starts.
+    oldest = int((time.time() - retention) * 1e6)
+    old = (
+        f"FROM tique.outcomes WHERE committed_at < {oldest} "
+        "AND cts < (SELECT max(cts) FROM tique.outcomes)"
+    )
+    ((forgotten,),) = session.execute(
+        f"SELECT coalesce(max(txid), 0) {old}"
+    ).fetch_all()
+    if forgotten:
+        session.execute(
+            f"UPDATE tique.format SET forgotten = {forgotten} "
+            f"WHERE forgotten < {forgotten}"
+        )
+        session.execute(f"DELETE {old}")

@@ -1,0 +1,89 @@
+"""MonetDB's errors, brought to :class:`EngineError` at the boundary.
+
+MonetDB says ``SQLSTATE!message``. Its states are coarse (42000 is a syntax error, an
+unknown name, a missing privilege and, in some releases, a conflict), so that some
+kinds are told by the message.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pymonetdb
+
+from tique_backends.errors import EngineError, ErrorKind
+
+_STATE = re.compile(r"([0-9A-Z]{5})!")
+
+_EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
+"""What an error quotes of the rewritten statement or of COPY's data (P11)."""
+
+_CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
+"""40000, 42000, or no more than that a change failed: it differs between releases."""
+
+_FULL = ("No space left", "Disk quota exceeded", "File too large")
+
+_KINDS = (
+    ("HYT00", ErrorKind.INTERRUPTED),
+    ("0A", ErrorKind.UNSUPPORTED),
+    ("22", ErrorKind.DATA),
+    ("21", ErrorKind.PROGRAMMING),
+    ("3", ErrorKind.PROGRAMMING),
+    ("42", ErrorKind.PROGRAMMING),
+    ("M0M", ErrorKind.INTERNAL),
+)
+
+
+class ConflictError(EngineError):
+    """The engine aborted a transaction because of a concurrent one.
+
+    Nothing of it was committed: whoever knows all of its statements may run it again.
+    """
+
+
+class ConnectionLostError(EngineError):
+    """The connection broke: what became of the last statement is not known."""
+
+
+def _integrity_kind(message: str) -> ErrorKind:
+    if "PRIMARY KEY constraint" in message or "UNIQUE constraint" in message:
+        return ErrorKind.UNIQUE
+    if "NOT NULL constraint" in message:
+        return ErrorKind.NOT_NULL
+    return ErrorKind.INTEGRITY
+
+
+def _kind(state: str, message: str) -> ErrorKind:
+    if any(sign in message for sign in _FULL):
+        return ErrorKind.FULL
+    if state == "40002":
+        return _integrity_kind(message)
+    if message.startswith(("Math exception", "Failed to import")):
+        return ErrorKind.DATA
+    for start, kind in _KINDS:
+        if state.startswith(start):
+            return kind
+    return ErrorKind.OPERATIONAL
+
+
+def complaint(text: str) -> EngineError:
+    """The engine-neutral form of what the server said."""
+    found = _STATE.match(text)
+    state = found[1] if found else ""
+    message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
+    if _CONFLICT.search(message):
+        return ConflictError(ErrorKind.OPERATIONAL, message)
+    return EngineError(_kind(state, message), message)
+
+
+def translated(error: Exception) -> EngineError:
+    """The engine-neutral form of what pymonetdb or the network raised."""
+    if isinstance(error, OSError | EOFError):
+        return ConnectionLostError(
+            ErrorKind.OPERATIONAL, f"the connection to MonetDB is lost: {error}"
+        )
+    if isinstance(error, pymonetdb.Error):
+        return complaint(str(error))
+    if isinstance(error, UnicodeError):
+        return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")  # type: ignore[attr-defined]
+    raise error

@@ -1,0 +1,217 @@
+"""Moving versions to the storage table, and back to the cache table from the log.
+
+Each function is the body of one engine transaction and may be repeated: what it moves
+is gone from the cache table in the same transaction, and a replay appends only what is
+newer than the newest version there and than the last fold.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tique_backends.base import MISSING
+from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.log import logged_versions
+from tique_backends.monetdb.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    newest,
+    quote,
+    storage_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tique_backends.base import Row, Session
+    from tique_backends.monetdb.session import MonetDBSession
+    from tique_rewriter.schema import Table
+
+_PIECE = "tmp.tique_piece"
+
+
+def fold_keyed(session: Session, table: Table, until: int) -> int:
+    """Replace storage rows by their newest versions with cts ≤ ``until``."""
+    cache, storage = cache_name(table), storage_name(table)
+    same = key_equality(table, table.primary_key, "_s.", "_v.")
+    session.execute(
+        f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
+        f"WHERE _v._cts <= {until} AND {same})"
+    )
+    session.execute(
+        f"INSERT INTO {storage} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
+        f"WHERE _n._cts <= {until} AND NOT _n._deleted "
+        f"AND {newest(table, cache, '_cts', '_n', until)}"
+    )
+    return drop_versions(session, table, until)
+
+
+def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
+    """Add the inserted rows, then remove one copy per tombstone.
+
+    MonetDB shows no row ids. So all copies of the rows in question are replaced by
+    those that stay. NULL is equal to nothing, and a condition with OR would compare
+    every row with every tombstone: tombstones with NULLs in the same columns are dealt
+    with together, by equality in the other columns.
+    """
+    cache, storage = cache_name(table), storage_name(table)
+    columns = column_list(table)
+    session.execute(
+        f"INSERT INTO {storage} SELECT {columns} FROM {cache} "
+        f"WHERE _cts <= {until} AND NOT _deleted"
+    )
+    names = [quote(column.name) for column in table.columns]
+    gone = f"FROM {cache} WHERE _cts <= {until} AND _deleted"
+    nulls = ", ".join(f"{name} IS NULL AS _{i}" for i, name in enumerate(names))
+    patterns = session.execute(
+        f"SELECT DISTINCT * FROM (SELECT {nulls} {gone}) AS _n"
+    ).fetch_all()
+    for pattern in patterns:
+        empty = [n for n, is_null in zip(names, pattern, strict=True) if is_null]
+        equal = [n for n, is_null in zip(names, pattern, strict=True) if not is_null]
+        copies = "".join(f" AND {name} IS NULL" for name in empty)
+        alike = "".join(f" AND _d.{name} = _s.{name}" for name in equal)
+        matching = " AND ".join(
+            [f"_s.{name} IS NULL" for name in empty]
+            + [f"EXISTS (SELECT 1 FROM (SELECT * {gone}) AS _d WHERE TRUE{alike})"]
+        )
+        with _piece(session, table, range(len(names))):
+            session.execute(
+                f"INSERT INTO {_PIECE} SELECT {columns} FROM {storage} AS _s "
+                f"WHERE {matching} EXCEPT ALL SELECT {columns} {gone}{copies}"
+            )
+            session.execute(f"DELETE FROM {storage} AS _s WHERE {matching}")
+            session.execute(f"INSERT INTO {storage} SELECT {columns} FROM {_PIECE}")
+    return drop_versions(session, table, until)
+
+
+def store_rows(
+    session: MonetDBSession, table: Table, rows: Mapping[Row, Row | None]
+) -> None:
+    """Put rows in the place of those with their keys; None: in place of one, nothing.
+
+    Rows with gaps only change what they have, except where the table has UNIQUE keys:
+    an UPDATE may stumble over a value that another row is about to give up.
+    """
+    partial = {key: r for key, r in rows.items() if r is not None and MISSING in r}
+    if partial and table.unique:
+        stored = session.read_rows(table, list(partial))
+        rows = {
+            **rows,
+            **{
+                key: completed(row, stored[key])
+                for key, row in partial.items()
+                if key in stored
+            },
+        }
+        partial = {}
+    whole = {key: row for key, row in rows.items() if key not in partial}
+    if whole:
+        _replace(session, table, whole)
+    by_columns: dict[tuple[int, ...], list[Row]] = {}
+    for row in partial.values():
+        known = tuple([i for i, value in enumerate(row) if value is not MISSING])
+        by_columns.setdefault(known, []).append(tuple([row[i] for i in known]))
+    for known, changed in by_columns.items():
+        _update(session, table, known, changed)
+
+
+def completed(row: Row, base: Row) -> Row:
+    """The row with ``base`` in its gaps."""
+    return tuple(
+        [b if value is MISSING else value for value, b in zip(row, base, strict=True)]
+    )
+
+
+def _replace(
+    session: MonetDBSession, table: Table, rows: Mapping[Row, Row | None]
+) -> None:
+    storage = storage_name(table)
+    same = key_equality(table, table.primary_key, "_s.", "_r.")
+    with _piece(session, table, table.primary_key, list(rows)):
+        session.execute(
+            f"DELETE FROM {storage} AS _s "
+            f"WHERE EXISTS (SELECT 1 FROM {_PIECE} AS _r WHERE {same})"
+        )
+    kept = [row for row in rows.values() if row is not None]
+    if kept:
+        session.change(insert(storage, kept))
+
+
+def _update(
+    session: MonetDBSession, table: Table, columns: Sequence[int], rows: Sequence[Row]
+) -> None:
+    changed = [i for i in columns if i not in table.primary_key]
+    if not changed:
+        return
+    names = [quote(table.columns[i].name) for i in changed]
+    values = ", ".join(f"{name} = _r.{name}" for name in names)
+    same = key_equality(table, table.primary_key, "_s.", "_r.")
+    with _piece(session, table, columns, rows):
+        session.execute(
+            f"UPDATE {storage_name(table)} AS _s SET {values} "
+            f"FROM {_PIECE} AS _r WHERE {same}"
+        )
+
+
+@contextmanager
+def _piece(
+    session: MonetDBSession,
+    table: Table,
+    columns: Sequence[int],
+    rows: Sequence[Row] = (),
+) -> Iterator[None]:
+    """A temporary table with some of the table's columns; a rollback drops it too."""
+    layout = ", ".join(
+        f"{quote(table.columns[i].name)} {table.columns[i].type}" for i in columns
+    )
+    session.execute(
+        f"CREATE LOCAL TEMPORARY TABLE {_PIECE.partition('.')[2]} ({layout}) "
+        "ON COMMIT PRESERVE ROWS"
+    )
+    if rows:
+        session.change(insert(_PIECE, rows))
+    yield
+    session.execute(f"DROP TABLE {_PIECE}")
+
+
+def drop_versions(session: Session, table: Table, until: int) -> int:
+    """Delete what was folded from the cache table, and note how far that is."""
+    gone = session.execute(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
+    session.execute(f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}')
+    return int(gone.fetch_all()[0][0])
+
+
+def versions_to_replay(
+    session: MonetDBSession, table: Table
+) -> list[tuple[int, Row, bool]]:
+    """The logged versions that the cache table lacks, whole."""
+    ((folded,),) = session.execute(
+        f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
+    ).fetch_all()
+    after = max(folded, session.newest_version(table))
+    entries = session.execute(
+        f"SELECT commits FROM tique.log WHERE cts > {after} ORDER BY cts"
+    ).fetch_all()
+    versions = list(logged_versions(table, [text for (text,) in entries], after))
+    if table.is_bag:
+        return versions
+    keys = {
+        tuple([row[i] for i in table.primary_key])
+        for _, row, _ in versions
+        if MISSING in row
+    }
+    stored = session.read_rows(table, list(keys))
+    nothing = (None,) * len(table.columns)
+    return [
+        (
+            cts,
+            completed(
+                row, stored.get(tuple(row[i] for i in table.primary_key), nothing)
+            ),
+            deleted,
+        )
+        for cts, row, deleted in versions
+    ]

@@ -1,0 +1,110 @@
+"""Table definitions, read from MonetDB's catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.types import type_name
+from tique_rewriter.schema import Column, Table
+
+if TYPE_CHECKING:
+    from tique_backends.base import Row, Session
+
+_RESERVED = ("_cts", "_deleted", "_sequence")
+
+_PRIMARY, _UNIQUE, _FOREIGN = 0, 1, 2
+
+USER_TABLES = """
+SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
+WHERE t.type = 0 AND NOT t.system AND t.temporary = 0 AND s.name <> R'tique'
+ORDER BY 1, 2"""
+
+_CANDIDATES = """
+SELECT t.id, s.name, t.name, t.type, k.table_type_name, t.access
+FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
+JOIN sys.table_types AS k ON k.table_type_id = t.type
+WHERE NOT t.system AND t.temporary = 0 AND s.name <> R'tique'
+  AND lower(s.name) = lower($1) AND lower(t.name) = lower($2)
+ORDER BY CASE WHEN s.name = $1 AND t.name = $2 THEN 0 ELSE 1 END, 2, 3"""
+
+_COLUMNS = """
+SELECT name, type, type_digits, type_scale, NOT "null", "default"
+FROM sys.columns WHERE table_id = $1 ORDER BY number"""
+
+_KEYS = """
+SELECT k.id, k.type, o.name FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k.id
+WHERE k.table_id = $1 ORDER BY k.id, o.nr"""
+
+_REFERENCING = """
+SELECT 1 FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
+WHERE k.table_id = $1"""
+
+_TRIGGERS = "SELECT name FROM sys.triggers WHERE table_id = $1"
+
+
+def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
+    """Read a table's definition; the names are matched without regard to case.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+        whose promises tique cannot keep.
+    """
+
+    def ask(sql: str, *parameters: Any) -> list[Row]:
+        return session.execute(sql, parameters).fetch_all()
+
+    found = ask(_CANDIDATES, schema, name)
+    if not found:
+        raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")
+    number, schema, name, kind, kind_name, access = found[0]
+    label = f"{schema}.{name}"
+
+    def refuse(what: str) -> EngineError:
+        return EngineError(ErrorKind.UNSUPPORTED, f"table {label} {what}")
+
+    if kind != 0:
+        raise refuse(f"is a {kind_name.lower()}")
+    if access != 0:
+        raise refuse("is read-only or insert-only")
+    columns = []
+    for column, engine_type, digits, scale, not_null, default in ask(_COLUMNS, number):
+        if column.lower() in _RESERVED:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {label}: the column name {column!r} is reserved",
+            )
+        text = type_name(engine_type, digits, scale)
+        if text is None:
+            raise refuse(f"has column {column!r} of type {engine_type}")
+        if default is not None and default.lower().startswith("next value for"):
+            raise refuse(f"has a generated column, {column!r}")
+        columns.append(Column(column, text, not_null, default))
+    if ask(_REFERENCING, number):
+        raise refuse("is referenced by another table's FOREIGN KEY constraint")
+    if ask(_TRIGGERS, number):
+        # A fold would set it off, long after the commit and for several at once.
+        raise refuse("has a trigger")
+    positions = {column.name: i for i, column in enumerate(columns)}
+    keys: dict[int, tuple[int, ...]] = {}
+    kinds: dict[int, int] = {}
+    for key, key_kind, column in ask(_KEYS, number):
+        if key_kind == _FOREIGN:
+            raise refuse("has a FOREIGN KEY constraint")
+        if key_kind not in (_PRIMARY, _UNIQUE):
+            raise refuse("has a constraint of a kind that tique does not know")
+        kinds[key] = key_kind
+        keys[key] = (*keys.get(key, ()), positions[column])
+    primary = [keys[key] for key, key_kind in kinds.items() if key_kind == _PRIMARY]
+    unique = [keys[key] for key, key_kind in kinds.items() if key_kind == _UNIQUE]
+    return Table(
+        schema,
+        name,
+        tuple(columns),
+        primary[0] if primary else (),
+        tuple(unique),
+        (),
+        table_id,
+    )

@@ -1,0 +1,164 @@
+r"""Values that the driver knows, written into SQL text (P11).
+
+MonetDB's ordinary strings have backslash escapes, unless the server was started
+otherwise; ``R'…'`` has none, whatever the server's setting, so that doubling its
+quotes is all that text needs. A NUL character has no form at all.
+
+The smallest value of each integer type means NULL in storage and has no literal of
+that type: MonetDB refuses it as an overflow. The UUID of zeros means NULL too, and
+MonetDB does not refuse it: that is done here. There are no infinities.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.types import INTEGERS, is_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LARGEST = (1 << 127) - 1
+_DECIMAL_DIGITS = 38
+
+
+def quoted(text: str) -> str:
+    """A string literal.
+
+    Raises
+    ------
+    EngineError
+        DATA if MonetDB has no form for the text.
+    """
+    if "\0" in text:
+        raise EngineError(ErrorKind.DATA, "MonetDB's text has no NUL characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise EngineError(
+            ErrorKind.DATA, f"not valid Unicode: {error.reason}"
+        ) from error
+    return "R'" + text.replace("'", "''") + "'"
+
+
+def literal(value: Any) -> str:
+    """The literal of a value, with the type that goes with its Python type.
+
+    Raises
+    ------
+    EngineError
+        DATA if it is of another type or MonetDB has no such value.
+    """
+    write = _WRITERS.get(type(value))
+    if write is None:
+        for kind, candidate in _WRITERS.items():
+            if isinstance(value, kind):
+                write = candidate
+                break
+        else:
+            raise EngineError(
+                ErrorKind.DATA,
+                f"MonetDB cannot take a value of type {type(value).__name__}",
+            )
+    return write(value)
+
+
+def typed(value: Any, type_name: str) -> str:
+    """The literal of a value that is of a column's type, or text for it.
+
+    Text columns get text and not a CAST, which would cut what is too long for them.
+    """
+    if value is None:
+        return f"CAST(NULL AS {type_name})"
+    if type_name in INTEGERS and isinstance(value, int):
+        value = int(value)
+    if is_text(type_name):
+        return quoted(value if isinstance(value, str) else str(value))
+    if isinstance(value, float) and math.isfinite(value):
+        value = repr(float(value))
+    text = quoted(value) if isinstance(value, str) else literal(value)
+    return f"CAST({text} AS {type_name})"
+
+
+def assigned(value: Any) -> str:
+    """The literal of a value to assign: the engine converts it to the column's type."""
+    if value is None or isinstance(value, str):
+        return "NULL" if value is None else quoted(value)
+    return literal(value)
+
+
+def _integer(value: int) -> str:
+    number = int(value)
+    if abs(number) > _LARGEST:
+        raise EngineError(ErrorKind.DATA, "an integer has too many digits for MonetDB")
+    # In brackets, lest a minus before it make a comment of both.
+    return str(number) if number >= 0 else f"({number})"
+
+
+def _double(value: float) -> str:
+    if not math.isfinite(value):
+        raise EngineError(ErrorKind.DATA, f"MonetDB has no {float(value)!r}")
+    return f"CAST(R'{float(value)!r}' AS DOUBLE)"
+
+
+def _decimal(value: Decimal) -> str:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise EngineError(ErrorKind.DATA, f"MonetDB has no {value}")
+    scale = max(0, -exponent)
+    width = max(len(digits) + max(0, exponent), scale + 1)
+    if width > _DECIMAL_DIGITS and not value:
+        width, scale = 1, 0
+        value = Decimal(0)
+    if width > _DECIMAL_DIGITS:
+        raise EngineError(
+            ErrorKind.DATA, f"MonetDB's decimals have {_DECIMAL_DIGITS} digits at most"
+        )
+    return f"CAST(R'{value:f}' AS DECIMAL({width},{scale}))"
+
+
+def _time(value: time) -> str:
+    if value.tzinfo is not None:
+        raise EngineError(
+            ErrorKind.DATA, "MonetDB cannot take a time of day with a time zone"
+        )
+    return f"CAST(R'{value.isoformat()}' AS TIME(6))"
+
+
+def _timestamp(value: datetime) -> str:
+    zone = "" if value.tzinfo is None else " WITH TIME ZONE"
+    if value.utcoffset() is not None and value.utcoffset().seconds % 60:  # type: ignore[union-attr]
+        raise EngineError(
+            ErrorKind.DATA, "MonetDB's time zones are whole minutes away from UTC"
+        )
+    return f"CAST(R'{value.isoformat(' ')}' AS TIMESTAMP{zone})"
+
+
+def _uuid(value: UUID) -> str:
+    if not value.int:
+        raise EngineError(
+            ErrorKind.DATA, "MonetDB has no UUID of zeros: it takes it for NULL"
+        )
+    return f"CAST(R'{value}' AS UUID)"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "NULL",
+    bool: lambda value: "TRUE" if value else "FALSE",
+    int: _integer,
+    str: quoted,
+    float: _double,
+    Decimal: _decimal,
+    bytes: lambda value: f"BLOB '{value.hex()}'",
+    bytearray: lambda value: f"BLOB '{value.hex()}'",
+    datetime: _timestamp,
+    date: lambda value: f"CAST(R'{value.isoformat()}' AS DATE)",
+    time: _time,
+    UUID: _uuid,
+}
+"""By type; a subclass stands before what it derives from."""

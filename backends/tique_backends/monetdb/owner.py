@@ -1,0 +1,272 @@
+"""One process at a time: who owns the database, and how its statements are stopped.
+
+What a session of the server can show of itself to others is its query time-out
+(``sys.sessions.querytimeout``). An engine draws a random token of more than thirty
+years in seconds, and every connection of that engine sets it: it disables the
+time-out and says whose session it is. ``tique.owner`` holds the owner's token.
+
+Argument
+--------
+*At most one owner.* An opener marks its own session first, then looks for sessions
+with the token that the row has, and only if there is none writes its own token over
+it. Two openers at the same moment write the same row: the engine aborts one of them
+(11.41: "Update failed due to conflict"), which then finds the other one alive.
+
+*The dead do not write.* A session that still executes what a dead process sent has the
+token: the database is taken over when the last of them is gone, never before.
+
+*A restart of the server* ends all sessions, so that nobody looks alive; session ids
+and login times, which start again, play no part. An engine that survives it must find
+its token still in the row whenever it opens a connection, after having marked that
+connection: if another process took over meanwhile, it is refused for good.
+
+*A connection that is lost* before the reply to a statement leaves a session that may
+still run it, and commit. Each connection has a serial number of its own (its session
+time-out, likewise of decades). Whoever asks what became of a statement waits until
+the session with that number is gone (:meth:`Ownership.await_lost`).
+
+*Stopping a statement.* ``sys.stop`` has no effect inside a long operator on 11.41
+(measured: 15 s to the regular end); ``sys.setquerytimeout(session, 1)`` from another
+connection ends it within 1 to 3 s and leaves the session usable.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.errors import ConflictError
+from tique_backends.monetdb.literals import literal
+
+if TYPE_CHECKING:
+    from tique_backends.base import Row, Statistics
+    from tique_backends.monetdb.connection import Address
+
+OWNER_SCHEMA = (
+    "CREATE TABLE tique.owner (token INTEGER NOT NULL, process CLOB NOT NULL)",
+    "INSERT INTO tique.owner VALUES (0, R'')",
+)
+
+_FIRST_TOKEN, _LAST_TOKEN = 1_000_000_000, 2_147_000_000
+
+_PATIENCE = 2.0
+"""Seconds for the server to notice that the last owner's process has ended."""
+
+_LOST_PATIENCE = 10.0
+"""Seconds for the server to notice that a connection is lost."""
+
+_ATTEMPTS = 10
+
+
+class Ownership:
+    """An engine's token, and the connection that lives as long as the engine.
+
+    The connection asks the catalog's small questions and stops statements of the
+    engine's other connections; its lock makes it usable from any thread.
+    """
+
+    def __init__(self, address: Address, statistics: Statistics) -> None:
+        self._address = address
+        self._statistics = statistics
+        self._lock = threading.Lock()
+        self._token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
+        self._serials = itertools.count(_FIRST_TOKEN)
+        self._lost: set[int] = set()
+        self._is_owner = False
+        self._connection = self._marked()
+        try:
+            self._expect_privileges()
+            if self._has_row():
+                self._claim()
+        except BaseException:
+            self.close()
+            raise
+
+    def connect(self) -> Connection:
+        """Open a connection of this engine.
+
+        Raises
+        ------
+        EngineError
+            LOCKED if another process has taken the database over.
+        """
+        connection = self._marked()
+        try:
+            if self._is_owner:
+                rows = connection.ask("SELECT token, process FROM tique.owner").rows
+                if rows and rows[0][0] != self._token:
+                    raise _locked(self._address, rows[0][1], "has taken it over")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def ask(self, sql: str) -> list[Row]:
+        """Ask the engine's own connection."""
+        with self._lock:
+            try:
+                return self._connection.ask(sql).rows
+            except EngineError:
+                if self._connection.is_open:
+                    raise
+                # The server was restarted, or ended the session.
+                self._connection = self.connect()
+                return self._connection.ask(sql).rows
+
+    def installing(self) -> tuple[str, ...]:
+        """The statements by which whoever makes tique's schema becomes the owner."""
+        return (*OWNER_SCHEMA, self._claiming(0))
+
+    def installed(self) -> None:
+        """Note that the statements of :meth:`installing` were committed."""
+        self._is_owner = True
+
+    def uninstalled(self) -> None:
+        """Note that there is nothing to own any more."""
+        self._is_owner = False
+
+    def claim(self) -> None:
+        """Become the owner of a database that another process has just installed.
+
+        Raises
+        ------
+        EngineError
+            LOCKED if that process has it open.
+        """
+        if self._has_row():
+            with self._lock:
+                self._claim()
+
+    def lost(self, connection: Connection) -> None:
+        """Note that a connection broke while the server may have had a statement."""
+        self._lost.add(connection.serial)
+
+    def await_lost(self) -> None:
+        """Wait until no statement of a lost connection can commit any more.
+
+        Raises
+        ------
+        EngineError
+            OPERATIONAL if one of them keeps running; it may be asked again.
+        """
+        deadline = time.monotonic() + _LOST_PATIENCE
+        while self._lost:
+            numbers = ", ".join(map(str, sorted(self._lost)))
+            rows = self.ask(
+                "SELECT sessionid, sessiontimeout FROM sys.sessions "
+                f"WHERE sessiontimeout IN ({numbers}) "
+                f"AND querytimeout IN ({self._token}, 1)"
+            )
+            self._lost &= {serial for _, serial in rows}
+            if not self._lost:
+                return
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    ErrorKind.OPERATIONAL,
+                    "MonetDB still runs a statement of a connection that was lost",
+                )
+            for session_id, _ in rows:
+                # It may be gone by now.
+                with suppress(EngineError):
+                    self.stop(session_id)
+            time.sleep(0.02)
+
+    def stop(self, session_id: int) -> None:
+        """Make a session's running statement fail soon."""
+        self.ask(f"CALL sys.setquerytimeout({session_id}, 1)")
+
+    def let_run(self, session_id: int) -> None:
+        """Take :meth:`stop` back, for the session's next statements."""
+        self.ask(f"CALL sys.setquerytimeout({session_id}, {self._token})")
+
+    def close(self) -> None:
+        """Close the engine's own connection, which gives the database up."""
+        self._connection.close()
+
+    def _marked(self) -> Connection:
+        connection = Connection(self._address, self._statistics)
+        try:
+            connection.serial = next(self._serials)
+            connection.ask(
+                f"CALL sys.setquerytimeout({self._token}); "
+                f"CALL sys.setsessiontimeout({connection.serial})"
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _expect_privileges(self) -> None:
+        try:
+            found = self._connection.ask(_alive(self._token)).rows
+        except EngineError as error:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                "tique needs a MonetDB user who may see sys.sessions and stop their "
+                f"statements, such as the administrator: {error}",
+            ) from error
+        if found != [(1,)]:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                "this MonetDB does not show a session's query time-out",
+            )
+
+    def _has_row(self) -> bool:
+        rows = self._connection.ask(
+            "SELECT 1 FROM sys.tables AS t JOIN sys.schemas AS s "
+            "ON s.id = t.schema_id WHERE s.name = R'tique' AND t.name = R'owner'"
+        ).rows
+        return bool(rows)
+
+    def _claim(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        pause = 0.005
+        conflicts = 0
+        while True:
+            ((token, process),) = self._connection.ask(
+                "SELECT token, process FROM tique.owner"
+            ).rows
+            if token != self._token:
+                if self._connection.ask(_alive(token)).rows != [(0,)]:
+                    if time.monotonic() > deadline:
+                        raise _locked(self._address, process, "has it open")
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.1)
+                    continue
+                try:
+                    if not self._connection.ask(self._claiming(token)).count:
+                        continue
+                except ConflictError:
+                    conflicts += 1
+                    if conflicts == _ATTEMPTS:
+                        raise
+                    continue
+            self._is_owner = True
+            return
+
+    def _claiming(self, token: int) -> str:
+        process = f"process {os.getpid()} on {socket.gethostname()}"
+        return (
+            f"UPDATE tique.owner SET token = {self._token}, "
+            f"process = {literal(process)} WHERE token = {token}"
+        )
+
+
+def _alive(token: int) -> str:
+    return f"SELECT count(*) FROM sys.sessions WHERE querytimeout = {token}"
+
+
+def _locked(address: Address, process: str, what: str) -> EngineError:
+    return EngineError(
+        ErrorKind.LOCKED,
+        f"{process} {what}, and a {address} belongs to one process at a time: connect "
+        "from threads of that process, or end it first",
+    )

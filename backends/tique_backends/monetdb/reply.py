@@ -1,0 +1,164 @@
+r"""What the server answers, as text: read here and not by pymonetdb.
+
+MonetDB writes characters that it cannot print as ``\ooo``, an octal escape per byte
+of UTF-8. pymonetdb (1.9) takes each for a character, so that U+0085 comes back as two
+others; it breaks on JSON with such an escape, and on column names with a ``#``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from tique_backends.base import ResultColumn, Row
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.errors import complaint
+from tique_backends.monetdb.types import type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"f": b"\f", b"v": b"\v"}
+_SEPARATOR = ",\t"
+
+
+@dataclass
+class Reply:
+    """One statement's answer: rows, or the number of rows that it touched."""
+
+    columns: list[ResultColumn] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    count: int = 0
+    has_count: bool = False
+
+
+def read_reply(text: str) -> Reply:
+    """Take the answer to one statement apart.
+
+    Raises
+    ------
+    EngineError
+        What the server refused; DATA if Python has no such value.
+    """
+    reply = Reply()
+    kinds: list[str] = []
+    names: list[str] = []
+    readers: list[Callable[[str], Any]] = []
+    for line in text.split("\n"):
+        mark = line[:1]
+        if mark == "[":
+            items = line[2:-2].split(_SEPARATOR)
+            reply.rows.append(_row(items, readers, kinds))
+        elif mark == "%":
+            values, _, label = line[2:].rpartition(" # ")
+            items = values.split(_SEPARATOR)
+            if label == "name":
+                names = [_text(item) if item[:1] == '"' else item for item in items]
+            elif label == "type":
+                kinds = items
+                readers = [_READERS.get(kind, _anything) for kind in kinds]
+                reply.columns = [
+                    ResultColumn(name, kind.upper())
+                    for name, kind in zip(names, kinds, strict=True)
+                ]
+            elif label == "typesizes":
+                reply.columns = [
+                    _column(name, kind, size)
+                    for name, kind, size in zip(names, kinds, items, strict=True)
+                ]
+        elif mark == "=":
+            reply.rows.append((line[1:],))
+        elif mark == "!":
+            raise complaint(line[1:])
+        elif line.startswith("&2"):
+            reply.count = int(line.split()[1])
+            reply.has_count = True
+    return reply
+
+
+def _column(name: str, kind: str, size: str) -> ResultColumn:
+    digits, scale = map(int, size.split())
+    return ResultColumn(name, type_name(kind, digits, scale) or kind.upper())
+
+
+def _row(
+    items: list[str], readers: list[Callable[[str], Any]], kinds: list[str]
+) -> Row:
+    try:
+        return tuple(
+            [
+                None if item == "NULL" else read(item)
+                for item, read in zip(items, readers, strict=True)
+            ]
+        )
+    except (ValueError, OverflowError) as error:
+        raise EngineError(
+            ErrorKind.DATA,
+            f"Python has no such value ({', '.join(kinds)}): {error}",
+        ) from None
+
+
+def _text(item: str) -> str:
+    item = item[1:-1]
+    if "\\" not in item:
+        return item
+    return _ESCAPE.sub(_unescaped, item.encode()).decode()
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    escape = found[1]
+    if len(escape) == 3:
+        return bytes([int(escape, 8)])
+    return _ESCAPED.get(escape, escape)
+
+
+def _anything(item: str) -> str:
+    return _text(item) if item[:1] == '"' else item
+
+
+def _time(item: str) -> time:
+    return time.fromisoformat(item)
+
+
+def _padded(item: str) -> str:
+    """MonetDB writes the year 999 with three digits, and those before 1 with a sign."""
+    year, _, rest = item.partition("-")
+    return f"{int(year):04}-{rest}"
+
+
+def _date(item: str) -> date:
+    return date.fromisoformat(_padded(item))
+
+
+def _timestamp(item: str) -> datetime:
+    return datetime.fromisoformat(_padded(item))
+
+
+def _seconds(item: str) -> timedelta:
+    return timedelta(milliseconds=int(Decimal(item) * 1000))
+
+
+def _days(item: str) -> int:
+    return int(Decimal(item)) // 86400
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "hugeint"), int),
+    **dict.fromkeys(("char", "varchar", "clob", "json", "url", "xml"), _text),
+    **dict.fromkeys(("real", "double"), float),
+    **dict.fromkeys(("time", "timetz"), _time),
+    **dict.fromkeys(("timestamp", "timestamptz"), _timestamp),
+    "boolean": "true".__eq__,
+    "decimal": Decimal,
+    "date": _date,
+    "blob": bytes.fromhex,
+    "uuid": UUID,
+    "month_interval": int,
+    "sec_interval": _seconds,
+    "day_interval": _days,
+}

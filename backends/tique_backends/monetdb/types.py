@@ -1,0 +1,184 @@
+"""MonetDB's types: their names in SQL, and what they are in Python and Arrow.
+
+Found on 11.41 by sending values there and back: those of :func:`survives_python` come
+back as they went. REAL does not (-0.0 becomes 0.0), nor does TIME (``TIME(3)`` rounds
+23:59:59.9999 to 24:00:00, which Python cannot hold); JSON, INET, URL and intervals are
+not the same in text and in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+
+from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_backends.base import ResultColumn, Row
+
+INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"})
+
+_NAMES = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "hugeint": "HUGEINT",
+    "real": "REAL",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "uuid": "UUID",
+    "json": "JSON",
+    "inet": "INET",
+}
+
+_SIZED = {
+    "char": "CHAR",
+    "varchar": "VARCHAR",
+    "clob": "VARCHAR",
+    "blob": "BLOB",
+    "url": "URL",
+}
+
+_UNSIZED = {"CHAR": "CLOB", "VARCHAR": "CLOB"}
+
+_MOMENTS = {
+    "time": ("TIME", 0, ""),
+    "timestamp": ("TIMESTAMP", 6, ""),
+    "timetz": ("TIME", 0, " WITH TIME ZONE"),
+    "timestamptz": ("TIMESTAMP", 6, " WITH TIME ZONE"),
+}
+
+_INTERVALS = {
+    ("month_interval", 1): "INTERVAL YEAR",
+    ("month_interval", 3): "INTERVAL MONTH",
+    ("day_interval", 4): "INTERVAL DAY",
+    ("sec_interval", 8): "INTERVAL HOUR",
+    ("sec_interval", 11): "INTERVAL MINUTE",
+    ("sec_interval", 13): "INTERVAL SECOND",
+}
+
+_ARROW: dict[str, pyarrow.DataType] = {
+    "BOOLEAN": pyarrow.bool_(),
+    "TINYINT": pyarrow.int8(),
+    "SMALLINT": pyarrow.int16(),
+    "INTEGER": pyarrow.int32(),
+    "BIGINT": pyarrow.int64(),
+    "REAL": pyarrow.float32(),
+    "DOUBLE": pyarrow.float64(),
+    "CLOB": pyarrow.string(),
+    "BLOB": pyarrow.binary(),
+    "DATE": pyarrow.date32(),
+    "TIMESTAMP": pyarrow.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pyarrow.timestamp("us", "UTC"),
+}
+
+_AS_TEXT = frozenset({"UUID", "HUGEINT"})
+"""Types that come back as they went but have no Arrow form of their own."""
+
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_TEXT = re.compile(r"(?:VAR)?CHAR\((\d+)\)")
+_FAMILY = re.compile(r"(BLOB|TIMESTAMP)\(\d+\)(.*)")
+
+
+def type_name(kind: str, digits: int, scale: int) -> str | None:
+    """The text of a type as CREATE TABLE takes it.
+
+    Parameters
+    ----------
+    kind, digits, scale
+        What the catalog, or a result's header, has for a column.
+
+    Returns
+    -------
+    str or None
+        None for a type that tique does not know.
+    """
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if kind == "decimal":
+        return f"DECIMAL({digits},{scale})"
+    if kind in _SIZED:
+        name = _SIZED[kind]
+        return f"{name}({digits})" if digits else _UNSIZED.get(name, name)
+    if kind in _MOMENTS:
+        # The catalog counts the decimal point.
+        name, usual, zone = _MOMENTS[kind]
+        precision = "" if digits - 1 == usual else f"({digits - 1})"
+        return f"{name}{precision}{zone}"
+    return _INTERVALS.get((kind, digits))
+
+
+def text_length(type_name: str) -> int | None:
+    """The length that a text type allows; None for others and for CLOB."""
+    found = _TEXT.fullmatch(type_name)
+    return int(found[1]) if found else None
+
+
+def is_text(type_name: str) -> bool:
+    """Whether values of the type are text, compared as such."""
+    return type_name == "CLOB" or _TEXT.fullmatch(type_name) is not None
+
+
+@lru_cache(maxsize=512)
+def arrow_type(type_name: str) -> pyarrow.DataType | None:
+    """The Arrow type of a type; None where rows must stay in the engine."""
+    if found := _DECIMAL.fullmatch(type_name):
+        return pyarrow.decimal128(int(found[1]), int(found[2]))
+    if is_text(type_name) or type_name in _AS_TEXT:
+        return pyarrow.string()
+    if found := _FAMILY.fullmatch(type_name):
+        type_name = found[1] + found[2]
+    return _ARROW.get(type_name)
+
+
+def survives_python(type_name: str) -> bool:
+    """Whether a value that was fetched and is written again is the same."""
+    return arrow_type(type_name) is not None and type_name != "REAL"
+
+
+def reads_alike(type_name: str) -> bool:
+    """Whether Arrow and a fetched row give the same Python value.
+
+    Moments with a time zone do not: they are equal but print in another zone.
+    """
+    return (
+        survives_python(type_name)
+        and type_name not in _AS_TEXT
+        and not type_name.endswith("ZONE")
+    )
+
+
+def rows_to_arrow(
+    rows: Sequence[Row], columns: Sequence[ResultColumn]
+) -> pyarrow.Table:
+    """Rows as an Arrow table; types without an Arrow form of their own are text.
+
+    Raises
+    ------
+    EngineError
+        DATA if a value does not fit its column's type.
+    """
+    by_column: Sequence[Sequence[Any]] = (
+        list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    )
+    arrays = []
+    for column, values in zip(columns, by_column, strict=True):
+        kind = arrow_type(column.type)
+        if kind is None or column.type in _AS_TEXT:
+            kind = pyarrow.string()
+            values = [None if value is None else str(value) for value in values]
+        try:
+            arrays.append(pyarrow.array(values, kind))
+        except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+            raise EngineError(
+                ErrorKind.DATA,
+                f"a value does not fit column {column.name!r} of type {column.type}",
+            ) from error
+    return pyarrow.Table.from_arrays(arrays, names=[column.name for column in columns])

@@ -1,0 +1,99 @@
+"""An empty database per test on the run's shared server."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.plugins.monetdb import connect_natively
+from tique_backends import monetdb
+from tique_backends.base import Server
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Table
+
+
+class Home:
+    """The server's one database, with nothing in it; engines and sessions on it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opened: list[Any] = []
+        with closing(connect_natively(url)) as connection:
+            cursor = connection.cursor()
+            cursor.execute(
+                "SELECT name FROM sys.schemas WHERE NOT system AND name <> 'sys'"
+            )
+            for (name,) in cursor.fetchall():
+                quoted = name.replace('"', '""')
+                cursor.execute(f'DROP SCHEMA "{quoted}" CASCADE')
+            cursor.execute("CREATE SCHEMA app")
+
+    @property
+    def location(self):
+        parts = urlsplit(self.url)
+        server = Server(parts.hostname, parts.port, parts.username, parts.password)
+        return monetdb.locate(parts.path.removeprefix("/"), {}, server)
+
+    def open(self, *, install: bool = True):
+        """Open the database as an engine, with tique's schema in it."""
+        engine = monetdb.open_engine(self.location)
+        self._opened.append(engine)
+        if install and not engine.is_managed():
+            session = engine.session()
+            try:
+                engine.install(session)
+            finally:
+                session.close()
+        return engine
+
+    def session(self, engine):
+        """A session that is closed when the test ends."""
+        session = engine.session()
+        self._opened.append(session)
+        return session
+
+    def native(self):
+        """A connection without tique, closed when the test ends."""
+        connection = connect_natively(self.url)
+        self._opened.append(connection)
+        return connection
+
+    def close(self) -> None:
+        while self._opened:
+            # Some tests close what they opened, and pymonetdb minds.
+            with suppress(EngineError, Exception):
+                self._opened.pop().close()
+
+
+@pytest.fixture
+def home(monetdb_server):
+    home = Home(monetdb_server.url)
+    yield home
+    home.close()
+
+
+@pytest.fixture
+def engine(home):
+    return home.open()
+
+
+@pytest.fixture
+def session(home, engine):
+    return home.session(engine)
+
+
+@pytest.fixture
+def managed(engine, session):
+    """Create a table in schema app and put it under tique's management."""
+
+    def create(name: str, columns: str) -> Table:
+        quoted = '"' + name.replace('"', '""') + '"'
+        session.execute(f"CREATE TABLE app.{quoted} ({columns})")
+        return engine.manage(session, engine.describe(session, "app", name))
+
+    return create

@@ -1,0 +1,476 @@
+"""A MonetDB session: results, reading storage, staging, conflicts, interruption."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from tique_backends.base import MISSING, CommitRecord, Versions
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
+
+ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
+
+
+@pytest.fixture
+def ordered(managed, session):
+    table = managed('o"d', "w VARCHAR(9), n INTEGER, v VARCHAR(20), PRIMARY KEY (w, n)")
+    for row in ROWS:
+        session.execute('INSERT INTO app."o""d" VALUES ($1, $2, $3)', row)
+    return table
+
+
+def test_result(session):
+    result = session.execute(
+        "SELECT n, CAST(n AS DECIMAL(12,2)) AS \"a,#b\", 'x' AS c "
+        "FROM (VALUES (1), (2), (3)) AS t(n) ORDER BY n"
+    )
+    assert [c.name for c in result.columns] == ["n", "a,#b", "c"]
+    assert [c.type for c in result.columns][1:] == ["DECIMAL(12,2)", "CHAR(1)"]
+    assert result.fetch(2) == [(1, Decimal("1.00"), "x"), (2, Decimal("2.00"), "x")]
+    assert session.execute("SELECT 5").fetch_all() == [(5,)]
+    assert result.fetch(0) == []
+    assert result.fetch_all() == [(3, Decimal("3.00"), "x")]
+    assert result.fetch(1) == result.fetch_all() == []
+
+
+def test_a_large_result_is_one_statement(session, engine):
+    session.execute("CREATE TABLE app.n (n INTEGER)")
+    session.execute("INSERT INTO app.n SELECT row_number() OVER () FROM sys.columns")
+    session.execute("INSERT INTO app.n SELECT -n FROM app.n")
+    before = engine.statistics.statements
+    rows = session.execute("SELECT n FROM app.n").fetch_all()
+    assert len(rows) == len(set(rows)) > 1000
+    assert engine.statistics.statements == before + 1
+
+
+def test_result_of_a_change(session):
+    """Its number of rows."""
+    session.execute("CREATE TABLE app.n (n INTEGER)")
+    assert session.execute("INSERT INTO app.n VALUES (1), (2)").fetch_all() == [(2,)]
+    assert session.execute("DELETE FROM app.n WHERE n > 5").fetch_all() == [(0,)]
+
+
+def test_arrow(session, engine):
+    sql = (
+        "SELECT 1 AS i, CAST(1.5 AS DOUBLE) AS d, CAST(2.5 AS DECIMAL(5,2)) AS e, "
+        "'x' AS t, CAST(NULL AS DATE) AS n, CAST(7 AS HUGEINT) AS h, "
+        "TIMESTAMP '2026-01-02 03:04:05.678901' AS m, BLOB '00ff' AS b, "
+        "CAST('12345678-1234-5678-1234-567812345678' AS UUID) AS u"
+    )
+    arrow = session.execute(sql).arrow()
+    assert [str(f.type) for f in arrow.schema] == [
+        "int8", "double", "decimal128(5, 2)", "string", "date32[day]", "string",
+        "timestamp[us]", "binary", "string",
+    ]  # fmt: skip
+    result = session.execute(sql)
+    (row,) = result.fetch_all()
+    for value, (name, (found,)), column in zip(
+        row, arrow.to_pydict().items(), result.columns, strict=True
+    ):
+        if engine.columnar(column.type):
+            assert (found, type(found)) == (value, type(value)), name
+
+
+def test_types_that_survive(engine):
+    for kind in (
+        "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE",
+        "DECIMAL(38,10)", "CLOB", "VARCHAR(3)", "CHAR(3)", "BLOB", "BLOB(9)", "DATE",
+        "TIMESTAMP", "TIMESTAMP(3)", "TIMESTAMP WITH TIME ZONE", "UUID",
+    ):  # fmt: skip
+        assert engine.round_trips(kind), kind
+    for kind in (
+        "REAL", "TIME", "TIME(6)", "JSON", "INET", "URL", "INTERVAL DAY",
+        "INTERVAL SECOND", "TIME WITH TIME ZONE",
+    ):  # fmt: skip
+        assert not engine.round_trips(kind), kind
+        assert not engine.columnar(kind), kind
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("INTERVAL '1.5' SECOND", timedelta(seconds=1.5)),
+        ("INTERVAL '3' DAY", 3),
+        ("INTERVAL '3' MONTH", 3),
+        ('CAST(\'{"a":"\u0085"}\' AS JSON)', '{"a":"\u0085"}'),
+        ("CAST('10.0.0.0/8' AS INET)", "10.0.0.0/8"),
+    ],
+)
+def test_other_types_can_be_read(session, sql, value):
+    assert session.execute(f"SELECT {sql}").fetch_all() == [(value,)]
+
+
+@pytest.mark.parametrize(
+    "sql", ["DATE '0001-01-01' - INTERVAL '1' DAY", "TIME '24:00'"]
+)
+def test_what_python_does_not_have_is_no_other_value(session, sql):
+    with pytest.raises(EngineError) as refusal:
+        session.execute(f"SELECT {sql}")
+    assert refusal.value.kind is ErrorKind.DATA
+    assert session.execute("SELECT 1").fetch_all() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("SELEC 1", ErrorKind.PROGRAMMING),
+        ("SELECT * FROM nowhere", ErrorKind.PROGRAMMING),
+        ("SELECT nothing FROM app.k", ErrorKind.PROGRAMMING),
+        ("CREATE TABLE app.k (n INTEGER)", ErrorKind.PROGRAMMING),
+        ("SELECT 1 / 0", ErrorKind.DATA),
+        ("SELECT sqrt(-1)", ErrorKind.DATA),
+        ("SELECT CAST('a' AS INTEGER)", ErrorKind.DATA),
+        ("SELECT CAST(300 AS TINYINT)", ErrorKind.DATA),
+        ("INSERT INTO app.k VALUES (1, 2, '')", ErrorKind.UNIQUE),
+        ("INSERT INTO app.k VALUES (2, 1, '')", ErrorKind.UNIQUE),
+        ("INSERT INTO app.k VALUES (3, 3, NULL)", ErrorKind.NOT_NULL),
+        ("INSERT INTO app.k VALUES (4, 4, 'long')", ErrorKind.DATA),
+    ],
+)
+def test_errors(session, sql, kind):
+    session.execute("CREATE TABLE app.k (n INT PRIMARY KEY, u INT UNIQUE, "
+                    "t VARCHAR(3) NOT NULL)")  # fmt: skip
+    session.execute("INSERT INTO app.k VALUES (1, 1, '')")
+    with pytest.raises(EngineError) as refusal:
+        session.execute(sql)
+    assert refusal.value.kind is kind
+    assert "!" not in str(refusal.value)
+    assert session.execute("SELECT n FROM app.k").fetch_all() == [(1,)]
+
+
+def test_a_syntax_error_quotes_no_values(session):
+    """P11."""
+    with pytest.raises(EngineError) as refusal:
+        session.execute("SELECT $1 SELECT", ["secret"])
+    assert "secret" not in str(refusal.value)
+
+
+def test_transactions(session, home, engine):
+    other = home.session(engine)
+    session.execute("CREATE TABLE app.n (n INTEGER)")
+    session.begin()
+    session.execute("INSERT INTO app.n VALUES (1)")
+    assert other.execute("SELECT * FROM app.n").fetch_all() == []
+    session.rollback()
+    session.rollback()
+    session.begin()
+    session.execute("INSERT INTO app.n VALUES (2)")
+    session.commit()
+    assert other.execute("SELECT * FROM app.n").fetch_all() == [(2,)]
+    session.begin()
+    with pytest.raises(EngineError):
+        session.execute("SELECT nothing")
+    session.rollback()
+    assert session.execute("SELECT 1").fetch_all() == [(1,)]
+
+
+def test_read_row(session, ordered):
+    assert session.read_row(ordered, ("it's", 7)) == ("it's", 7, "it's7")
+    assert session.read_row(ordered, ("b\\", 7), [2]) == (MISSING, MISSING, "b\\7")
+    assert session.read_row(ordered, ("b\\", 7), []) is not None
+    assert session.read_row(ordered, ("it's", 41)) is None
+    assert session.read_row(ordered, ("'", 1)) is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        [("it's", 3)],
+        [("it's", n) for n in (4, 5, 6, 7)],
+        [("it's", 39), ("it's", 40), ("it's", 41)],
+        [("b\\", 3), ("it's", 9), ("x", 1)],
+        [(w, n) for w in ("b\\", "it's", "x") for n in range(0, 60, 2)],
+    ],
+    ids=["none", "one", "run", "beyond the end", "few", "many"],
+)
+@pytest.mark.parametrize("columns", [None, [2]])
+def test_read_rows(session, ordered, keys, columns):
+    """Whatever the way (a list of integers, a join), the rows are the same."""
+    expected = {row[:2]: row for row in ROWS if row[:2] in keys}
+    assert session.read_rows(ordered, keys, columns) == expected
+
+
+def test_read_range(session, ordered):
+    found = session.read_range(ordered, ("it's",), 38, 50, [1, 2])
+    assert sorted(map(tuple, zip(*found.to_pydict().values(), strict=True))) == [
+        (n, f"it's{n}") for n in (38, 39, 40)
+    ]
+    assert session.read_range(ordered, ("x",), 0, 50, [1, 2]).num_rows == 0
+    assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=7).num_rows == 7
+    assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=0).num_rows == 0
+
+
+def test_read_greatest(session, ordered, managed):
+    assert session.read_greatest(ordered, ("it's",)) == 40
+    assert session.read_greatest(ordered, ("x",)) is None
+    single = managed("single", "n INTEGER PRIMARY KEY")
+    assert session.read_greatest(single, ()) is None
+
+
+def test_staging(session, managed, home, engine):
+    table = managed('s"t', "k INTEGER PRIMARY KEY, v VARCHAR(3) NOT NULL")
+    session.drop_stage(table)
+    session.create_stage(table)
+    session.stage(Versions(table, [(1, "a"), (2, "b")], [1, 1], [False, False]))
+    sql = "SELECT n, $1, 2, n = 1 FROM (VALUES (1), (3)) AS t(n)"
+    assert session.stage_query(table, sql, ["c"]) == 2
+    session.stage(Versions(table, [(3, "d"), (4, "e")], [3, 4], [False, False]))
+    session.unstage(table, 3)
+    other = home.session(engine)
+    other.create_stage(table)
+    assert other.append_staged(table, 9) == 0
+    session.begin()
+    assert session.append_staged(table, 7) == 3
+    session.commit()
+    cache = 'SELECT * FROM tique."app.s""t" ORDER BY k'
+    assert other.execute(cache).fetch_all() == [
+        (1, "c", 7, True), (2, "b", 7, False), (3, "d", 7, False),
+    ]  # fmt: skip
+    session.create_stage(table)
+    assert session.append_staged(table, 8) == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"), [((1, None), ErrorKind.NOT_NULL), ((1, "long"), ErrorKind.DATA)]
+)
+def test_a_stage_refuses_what_the_table_would(session, managed, row, kind):
+    table = managed("s", "k INTEGER PRIMARY KEY, v VARCHAR(3) NOT NULL")
+    session.create_stage(table)
+    with pytest.raises(EngineError) as refusal:
+        session.stage(Versions(table, [(2, ""), row], [1, 1], [False, False]))
+    assert refusal.value.kind is kind
+    assert session.append_staged(table, 1) == 0
+
+
+def test_a_large_append_is_all_or_nothing(session, managed):
+    table = managed("s", "k INTEGER PRIMARY KEY, v VARCHAR(3) NOT NULL")
+    rows = [(n, "x") for n in range(2500)]
+    bad = [*rows, (9999, "long")]
+    with pytest.raises(EngineError):
+        session.append(Versions(table, bad, [1] * len(bad), [False] * len(bad)))
+    assert session.newest_version(table) == 0
+    session.append(Versions(table, rows, [2] * len(rows), [False] * len(rows)))
+    found = session.execute('SELECT count(*), min(_cts) FROM tique."app.s"')
+    assert found.fetch_all() == [(2500, 2)]
+
+
+def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):
+    """Every one of them commits, however often the engine aborts it."""
+    table = managed("c", "k INTEGER, v INTEGER")
+    stopped = threading.Event()
+
+    def fold():
+        session = home.session(engine)
+        moved = 0
+        while not stopped.is_set():
+            moved += engine.fold(session, table, session.newest_version(table))
+            engine.prune_log(session, engine.last_commit(session), 3600)
+        return moved
+
+    def append():
+        session = home.session(engine)
+        for cts in range(1, 301):
+            session.append(
+                Versions(table, [(cts, 0), (cts, 1)], [cts] * 2, [False] * 2)
+            )
+
+    def log():
+        session = home.session(engine)
+        for cts in range(1, 301):
+            session.log([CommitRecord(cts, 1000 + cts, {})])
+
+    with ThreadPoolExecutor(3) as pool:
+        folding = pool.submit(fold)
+        for work in [pool.submit(append), pool.submit(log)]:
+            work.result()
+        stopped.set()
+        moved = folding.result()
+    session = home.session(engine)
+    moved += engine.fold(session, table, 300)
+    assert moved == 600
+    rows = session.execute("SELECT k, v FROM app.c").fetch_all()
+    assert sorted(rows) == [(cts, v) for cts in range(1, 301) for v in (0, 1)]
+    engine.prune_log(session, 300, 3600)
+    for txid in (1001, 1150, 1300):
+        assert engine.find_commit(session, txid) == txid - 1000
+
+
+@pytest.fixture
+def conflicts(session, monkeypatch):
+    """Have the engine abort the session's next transactions at their end."""
+    ask = session._connection.ask
+
+    def abort(times):
+        left = [None] * times
+
+        def aborting(sql):
+            if left and (sql == "COMMIT" or sql.startswith("INSERT INTO tique.log")):
+                left.pop()
+                if sql == "COMMIT":
+                    ask("ROLLBACK")
+                raise ConflictError(ErrorKind.OPERATIONAL, "conflict")
+            return ask(sql)
+
+        monkeypatch.setattr(session._connection, "ask", aborting)
+
+    return abort
+
+
+@pytest.mark.parametrize("times", [0, 1, 5])
+def test_a_transaction_of_appends_is_repeated(
+    home, engine, managed, session, conflicts, times
+):
+    """A bulk commit meets a fold: what it staged is appended once."""
+    table = managed("c", "k INTEGER, v INTEGER")
+    session.create_stage(table)
+    session.stage(Versions(table, [(1, 1), (2, 2)], [1, 1], [False, False]))
+    session.begin()
+    assert session.append_staged(table, 5) == 2
+    session.log([CommitRecord(5, 55, {})])
+    conflicts(times)
+    session.commit()
+    other = home.session(engine)
+    found = other.execute('SELECT k, _cts FROM tique."app.c" ORDER BY k').fetch_all()
+    assert found == [(1, 5), (2, 5)]
+    logged = other.execute("SELECT cts FROM tique.log").fetch_all()
+    assert logged == [(5,)]
+
+
+def test_a_transaction_with_other_statements_is_not_repeated(
+    engine, managed, session, conflicts
+):
+    """It may depend on what it read."""
+    table = managed("c", "k INTEGER, v INTEGER")
+    session.begin()
+    session.execute("SELECT count(*) FROM app.c")
+    session.append(Versions(table, [(1, 1)], [5], [False]))
+    conflicts(1)
+    with pytest.raises(ConflictError):
+        session.commit()
+    assert engine.cached_rows(session, table) == 0
+
+
+def test_patience_has_an_end(session, conflicts):
+    conflicts(1000)
+    with pytest.raises(ConflictError):
+        session.log([CommitRecord(1, 1, {})])
+    conflicts(3)
+    session.log([CommitRecord(2, 2, {})])
+    assert session.execute("SELECT cts FROM tique.log").fetch_all() == [(2,)]
+
+
+def test_transact_starts_again_from_what_it_reads(home, engine, session):
+    session.execute("CREATE TABLE app.n (n INTEGER)")
+    session.execute("INSERT INTO app.n VALUES (0)")
+    seen = []
+
+    def body():
+        ((n,),) = session.execute("SELECT n FROM app.n").fetch_all()
+        seen.append(n)
+        if len(seen) == 1:
+            home.session(engine).execute("UPDATE app.n SET n = 10")
+        session.execute("UPDATE app.n SET n = $1", [n + 1])
+        return n
+
+    assert session.transact(body) == 10
+    assert seen == [0, 10]
+    assert session.execute("SELECT n FROM app.n").fetch_all() == [(11,)]
+
+
+def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
+    """Nobody knows what became of the COMMIT."""
+    asked = []
+
+    def lose(sql):
+        asked.append(sql)
+        raise ConnectionLostError(ErrorKind.OPERATIONAL, "gone")
+
+    session.begin()
+    session.log([CommitRecord(1, 1, {})])
+    monkeypatch.setattr(session._connection, "ask", lose)
+    with pytest.raises(ConnectionLostError):
+        session.commit()
+    with pytest.raises(ConnectionLostError):
+        session.log([CommitRecord(2, 2, {})])
+    assert [sql.split()[0] for sql in asked] == ["COMMIT", "ROLLBACK", "INSERT"]
+
+
+SLOW = (
+    "SELECT count(*) FROM sys.columns a, sys.columns b, sys.columns c "
+    "WHERE a.id + b.id > c.id AND c.number < 3"
+)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_interrupt(session, in_transaction):
+    if in_transaction:
+        session.begin()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(session.execute, SLOW)
+        time.sleep(0.3)
+        started = time.monotonic()
+        session.interrupt()
+        with pytest.raises(EngineError) as refusal:
+            running.result(60)
+        assert time.monotonic() - started < 20
+    assert refusal.value.kind is ErrorKind.INTERRUPTED
+    session.rollback()
+    found = session.execute(
+        "SELECT querytimeout FROM sys.sessions WHERE sessionid = current_sessionid()"
+    ).fetch_all()
+    assert found[0][0] > 10**9
+
+
+def test_interrupt_between_statements_does_nothing(session):
+    session.interrupt()
+    found = session.execute(
+        "SELECT querytimeout FROM sys.sessions WHERE sessionid = current_sessionid()"
+    ).fetch_all()
+    assert found[0][0] > 10**9
+
+
+def test_close_is_idempotent(session):
+    session.close()
+    session.close()
+    with pytest.raises(EngineError) as refusal:
+        session.execute("SELECT 1")
+    assert refusal.value.kind is ErrorKind.OPERATIONAL
+
+
+class Cut(BaseException):
+    pass
+
+
+def test_a_statement_that_was_cut_short_is_waited_for(
+    home, engine, session, monkeypatch
+):
+    """P4: the server may commit it after the client has given it up."""
+    wire = session._connection._wire
+
+    def cut(*_):
+        raise Cut
+
+    monkeypatch.setattr(wire.mapi, "_getblock_and_transfer_files", cut)
+    serial = session._connection.serial
+    late = (
+        "INSERT INTO tique.log SELECT 7, n, R'[[7,70,{}]]' FROM (SELECT count(*) AS n "
+        "FROM sys.columns a, sys.columns b, sys.columns c WHERE a.id + b.id > c.id "
+        "AND c.number < 2) AS x"
+    )
+    with pytest.raises(Cut):
+        session.execute(late)
+    sql = f"SELECT count(*) FROM sys.sessions WHERE sessiontimeout = {serial}"
+    witness = home.session(engine)
+    assert witness.execute(sql).fetch_all() == [(1,)]
+    found = engine.find_commit(witness, 70)
+    assert witness.execute(sql).fetch_all() == [(0,)]
+    assert engine.find_commit(witness, 70) == found
+    with pytest.raises(ConnectionLostError):
+        session.execute("SELECT 1")
