@@ -1,6 +1,6 @@
 pytest_plugins = (
     "pytester",
-    "tests.plugins.engine",
     "tests.plugins.monetdb",
+    "tests.plugins.engine",
     "tests.plugins.support",
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tique import errors
 from tique._stored import StorageCache
 from tique._versions import TableVersions
+from tique_rewriter.dialects import rules_of
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from tique_backends.base import Engine
     from tique_rewriter.schema import Table
-
-DEFAULT_SCHEMA = "main"
 
 _Found = TypeVar("_Found")
 
@@ -28,6 +27,7 @@ class ManagedCatalog:
 
     def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
         self._engine = engine
+        self.default_schema = rules_of(engine.capabilities.dialect).default_schema
         self._row_cache = row_cache
         self._cache = StorageCache(page_cache)
         self._tables: dict[tuple[str, str], Table] = {}
@@ -42,7 +42,7 @@ class ManagedCatalog:
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the managed table of that name, whatever its case."""
-        return self._tables.get(((schema or DEFAULT_SCHEMA).lower(), name.lower()))
+        return self._tables.get(((schema or self.default_schema).lower(), name.lower()))
 
     def __iter__(self) -> Iterator[Table]:
         """All managed tables."""

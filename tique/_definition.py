@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique._catalog import DEFAULT_SCHEMA
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
@@ -175,7 +174,7 @@ def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
                         if database.catalog.find(schema, name) is None
                     ]
                     if names is None
-                    else [_split(name) for name in names]
+                    else [_split(database, name) for name in names]
                 )
                 adopted = []
                 for schema, name in wanted:
@@ -239,13 +238,13 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
     return [table.qualified_name for table in tables]
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split(database: Database, name: str) -> tuple[str, str]:
     schema, _, table = name.rpartition(".")
-    return schema or DEFAULT_SCHEMA, table
+    return schema or database.catalog.default_schema, table
 
 
 def _managed(database: Database, name: str) -> Table:
-    table = database.catalog.find(*_split(name))
+    table = database.catalog.find(*_split(database, name))
     if table is None:
         raise errors.ProgrammingError(f"table {name} is not under tique's management")
     return table

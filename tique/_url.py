@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 
 _SHAPES = (
-    "a database URL looks like duckdb:///relative/path, duckdb:////absolute/path "
-    "or duckdb:///:memory:, options follow as in ?threads=4"
+    "a database URL looks like duckdb:///relative/path, duckdb:////absolute/path, "
+    "duckdb:///:memory: or monetdb://user:password@host:port/name, options follow as "
+    "in ?threads=4"
 )
 _LAST_PORT = 65535
 _PLACE = re.compile(

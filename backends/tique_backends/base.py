@@ -133,6 +133,10 @@ class Session(ABC):
         """
 
     @abstractmethod
+    def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
+        """Return the number of a query's columns without running it."""
+
+    @abstractmethod
     def begin(self) -> None:
         """Start an engine transaction (used inside the protocol only)."""
 

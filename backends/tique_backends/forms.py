@@ -91,6 +91,10 @@ class Forms(ABC):
         """``text`` converted as on assignment to a column of that type."""
 
     @abstractmethod
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:
+        """A WITH clause of one query, which is run once however often it is named."""
+
+    @abstractmethod
     def stage_query(
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from tique_backends.base import Engine, Location, Server
 
-_MODULES = {"duckdb": "tique_backends.duckdb"}
+_MODULES = {
+    "duckdb": "tique_backends.duckdb",
+    "monetdb": "tique_backends.monetdb.backend",
+}
 
 _SERVERS = frozenset({"monetdb"})
 """Backends whose databases are a server's: their URLs say where it is."""

@@ -15,7 +15,7 @@ import tique
 @pytest.fixture
 def connection(engine):
     connection = engine.connect()
-    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v VARCHAR)")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")
     return connection
 
 

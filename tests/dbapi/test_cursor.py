@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.portable import numbers
 import tique
 from tique.rows import dict_row, namedtuple_row
 
@@ -14,10 +15,10 @@ from tique.rows import dict_row, namedtuple_row
 def connection(engine):
     connection = engine.connect()
     connection.execute(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(8,2))"
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, price DECIMAL(8,2))"
     )
     connection.execute(
-        "INSERT INTO t SELECT range, 'n' || range, range FROM range(3000)"
+        f"INSERT INTO t SELECT number, 'n' || number, number FROM {numbers(3000)}"
     )
     connection.commit()
     return connection
@@ -33,10 +34,10 @@ SCAN = "SELECT * FROM t WHERE id BETWEEN 7 AND 7"
 
 
 @pytest.mark.parametrize("query", [POINT, SCAN])
-def test_description(connection, query):
+def test_description(engine, connection, query):
     description = connection.execute(query).description
     assert [item[0] for item in description] == ["id", "name", "price"]
-    assert [item[1] for item in description] == ["INTEGER", "VARCHAR", "DECIMAL(8,2)"]
+    assert [item[1] for item in description] == ["INTEGER", engine.text, "DECIMAL(8,2)"]
     assert all(len(item) == 7 for item in description)
 
 
@@ -135,7 +136,7 @@ def test_iteration_with_a_write_between(connection):
             connection.execute("DELETE FROM t WHERE id = %s", (key + 1,))
         if key == 1000:
             connection.execute(
-                "INSERT INTO t (id) SELECT 5000 + range FROM range(2100)"
+                f"INSERT INTO t (id) SELECT 5000 + number FROM {numbers(2100)}"
             )
     assert seen == list(range(2500))
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (5095,)

@@ -14,8 +14,8 @@ import tique
 def connection(engine):
     connection = engine.connect(checkpoint="manual")
     connection.execute(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, v VARCHAR, n DECIMAL(10,2) DEFAULT 5, "
-        "CHECK (n >= 0))"
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, "
+        f"n DECIMAL(10,2) DEFAULT 5 {engine.check('n >= 0')})"
     )
     connection.execute("INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)")
     connection.commit()
@@ -230,7 +230,7 @@ def test_rows_in_the_engine_only(engine, connection):
     assert cursor.rowcount == 3
     connection.commit()
     found = connection.execute(
-        "SELECT id, round(f, 1)::VARCHAR, t::VARCHAR FROM e WHERE id < 4 ORDER BY id"
+        "SELECT id, round(f, 1)::TEXT, t::TEXT FROM e WHERE id < 4 ORDER BY id"
     ).fetchall()
     assert found == [
         (0, "0.1", "10:00:01"),

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 STRINGS = [
@@ -59,8 +60,8 @@ def quoted(name):
 @pytest.fixture
 def connection(engine):
     connection = engine.connect(checkpoint="manual", paramstyle="qmark")
-    connection.execute("CREATE TABLE t (k VARCHAR PRIMARY KEY, v VARCHAR UNIQUE)")
-    connection.execute("CREATE TABLE b (v VARCHAR)")
+    connection.execute("CREATE TABLE t (k TEXT PRIMARY KEY, v TEXT UNIQUE)")
+    connection.execute("CREATE TABLE b (v TEXT)")
     connection.commit()
     return connection
 
@@ -93,7 +94,7 @@ def test_strings(engine, connection, way):
         filler = [(f"f{i}", None) for i in range(2500 if way == "bulk" else 0)]
         if way == "staged":
             connection.execute(
-                "INSERT INTO t SELECT 'f' || range, NULL FROM range(2500)"
+                f"INSERT INTO t SELECT 'f' || number, NULL FROM {numbers(2500)}"
             )
         connection.cursor().executemany(insert, [(s, s) for s in STRINGS] + filler)
         connection.execute("DELETE FROM t WHERE v IS NULL")
@@ -120,7 +121,7 @@ def test_strings(engine, connection, way):
 def test_conflicts_over_hostile_keys(engine, certifier):
     """P3, P11: certification compares values, not text."""
     one = engine.connect(certifier=certifier)
-    one.execute("CREATE TABLE t (k VARCHAR PRIMARY KEY, v VARCHAR UNIQUE)")
+    one.execute("CREATE TABLE t (k TEXT PRIMARY KEY, v TEXT UNIQUE)")
     one.commit()
     two = engine.connect(certifier=certifier)
     for text in STRINGS:
@@ -188,7 +189,8 @@ def test_names(engine, name, key):
     q = quoted(name)
     connection = engine.connect(checkpoint="manual")
     connection.execute(
-        f"CREATE TABLE {q} ({q} INTEGER {key}, other VARCHAR UNIQUE, CHECK ({q} > 0))"
+        f"CREATE TABLE {q} ({q} INTEGER {key} {engine.check(f'{q} > 0')}, "
+        "other TEXT UNIQUE)"
     )
     connection.execute(f"INSERT INTO {q} VALUES (1, 'a'), (2, 'b')")
     connection.commit()
@@ -197,7 +199,7 @@ def test_names(engine, name, key):
     connection.execute(f"UPDATE {q} SET other = 'A' WHERE {q} = 1")
     connection.execute(f"UPDATE {q} SET {q} = {q} + 10 WHERE {q}.{q} > 2")
     connection.execute(f"SAVEPOINT {q}")
-    connection.execute(f"INSERT INTO {q} SELECT 100 + range, NULL FROM range(2100)")
+    connection.execute(f"INSERT INTO {q} SELECT 100 + number, NULL FROM {numbers(2100)}")
     connection.execute(f"UPDATE {q} SET {q} = {q} + 5000 WHERE {q} >= 100")
     connection.execute(f"ROLLBACK TO {q}")
     connection.execute(f"DELETE FROM {q} AS x WHERE x.{q} = 14")

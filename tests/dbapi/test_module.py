@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 _EXCEPTIONS = (
@@ -41,7 +42,7 @@ def test_threads_share_a_connection(engine):
     """threadsafety 2: calls on one connection wait for each other."""
     connection = engine.connect()
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    connection.execute("INSERT INTO t SELECT range, 0 FROM range(50)")
+    connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(50)}")
     connection.commit()
     failures = []
 

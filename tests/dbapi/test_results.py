@@ -12,40 +12,41 @@ from uuid import UUID
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 TABLES = {
-    "single key": ("id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR", "{}"),
-    "no key": ("id INTEGER, v INTEGER, w VARCHAR", "{}"),
+    "single key": ("id INTEGER PRIMARY KEY, v INTEGER, w TEXT", "{}"),
+    "no key": ("id INTEGER, v INTEGER, w TEXT", "{}"),
     "composite key": (
-        "id INTEGER, v INTEGER, w VARCHAR, k INTEGER DEFAULT 1, PRIMARY KEY (k, id)",
+        "id INTEGER, v INTEGER, w TEXT, k INTEGER DEFAULT 1, PRIMARY KEY (k, id)",
         "{}",
     ),
     "unique and check": (
-        "id INTEGER PRIMARY KEY, v INTEGER CHECK (v < 1000000), w VARCHAR UNIQUE",
+        "id INTEGER PRIMARY KEY, v INTEGER CHECK (v < 1000000), w TEXT UNIQUE",
         "{}",
     ),
-    "text key": ("id VARCHAR PRIMARY KEY, v INTEGER, w VARCHAR", "'k{}'"),
-    "decimal key": ("id DECIMAL(12,3) PRIMARY KEY, v INTEGER, w VARCHAR", "{}.125"),
+    "text key": ("id TEXT PRIMARY KEY, v INTEGER, w TEXT", "'k{}'"),
+    "decimal key": ("id DECIMAL(12,3) PRIMARY KEY, v INTEGER, w TEXT", "{}.125"),
     "date key": (
-        "id DATE PRIMARY KEY, v INTEGER, w VARCHAR",
+        "id DATE PRIMARY KEY, v INTEGER, w TEXT",
         "DATE '2000-01-01' + {}::INTEGER",
     ),
     "uuid key": (
-        "id UUID PRIMARY KEY, v INTEGER, w VARCHAR",
-        "CAST('00000000-0000-0000-0000-' || lpad({}::VARCHAR, 12, '0') AS UUID)",
+        "id UUID PRIMARY KEY, v INTEGER, w TEXT",
+        "CAST('00000000-0000-0000-0000-' || lpad({}::TEXT, 12, '0') AS UUID)",
     ),
     "bigint key": (
-        "id HUGEINT PRIMARY KEY, v INTEGER, w VARCHAR",
+        "id HUGEINT PRIMARY KEY, v INTEGER, w TEXT",
         "{} + 1180591620717411303424",
     ),
     "engine types": (
-        "id INTEGER PRIMARY KEY, v INTEGER, w VARCHAR, x TIME DEFAULT '10:00', "
+        "id INTEGER PRIMARY KEY, v INTEGER, w TEXT, x TIME DEFAULT '10:00', "
         "y INTEGER[] DEFAULT [1, 2], z INTERVAL DEFAULT INTERVAL 1 DAY",
         "{}",
     ),
     "engine key": (
-        "id TIME PRIMARY KEY, v INTEGER, w VARCHAR",
+        "id TIME PRIMARY KEY, v INTEGER, w TEXT",
         "TIME '00:00' + to_seconds({})",
     ),
 }
@@ -55,11 +56,11 @@ CHANGES = {
         2,
     ),
     "insert few by query": (
-        "INSERT INTO t (id, v, w) SELECT <range + 9000>, range, NULL FROM range(3)",
+        f"INSERT INTO t (id, v, w) SELECT <number + 9000>, number, NULL FROM {numbers(3)}",
         3,
     ),
     "insert many by query": (
-        "INSERT INTO t (id, v, w) SELECT <range + 9000>, range, NULL FROM range(2500)",
+        f"INSERT INTO t (id, v, w) SELECT <number + 9000>, number, NULL FROM {numbers(2500)}",
         2500,
     ),
     "update one": ("UPDATE t SET v = v + 5 WHERE id = <2>", 1),
@@ -153,7 +154,7 @@ VALUES = {
     "DECIMAL(4,1)": [Decimal("-999.9"), Decimal("0.1")],
     "DECIMAL(38,10)": [Decimal("1234567890123456789012345678.0123456789")],
     "DOUBLE": [0.1, -0.0, float("inf"), 5e-324],
-    "VARCHAR": ["", "a\x00b", "\U0001f600", "x" * 100_000, " pad "],
+    "TEXT": ["", "a\x00b", "\U0001f600", "x" * 100_000, " pad "],
     "BLOB": [b"", b"\x00\xff'\"", bytes(range(256))],
     "DATE": [date(1, 1, 2), date(9999, 12, 30), date(1582, 10, 10)],
     "TIMESTAMP": [datetime(1, 1, 2), datetime(2024, 2, 29, 23, 59, 59, 999999)],
@@ -235,7 +236,7 @@ def test_beyond_what_python_can_hold(engine):
         "(2, '0044-03-15 (BC)', '0044-03-15 (BC) 12:00:00')"
     )
     connection.execute("INSERT INTO t SELECT id + 2, d, m FROM t")
-    query = "SELECT id, d::VARCHAR, m::VARCHAR FROM t ORDER BY id"
+    query = "SELECT id, d::TEXT, m::TEXT FROM t ORDER BY id"
     expected = [
         (1, "infinity", "-infinity"),
         (2, "0044-03-15 (BC)", "0044-03-15 (BC) 12:00:00"),
@@ -278,8 +279,8 @@ def test_volatile_defaults(engine):
         "made TIMESTAMP DEFAULT now()::TIMESTAMP, n INTEGER DEFAULT 6 * 7)"
     )
     connection.execute("INSERT INTO t (id) VALUES (1), (2)")
-    connection.execute("INSERT INTO t (id) SELECT range + 10 FROM range(3)")
-    connection.execute("INSERT INTO t (id) SELECT range + 100 FROM range(2500)")
+    connection.execute(f"INSERT INTO t (id) SELECT number + 10 FROM {numbers(3)}")
+    connection.execute(f"INSERT INTO t (id) SELECT number + 100 FROM {numbers(2500)}")
     connection.cursor().executemany("INSERT INTO t (id) VALUES (%s)", [(20,), (21,)])
     connection.execute("UPDATE t SET tag = DEFAULT WHERE id IN (1, 2)")
     query = "SELECT id, tag, made, n FROM t ORDER BY id"
@@ -296,7 +297,7 @@ def test_volatile_defaults(engine):
 def test_duplicates_and_nulls_without_a_key(engine):
     """P8: a table without a key is a bag; of equal rows one is as good as another."""
     connection = engine.connect(checkpoint="manual")
-    connection.execute("CREATE TABLE b (x INTEGER, y VARCHAR)")
+    connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     connection.execute(
         "INSERT INTO b VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL)"
     )
@@ -350,15 +351,15 @@ VIOLATIONS = {
     "out of range": ("INSERT INTO t VALUES (3000000000, 1, 'x')", tique.DataError),
     "runtime error": ("DELETE FROM t WHERE error('no') IS NULL", tique.DatabaseError),
     "many keys": (
-        "INSERT INTO t SELECT 5000 - range, 1, NULL FROM range(5000)",
+        f"INSERT INTO t SELECT 5000 - number, 1, NULL FROM {numbers(5000)}",
         tique.errors.UniqueViolation,
     ),
     "many CHECK": (
-        "INSERT INTO t SELECT range + 10, 4990 - range, NULL FROM range(5000)",
+        f"INSERT INTO t SELECT number + 10, 4990 - number, NULL FROM {numbers(5000)}",
         tique.errors.CheckViolation,
     ),
     "many NOT NULL": (
-        "INSERT INTO t SELECT range + 10, nullif(range, 4999), NULL FROM range(5000)",
+        f"INSERT INTO t SELECT number + 10, nullif(number, 4999), NULL FROM {numbers(5000)}",
         tique.errors.NotNullViolation,
     ),
 }
@@ -372,7 +373,7 @@ def test_violation(engine, violation, earlier):
     connection = engine.connect(checkpoint="manual")
     connection.execute(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER NOT NULL CHECK (v >= 0), "
-        "w VARCHAR UNIQUE)"
+        "w TEXT UNIQUE)"
     )
     connection.execute("INSERT INTO t VALUES (1, 1, 'a')")
     connection.commit()
@@ -384,7 +385,7 @@ def test_violation(engine, violation, earlier):
         connection.execute("DELETE FROM t WHERE id = 3")
     if earlier == "a lot":
         connection.execute(
-            "INSERT INTO t SELECT range + 10000, 1, NULL FROM range(2500)"
+            f"INSERT INTO t SELECT number + 10000, 1, NULL FROM {numbers(2500)}"
         )
     before = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
     with pytest.raises(error):
@@ -400,7 +401,7 @@ def test_violation(engine, violation, earlier):
 def test_unique_values_can_change_hands(engine):
     """P9: what a transaction freed it can use again; NULLs are never equal."""
     connection = engine.connect(checkpoint="manual")
-    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, w VARCHAR UNIQUE)")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, w TEXT UNIQUE)")
     connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
     connection.commit()
     connection.execute(

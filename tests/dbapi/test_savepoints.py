@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 # Small writes wait in the driver, large ones in the engine: a few rows, a bulk one.
@@ -15,7 +16,7 @@ STEPS = {
     "scan": "UPDATE t SET v = v || '+' WHERE v LIKE '%%a%%'",
     "delete": "DELETE FROM t WHERE id = 2",
     "move": "UPDATE t SET id = id + 100 WHERE id IN (3, 4)",
-    "bulk": "INSERT INTO t SELECT 10000 * %(n)s + range, 'bulk' FROM range(2100)",
+    "bulk": f"INSERT INTO t SELECT 10000 * %(n)s + number, 'bulk' FROM {numbers(2100)}",
     "all": "UPDATE t SET v = v || %(n)s",
     "shift": "UPDATE t SET id = id + 1",
 }
@@ -25,10 +26,11 @@ def content(connection, table="t"):
     return sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
 
 
-@pytest.fixture(params=["PRIMARY KEY", "PRIMARY KEY CHECK (id > 0)", ""])
+@pytest.fixture(params=["PRIMARY KEY", "PRIMARY KEY and CHECK", ""])
 def connection(engine, request):
     connection = engine.connect(checkpoint="manual")
-    connection.execute(f"CREATE TABLE t (id INTEGER {request.param}, v VARCHAR)")
+    constraints = request.param.replace("and CHECK", engine.check("id > 0"))
+    connection.execute(f"CREATE TABLE t (id INTEGER {constraints}, v TEXT)")
     connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'ab'), (3, 'b'), (4, NULL)")
     connection.commit()
     connection.checkpoint()

@@ -178,7 +178,7 @@ def test_serializable_is_refused_not_weakened(script):
 def test_unique_key_race(engine, certifier):
     """P9: of two transactions that insert the same UNIQUE value one commits."""
     setup = engine.connect(certifier=certifier)
-    setup.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE)")
+    setup.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
     setup.commit()
     one, two = engine.connect(certifier=certifier), engine.connect(certifier=certifier)
     one.execute("INSERT INTO u VALUES (1, 'same')")

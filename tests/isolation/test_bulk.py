@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 ROWS = 1_000_000
@@ -19,11 +20,11 @@ ROWS = 1_000_000
 def test_update_of_a_million_rows(engine):
     with engine.connect(checkpoint="manual") as connection:
         connection.execute(
-            "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note VARCHAR)"
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT)"
         )
     native = engine.native()
     native.execute(
-        f"INSERT INTO t SELECT range, 0, 'note ' || range FROM range({ROWS})"
+        f"INSERT INTO t SELECT number, 0, 'note ' || number FROM {numbers(ROWS)}"
     )
     native.close()
     finished = subprocess.run(
@@ -47,9 +48,9 @@ def many(engine, request):
     options = {"certifier": request.param, "checkpoint": "manual"}
     first = engine.connect(**options)
     first.execute(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE, v INTEGER)"
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT UNIQUE, v INTEGER)"
     )
-    first.execute("INSERT INTO t SELECT range, 'n' || range, 0 FROM range(5000)")
+    first.execute(f"INSERT INTO t SELECT number, 'n' || number, 0 FROM {numbers(5000)}")
     first.commit()
     return first, engine.connect(**options), engine.connect(**options)
 
@@ -126,7 +127,7 @@ def test_bulk_against_small_first_committer_wins(many, bulk_first):
 @pytest.mark.parametrize("bulk_first", [True, False])
 def test_bulk_against_small_on_a_unique_key(many, bulk_first):
     bulk, small, check = many
-    bulk.execute("INSERT INTO t SELECT range + 5000, 'm' || range, 0 FROM range(3000)")
+    bulk.execute(f"INSERT INTO t SELECT number + 5000, 'm' || number, 0 FROM {numbers(3000)}")
     small.execute("INSERT INTO t VALUES (-1, 'm7', 0)")
     first, second = (bulk, small) if bulk_first else (small, bulk)
     first.commit()
@@ -152,13 +153,13 @@ def test_two_bulk_updates(many):
 @pytest.mark.parametrize("bulk", [True, False])
 def test_unique_key_of_a_table_without_primary_key(engine, bulk):
     one, two = engine.connect(checkpoint="manual"), engine.connect()
-    one.execute("CREATE TABLE u (x INTEGER, name VARCHAR UNIQUE)")
+    one.execute("CREATE TABLE u (x INTEGER, name TEXT UNIQUE)")
     one.commit()
     one.execute("INSERT INTO u VALUES (1, 'same'), (1, NULL)")
     if bulk:
         two.execute(
             "INSERT INTO u SELECT range, CASE range WHEN 5 THEN 'same' END "
-            "FROM range(3000)"
+            f"FROM {numbers(3000)}"
         )
     else:
         two.execute("INSERT INTO u VALUES (2, 'same'), (2, NULL)")

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.portable import numbers
 import tique
 from tique import _checkpoint
 
@@ -15,7 +16,7 @@ from tique import _checkpoint
 def connection(engine):
     opened = engine.connect(checkpoint="manual", retention=0.0)
     opened.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    opened.execute("INSERT INTO t SELECT range, 0 FROM range(100)")
+    opened.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(100)}")
     opened.execute("SELECT 1 FROM t").fetchall()
     opened.commit()
     return opened
@@ -95,7 +96,7 @@ def test_a_snapshot_that_begins_while_lambda_is_read(engine, connection, monkeyp
 
 def test_small_batches_give_the_same(engine, connection, monkeypatch):
     monkeypatch.setattr(_checkpoint, "_BATCH_ROWS", 3)
-    connection.execute("CREATE TABLE b (x INTEGER, y VARCHAR)")
+    connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     for number in range(40):
         connection.execute("UPDATE t SET v = v + 1 WHERE id = %s", (number % 7,))
         connection.execute("INSERT INTO b VALUES (%s, NULL), (1, 'x')", (number,))
@@ -115,7 +116,7 @@ def test_small_batches_give_the_same(engine, connection, monkeypatch):
 
 def test_tables_without_a_key_keep_duplicates_and_nulls(engine, connection):
     """A fold of a bag removes one copy per deleted copy, NULLs being equal."""
-    connection.execute("CREATE TABLE b (x INTEGER, y VARCHAR)")
+    connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     connection.execute(
         "INSERT INTO b VALUES (1, 'a'), (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL), "
         "(NULL, 'a'), (2, NULL)"
@@ -127,7 +128,7 @@ def test_tables_without_a_key_keep_duplicates_and_nulls(engine, connection):
         "DELETE FROM b WHERE x IS NULL AND y IS NULL",
         "INSERT INTO b VALUES (NULL, NULL), (1, 'a')",
         "UPDATE b SET y = 'b' WHERE x = 1",
-        "INSERT INTO b SELECT 1, 'b' FROM range(3)",
+        f"INSERT INTO b SELECT 1, 'b' FROM {numbers(3)}",
         "DELETE FROM b WHERE y = 'b'",
         "INSERT INTO b VALUES (1, 'b')",
     ):
@@ -164,7 +165,7 @@ def test_a_key_that_moves_and_comes_back(engine, connection):
 
 
 def test_swapped_unique_values_can_be_folded(engine, connection):
-    connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE)")
+    connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
     connection.execute("INSERT INTO u VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")
     connection.commit()
     connection.checkpoint()
@@ -203,7 +204,7 @@ def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
     """P1, P7: tombstones, moved keys and a bag, checkpoints without a pause."""
     monkeypatch.setattr(_checkpoint, "_BATCH_ROWS", 5)
     connection.execute("CREATE TABLE b (x INTEGER)")
-    connection.execute("INSERT INTO b SELECT range FROM range(100)")
+    connection.execute(f"INSERT INTO b SELECT number FROM {numbers(100)}")
     connection.commit()
     stop = threading.Event()
     errors = []
@@ -302,7 +303,7 @@ def test_cache_tables_stay_small_under_load(engine):
     """The number of cached rows is bounded, however many commits there are."""
     connection = engine.connect(checkpoint_rows=500, checkpoint_age=1000.0)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    connection.execute("INSERT INTO t SELECT range, 0 FROM range(100)")
+    connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(100)}")
     connection.commit()
     stop = threading.Event()
     commits = [0] * 4

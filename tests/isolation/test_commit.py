@@ -9,6 +9,7 @@ import time
 import duckdb
 import pytest
 
+from tests.portable import numbers
 import tique
 from tests.crash.faults import Faults, watched_connect
 
@@ -33,7 +34,7 @@ def faults(monkeypatch):
 def bank(engine, faults):
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    connection.execute("INSERT INTO t SELECT range, 0 FROM range(3000)")
+    connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(3000)}")
     connection.commit()
     connection.execute("CREATE TABLE b (x INTEGER)")
     connection.execute("INSERT INTO b VALUES (1)")

@@ -8,6 +8,7 @@ import time
 import duckdb
 import pytest
 
+from tests.portable import numbers
 import tique
 from tests.crash.faults import Faults, watched_connect
 
@@ -72,7 +73,7 @@ def test_dropped_and_made_again_is_another_table(engine, pair):
     assert two.execute("SELECT v FROM t WHERE id = 1").fetchone() == (10,)
     two.rollback()
     one.execute("DROP TABLE t")
-    one.execute("CREATE TABLE t (v VARCHAR, id INTEGER PRIMARY KEY)")
+    one.execute("CREATE TABLE t (v TEXT, id INTEGER PRIMARY KEY)")
     assert two.execute("SELECT v FROM t WHERE id = 1").fetchone() is None
     two.rollback()
     two.execute("INSERT INTO t VALUES ('new', 1)")
@@ -85,7 +86,7 @@ def test_dropped_and_made_again_is_another_table(engine, pair):
 
 def test_if_exists_and_if_not_exists(pair):
     one, _ = pair
-    one.execute("CREATE TABLE IF NOT EXISTS t (other VARCHAR)")
+    one.execute("CREATE TABLE IF NOT EXISTS t (other TEXT)")
     assert one.execute("SELECT v FROM t").fetchall() == [(10,)]
     one.rollback()
     with pytest.raises(tique.ProgrammingError, match="exists already") as caught:
@@ -206,7 +207,7 @@ def test_statements_that_race_with_drop_and_create(engine):
             ["SELECT sum(v) FROM t"],
             ["INSERT INTO t VALUES (1, 1)"],
             ["UPDATE t SET v = v + 1 WHERE id = 1", "DELETE FROM t WHERE id = 1"],
-            ["INSERT INTO t SELECT range + 10, 0 FROM range(2100)"],
+            [f"INSERT INTO t SELECT number + 10, 0 FROM {numbers(2100)}"],
         )
     ]
     for thread in threads:
@@ -243,7 +244,7 @@ def test_statements_that_race_with_drop_and_create(engine):
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
-        ("CREATE TABLE t (a VARCHAR COLLATE NOCASE PRIMARY KEY)", "collation"),
+        ("CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)", "collation"),
         ("CREATE TABLE t (a INT); CREATE UNIQUE INDEX i ON t (a)", "unique index, i"),
         ("CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))", "generated"),
         ("CREATE TABLE t (a INT, _cts INT)", "reserved"),
@@ -257,7 +258,7 @@ def test_statements_that_race_with_drop_and_create(engine):
 def test_a_refused_adoption_leaves_no_trace(engine, definition, message):
     """P9, P10: what cannot be promised is not adopted, and nothing is left behind."""
     native = engine.native()
-    native.execute("CREATE TABLE fine (\" COLLATE \" VARCHAR DEFAULT ' COLLATE ')")
+    native.execute("CREATE TABLE fine (\" COLLATE \" TEXT DEFAULT ' COLLATE ')")
     native.execute(definition)
     native.close()
     with pytest.raises(tique.NotSupportedError, match=message):

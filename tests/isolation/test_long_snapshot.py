@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.portable import numbers
 import tique
 
 COMMITS = int(os.environ.get("TIQUE_COMMITS", "10000"))
@@ -31,7 +32,7 @@ def resident():
 def test_an_old_snapshot_among_many_commits(engine):
     writer = engine.connect(checkpoint_age=0.25)
     writer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    writer.execute(f"INSERT INTO t SELECT range, range FROM range({ROWS})")
+    writer.execute(f"INSERT INTO t SELECT number, number FROM {numbers(ROWS)}")
     writer.commit()
     old = engine.connect()
     before = old.execute("SELECT * FROM t ORDER BY id").fetchall()

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.portable import numbers
 import tique
 from tique._versions import TableVersions
 
@@ -52,7 +53,7 @@ def team(engine, request):
     options = {"certifier": request.param, "checkpoint_age": 0.1}
     with engine.connect(**options) as connection:
         connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, v INTEGER)")
-        connection.execute("INSERT INTO counter SELECT range, 0 FROM range(4)")
+        connection.execute(f"INSERT INTO counter SELECT number, 0 FROM {numbers(4)}")
     return Team(engine, **options)
 
 

@@ -20,7 +20,7 @@ COLUMNS = [
     ("b", "INTEGER NOT NULL"),
     ("number", "BIGINT"),
     ("amount", "DECIMAL(12,2)"),
-    ("word", "VARCHAR"),
+    ("word", "TEXT"),
     ("day", "DATE"),
     ("moment", "TIMESTAMP"),
     ("real", "DOUBLE"),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from tests.plugins.monetdb import connect_natively
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -20,9 +22,11 @@ class Engine(ABC):
     """One test's database, open either through tique or natively, never both."""
 
     name: ClassVar[str]
+    text: ClassVar[str]
+    """What the engine calls a TEXT column's type."""
+    has_checks: ClassVar[bool] = True
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, request: pytest.FixtureRequest) -> None:
         self._through_tique: list[Any] = []
         self._natively: list[Any] = []
 
@@ -35,6 +39,10 @@ class Engine(ABC):
     def capabilities(self) -> Capabilities:
         """What the backend says its engine can do."""
         return capabilities(self.name)
+
+    def check(self, condition: str) -> str:
+        """A CHECK constraint in CREATE TABLE, where the engine has that."""
+        return f"CHECK ({condition})" if self.has_checks else ""
 
     def connect(self, **options: Any) -> tique.Connection:
         """Connect through tique; native connections are closed first."""
@@ -70,6 +78,11 @@ class DuckDB(Engine):
     """A DuckDB file in the test's own folder."""
 
     name = "duckdb"
+    text = "VARCHAR"
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        super().__init__(request)
+        self._folder: Path = request.getfixturevalue("tmp_path")
 
     @property
     def path(self) -> Path:
@@ -86,7 +99,56 @@ class DuckDB(Engine):
         return duckdb.connect(self.path)
 
 
-ENGINES: tuple[type[Engine], ...] = (DuckDB,)
+class NativeMonetDB:
+    """pymonetdb with the shortcut that duckdb's connections have."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = connect_natively(url)
+
+    def execute(self, sql: str, parameters: Any = None) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(sql, parameters)
+        return cursor
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class MonetDB(Engine):
+    """The test run's server, emptied before each test."""
+
+    name = "monetdb"
+    text = "CLOB"
+    has_checks = False
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        super().__init__(request)
+        self._url: str = request.getfixturevalue("monetdb_server").url
+        native = self.native()
+        for schema, table in native.execute(_USER_TABLES).fetchall():
+            native.execute(f"DROP TABLE {_quoted(schema)}.{_quoted(table)} CASCADE")
+        for (schema,) in native.execute(_USER_SCHEMAS).fetchall():
+            native.execute(f"DROP SCHEMA {_quoted(schema)} CASCADE")
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    def _connect_natively(self) -> Any:
+        return NativeMonetDB(self._url)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+_USER_TABLES = (
+    "SELECT s.name, t.name FROM sys.tables t JOIN sys.schemas s ON s.id = t.schema_id "
+    "WHERE NOT t.system AND t.temporary = 0"
+)
+_USER_SCHEMAS = "SELECT name FROM sys.schemas WHERE NOT system"
+
+ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)
 
 
 @cache
@@ -103,8 +165,8 @@ def capabilities(name: str) -> Capabilities:
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A fresh database; every connection to it is closed when the test ends."""
-    opened: Engine = request.param(tmp_path)
+    opened: Engine = request.param(request)
     yield opened
     opened.close()

@@ -1,6 +1,9 @@
 """The marks ``notimpl`` and ``never``: what is known not to work on an engine.
 
-Both take the engines' names, the error that must be raised and the reason. A marked
+And ``written_for``: a body in the SQL of some engines, which says nothing of others and
+does not run there.
+
+The first two take the engines' names, the error that must be raised and the reason. A marked
 test has to fail with exactly that error; passing is a failure, so that a mark goes
 when its gap does.
 """
@@ -18,18 +21,42 @@ MARKS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "written_for(engines, *, reason): the body is in these engines' SQL"
+    )
     for name, meaning in MARKS.items():
         config.addinivalue_line(
             "markers", f"{name}(engines, *, raises, reason): {meaning}"
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     known = {engine.name for engine in ENGINES}
+    foreign = [item for item in items if not _is_written_for_its_engine(item, known)]
+    if foreign:
+        config.hook.pytest_deselected(items=foreign)
+        items[:] = [item for item in items if item not in set(foreign)]
     for item in items:
         for name in MARKS:
             for mark in item.iter_markers(name):
                 _apply(item, _read(item, mark, known))
+
+
+def _is_written_for_its_engine(item: pytest.Item, known: set[str]) -> bool:
+    callspec = getattr(item, "callspec", None)
+    engine = callspec.params.get("engine") if callspec else None
+    for mark in item.iter_markers("written_for"):
+        engines = set(mark.args[0])
+        if not engines <= known or mark.kwargs.keys() != {"reason"}:
+            raise pytest.UsageError(
+                f"{item.nodeid}: mark 'written_for' takes a list of engines' names "
+                "and reason="
+            )
+        if engine is not None and engine.name not in engines:
+            return False
+    return True
 
 
 def _read(

@@ -194,7 +194,7 @@ class ChangeStatement(Statement):
         writes = transaction.writes_to(table)
         writes.switch_to_stage(transaction.session)
         items, source, bound = self._items(transaction, parameters)
-        stage_query = transaction.database.engine.forms.stage_query
+        forms = transaction.database.engine.forms
         number = transaction.sequence
         is_delete = isinstance(self.plan, Delete)
         if not is_delete and (self._changes_key or table.is_bag):
@@ -207,13 +207,13 @@ class ChangeStatement(Statement):
             for i, name in zip(self._changed, old[width:], strict=True):
                 new[i] = name
             sql = (
-                f"WITH _o({', '.join(old)}) AS MATERIALIZED (SELECT {inner}{source}) "
-                f"{stage_query(old[:width], ' FROM _o', number - 1, deleted=True)} "
-                f"UNION ALL {stage_query(new, ' FROM _o', number, deleted=False)}"
+                f"{forms.once('_o', old, f'SELECT {inner}{source}')} "
+                f"{forms.stage_query(old[:width], ' FROM _o', number - 1, deleted=True)} "
+                f"UNION ALL {forms.stage_query(new, ' FROM _o', number, deleted=False)}"
             )
             count = self._run_staged(transaction, sql, bound) // 2
         else:
-            sql = stage_query(items, source, number, deleted=is_delete)
+            sql = forms.stage_query(items, source, number, deleted=is_delete)
             count = self._run_staged(transaction, sql, bound)
         finish_staged(
             transaction, table, count, self._changed, new_keys=self._changes_key

@@ -261,7 +261,7 @@ class InsertRowsStatement(Statement):
             if all(map(self._is_exact, rows)):
                 insert_rows(transaction, self._table, rows)
                 return
-        stage_query(transaction, self._table, f"SELECT * FROM ({sql})", bound)
+        stage_query(transaction, self._table, f"SELECT * FROM ({sql}) AS _q", bound)
 
 
 def stage_query(
@@ -271,7 +271,7 @@ def stage_query(
     writes = transaction.writes_to(table)
     writes.switch_to_stage(transaction.session)
     sql = transaction.database.engine.forms.stage_query(
-        ["*"], f" FROM ({query})", transaction.sequence, deleted=False
+        ["*"], f" FROM ({query}) AS _q", transaction.sequence, deleted=False
     )
     count = transaction.session.stage_query(table, sql, bound)
     finish_staged(transaction, table, count, range(len(table.columns)), new_keys=True)
@@ -310,7 +310,7 @@ class InsertQueryStatement(Statement):
         """The query for whole rows, defaults added, types converted."""
         forms = transaction.database.engine.forms
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
-        width = self._width(transaction, sql, bound)
+        width = transaction.session.width(sql, bound)
         if width != len(self._columns):
             raise errors.ProgrammingError(
                 f"INSERT INTO {self._table.qualified_name} has {len(self._columns)} "
@@ -325,7 +325,3 @@ class InsertQueryStatement(Statement):
         ]
         aliases = ", ".join(names.values())
         return f"SELECT {', '.join(items)} FROM ({sql}) AS _q({aliases})", bound
-
-    def _width(self, transaction: Transaction, sql: str, bound: Sequence[Any]) -> int:
-        probe = transaction.session.execute(f"SELECT * FROM ({sql}) LIMIT 0", bound)
-        return len(probe.columns)

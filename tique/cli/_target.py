@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _URL(click.ParamType[str]):
-    """A database URL that means a file."""
+    """A database URL that means what other processes can open too."""
 
     name = "url"
 
@@ -57,9 +57,9 @@ def existing(url: str, *, instead: str) -> Iterator[None]:
     instead
         What does the same in a process that has the database open.
     """
-    path = parse_url(url).path
-    if not os.path.exists(path):
-        raise errors.OperationalError(f"there is no database {path}")
+    parsed = parse_url(url)
+    if parsed.server is None and not os.path.exists(parsed.path):
+        raise errors.OperationalError(f"there is no database {parsed.path}")
     try:
         with translating():
             yield

@@ -274,6 +274,9 @@ class DuckDBForms(Forms):
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         return f"CAST({text} AS {type_name})"
 
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:  # noqa: D102
+        return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
+
     def stage_query(  # noqa: D102
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:

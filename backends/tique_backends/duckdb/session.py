@@ -170,6 +170,11 @@ class DuckDBSession(Session):
         self._pending = result = DuckDBResult(self._connection)
         return result
 
+    def width(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> int:
+        return len(self.execute(f"SELECT * FROM ({query}) LIMIT 0", parameters).columns)
+
     def begin(self) -> None:  # noqa: D102
         self._run("BEGIN", ())
         self._in_transaction = True

@@ -256,6 +256,10 @@ class MonetDBForms(Forms):
             f"THEN {refusal} ELSE R'{length}' END AS INTEGER)) AS {type_name})"
         )
 
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:  # noqa: D102
+        # MonetDB does not copy it to the places where it is named.
+        return f"WITH {name}({', '.join(columns)}) AS ({query})"
+
     def stage_query(  # noqa: D102
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:

@@ -178,6 +178,14 @@ class MonetDBSession(Session):
         """Run a statement that has its values in it; returns its number of rows."""
         return self._run(sql).count
 
+    def width(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> int:
+        # What it needs is described too: by the parameters' types alone.
+        described = self._run(f"PREPARE {substituted(query, parameters)}").rows
+        self._run("DEALLOCATE ALL")
+        return sum(column is not None for *_, column in described)
+
     def begin(self) -> None:  # noqa: D102
         self._ask(BEGIN)
         self._in_transaction = True
