@@ -341,8 +341,16 @@ def test_install_and_uninstall(home):
     assert engine.next_epoch(session) == 1
     assert engine.next_epoch(session) == 2
     assert not engine.compact(session, force=True)
+    session.begin()
     engine.uninstall(session)
+    session.rollback()
+    assert engine.is_managed()
+    home.session(engine).log([CommitRecord(1, 1, {})])
+    session.begin()
+    engine.uninstall(session)
+    session.commit()
     assert not engine.is_managed()
+    assert home.session(engine).execute("SELECT 1").fetch_all() == [(1,)]
     names = "SELECT name FROM sys.schemas WHERE name = 'tique'"
     assert session.execute(names).fetch_all() == []
 
@@ -357,6 +365,18 @@ def test_install_is_all_or_nothing(home, monkeypatch):
     assert not engine.is_managed()
     engine.install(session)
     assert engine.is_managed()
+
+
+def test_nothing_is_opened_after_the_end(home):
+    engine = home.open()
+    session = home.session(engine)
+    engine.close()
+    engine.close()
+    with pytest.raises(EngineError) as refusal:
+        engine.is_managed()
+    assert refusal.value.kind is ErrorKind.OPERATIONAL
+    session.close()
+    home.open()
 
 
 def test_completed():

@@ -126,7 +126,6 @@ class MonetDBEngine(Engine):
 
     def uninstall(self, session: Session) -> None:  # noqa: D102
         session.execute("DROP SCHEMA tique CASCADE")
-        self._ownership.uninstalled()
 
     def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
         return False

@@ -55,6 +55,8 @@ OWNER_SCHEMA = (
     "INSERT INTO tique.owner VALUES (0, R'')",
 )
 
+_OWNER = "SELECT token, process FROM tique.owner"
+
 _FIRST_TOKEN, _LAST_TOKEN = 1_000_000_000, 2_147_000_000
 
 _PATIENCE = 2.0
@@ -81,10 +83,11 @@ class Ownership:
         self._serials = itertools.count(_FIRST_TOKEN)
         self._lost: set[int] = set()
         self._is_owner = False
+        self._is_closed = False
         self._connection = self._marked()
         try:
             self._expect_privileges()
-            if self._has_row():
+            if self._row_exists(self._connection):
                 self._claim()
         except BaseException:
             self.close()
@@ -100,10 +103,10 @@ class Ownership:
         """
         connection = self._marked()
         try:
-            if self._is_owner:
-                rows = connection.ask("SELECT token, process FROM tique.owner").rows
-                if rows and rows[0][0] != self._token:
-                    raise _locked(self._address, rows[0][1], "has taken it over")
+            if self._is_owner and self._row_exists(connection):
+                ((token, process),) = connection.ask(_OWNER).rows
+                if token != self._token:
+                    raise _locked(self._address, process, "has taken it over")
         except BaseException:
             connection.close()
             raise
@@ -115,7 +118,7 @@ class Ownership:
             try:
                 return self._connection.ask(sql).rows
             except EngineError:
-                if self._connection.is_open:
+                if self._connection.is_open or self._is_closed:
                     raise
                 # The server was restarted, or ended the session.
                 self._connection = self.connect()
@@ -129,10 +132,6 @@ class Ownership:
         """Note that the statements of :meth:`installing` were committed."""
         self._is_owner = True
 
-    def uninstalled(self) -> None:
-        """Note that there is nothing to own any more."""
-        self._is_owner = False
-
     def claim(self) -> None:
         """Become the owner of a database that another process has just installed.
 
@@ -141,7 +140,7 @@ class Ownership:
         EngineError
             LOCKED if that process has it open.
         """
-        if self._has_row():
+        if self._row_exists(self._connection):
             with self._lock:
                 self._claim()
 
@@ -159,13 +158,14 @@ class Ownership:
         """
         deadline = time.monotonic() + _LOST_PATIENCE
         while self._lost:
-            numbers = ", ".join(map(str, sorted(self._lost)))
+            lost = set(self._lost)
+            numbers = ", ".join(map(str, sorted(lost)))
             rows = self.ask(
                 "SELECT sessionid, sessiontimeout FROM sys.sessions "
                 f"WHERE sessiontimeout IN ({numbers}) "
                 f"AND querytimeout IN ({self._token}, 1)"
             )
-            self._lost &= {serial for _, serial in rows}
+            self._lost.difference_update(lost - {serial for _, serial in rows})
             if not self._lost:
                 return
             if time.monotonic() > deadline:
@@ -189,6 +189,7 @@ class Ownership:
 
     def close(self) -> None:
         """Close the engine's own connection, which gives the database up."""
+        self._is_closed = True
         self._connection.close()
 
     def _marked(self) -> Connection:
@@ -219,8 +220,10 @@ class Ownership:
                 "this MonetDB does not show a session's query time-out",
             )
 
-    def _has_row(self) -> bool:
-        rows = self._connection.ask(
+    @staticmethod
+    def _row_exists(connection: Connection) -> bool:
+        """Whether there is something to own: nothing is installed, or not any more."""
+        rows = connection.ask(
             "SELECT 1 FROM sys.tables AS t JOIN sys.schemas AS s "
             "ON s.id = t.schema_id WHERE s.name = R'tique' AND t.name = R'owner'"
         ).rows
@@ -231,9 +234,7 @@ class Ownership:
         pause = 0.005
         conflicts = 0
         while True:
-            ((token, process),) = self._connection.ask(
-                "SELECT token, process FROM tique.owner"
-            ).rows
+            ((token, process),) = self._connection.ask(_OWNER).rows
             if token != self._token:
                 if self._connection.ask(_alive(token)).rows != [(0,)]:
                     if time.monotonic() > deadline:
