@@ -133,6 +133,12 @@ class Session(ABC):
         """
 
     @abstractmethod
+    def explain(
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[tuple[str, str]]:
+        """Return the engine's plans for a query: their names and texts."""
+
+    @abstractmethod
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         """Return the number of a query's columns without running it."""
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 from tique.rows import dict_row, namedtuple_row
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 
 TABLES = {
     "single key": ("id INTEGER PRIMARY KEY, v INTEGER, w TEXT", "{}"),

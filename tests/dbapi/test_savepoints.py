@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 
 # Small writes wait in the driver, large ones in the engine: a few rows, a bulk one.
 STEPS = {

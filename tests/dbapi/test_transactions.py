@@ -244,7 +244,9 @@ def test_definitions_take_effect_at_once(engine, connection):
 def test_dropping_a_table_that_is_in_use_is_refused(engine, connection):
     other = engine.connect()
     rows(other)
-    with pytest.raises(tique.OperationalError, match=r"main\.t.*open transaction"):
+    with pytest.raises(
+        tique.OperationalError, match=rf"{engine.schema}\.t.*open transaction"
+    ):
         connection.execute("DROP TABLE t")
     other.rollback()
     connection.execute("DROP TABLE t")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 
 ROWS = 1_000_000
 
@@ -127,7 +127,9 @@ def test_bulk_against_small_first_committer_wins(many, bulk_first):
 @pytest.mark.parametrize("bulk_first", [True, False])
 def test_bulk_against_small_on_a_unique_key(many, bulk_first):
     bulk, small, check = many
-    bulk.execute(f"INSERT INTO t SELECT number + 5000, 'm' || number, 0 FROM {numbers(3000)}")
+    bulk.execute(
+        f"INSERT INTO t SELECT number + 5000, 'm' || number, 0 FROM {numbers(3000)}"
+    )
     small.execute("INSERT INTO t VALUES (-1, 'm7', 0)")
     first, second = (bulk, small) if bulk_first else (small, bulk)
     first.commit()

@@ -9,9 +9,9 @@ import time
 import duckdb
 import pytest
 
-from tests.portable import numbers
 import tique
 from tests.crash.faults import Faults, watched_connect
+from tests.portable import numbers
 
 LOG = "INSERT INTO tique.log"
 OUTCOMES = "tique.outcomes"

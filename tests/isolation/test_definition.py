@@ -8,9 +8,9 @@ import time
 import duckdb
 import pytest
 
-from tests.portable import numbers
 import tique
 from tests.crash.faults import Faults, watched_connect
+from tests.portable import numbers
 
 CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 
 COMMITS = int(os.environ.get("TIQUE_COMMITS", "10000"))
 ROWS = 1000

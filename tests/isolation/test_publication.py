@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.portable import numbers
 import tique
+from tests.portable import numbers
 from tique._versions import TableVersions
 
 

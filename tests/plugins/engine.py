@@ -24,7 +24,11 @@ class Engine(ABC):
     name: ClassVar[str]
     text: ClassVar[str]
     """What the engine calls a TEXT column's type."""
+    schema: ClassVar[str]
+    """Where a table is created that names no schema."""
     has_checks: ClassVar[bool] = True
+    holds_nul: ClassVar[bool] = True
+    names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._through_tique: list[Any] = []
@@ -39,6 +43,10 @@ class Engine(ABC):
     def capabilities(self) -> Capabilities:
         """What the backend says its engine can do."""
         return capabilities(self.name)
+
+    def literal(self, text: str) -> str:
+        """A string literal for a text."""
+        return "'" + text.replace("'", "''") + "'"
 
     def check(self, condition: str) -> str:
         """A CHECK constraint in CREATE TABLE, where the engine has that."""
@@ -79,6 +87,7 @@ class DuckDB(Engine):
 
     name = "duckdb"
     text = "VARCHAR"
+    schema = "main"
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         super().__init__(request)
@@ -119,7 +128,10 @@ class MonetDB(Engine):
 
     name = "monetdb"
     text = "CLOB"
+    schema = "sys"
     has_checks = False
+    holds_nul = False
+    names_begin_with_percent = False
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         super().__init__(request)
@@ -133,6 +145,10 @@ class MonetDB(Engine):
     @property
     def url(self) -> str:
         return self._url
+
+    def literal(self, text: str) -> str:
+        """Without escapes."""
+        return "R" + super().literal(text)
 
     def _connect_natively(self) -> Any:
         return NativeMonetDB(self._url)

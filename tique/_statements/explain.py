@@ -40,6 +40,6 @@ class ExplainStatement(Statement):
                 "EXPLAIN takes a SELECT, UPDATE, DELETE or INSERT … SELECT"
             )
         sql, bound = self._statement.query(transaction, parameters)
-        plans = transaction.session.execute(f"EXPLAIN {sql}", bound).fetch_all()
-        rows = [("rewritten statement", sql), *[(str(r[0]), str(r[1])) for r in plans]]
+        plans = transaction.session.explain(sql, bound)
+        rows = [("rewritten statement", sql), *plans]
         return Outcome(len(rows), _COLUMNS, rows)

@@ -170,6 +170,12 @@ class DuckDBSession(Session):
         self._pending = result = DuckDBResult(self._connection)
         return result
 
+    def explain(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[tuple[str, str]]:
+        found = self.execute(f"EXPLAIN {query}", parameters).fetch_all()
+        return [(str(name), str(text)) for name, text in found]
+
     def width(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
     ) -> int:

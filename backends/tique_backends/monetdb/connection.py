@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from tique_backends.base import Statistics
 
 DEFAULT_PORT = 50000
+
+# It logs every statement, in which there are values (P11).
+logging.getLogger("pymonetdb").setLevel(logging.INFO)
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,12 @@ class MonetDBSession(Session):
         """Run a statement that has its values in it; returns its number of rows."""
         return self._run(sql).count
 
+    def explain(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[tuple[str, str]]:
+        lines = self._run(f"EXPLAIN {substituted(query, parameters)}").rows
+        return [("MAL", "\n".join(str(line) for (line,) in lines))]
+
     def width(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
     ) -> int:
