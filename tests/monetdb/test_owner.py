@@ -141,7 +141,7 @@ def test_of_two_openers_at_the_same_moment_one_wins(home, installed):
             raise
         return engine
 
-    for _ in range(5):
+    for _ in range(3):
         with ThreadPoolExecutor(4) as pool:
             futures = [pool.submit(attempt, n) for n in range(4)]
         errors = [f.exception() for f in futures if f.exception() is not None]
@@ -194,6 +194,36 @@ def test_a_restarted_server_has_no_owner(own):
     finally:
         for other in others:
             other.close()
+
+
+def test_what_was_logged_survives_the_servers_death(own):
+    """P4, P5: all of what was acknowledged, and of the rest all or nothing."""
+    server, home = own
+    engine = home.open()
+    session = engine.session()
+    acknowledged = []
+
+    def log():
+        for cts in range(1, 100_000):
+            session.log([CommitRecord(cts, 1000 + cts, {1: [((cts,), False)]})])
+            acknowledged.append(cts)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(log)
+        while len(acknowledged) < 50:
+            time.sleep(0.01)
+        server.kill()
+        with pytest.raises(EngineError) as failure:
+            running.result(60)
+    assert failure.value.kind is ErrorKind.OPERATIONAL
+    home.url = server.start()
+    engine = home.open()
+    session = home.session(engine)
+    rows = session.execute("SELECT cts FROM tique.log ORDER BY cts").fetch_all()
+    last = engine.last_commit(session)
+    assert [cts for (cts,) in rows] == list(range(1, last + 1))
+    assert last - len(acknowledged) in (0, 1)
+    assert engine.find_commit(session, 1000 + len(acknowledged)) == len(acknowledged)
 
 
 def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
