@@ -16,6 +16,8 @@ from tests.plugins.monetdb import connect_natively
 from tique_backends import monetdb
 from tique_backends.base import CommitRecord, Server
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
 
 CHILD = """
@@ -250,6 +252,29 @@ def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
     finally:
         home.close()
         restarted.stop()
+
+
+def test_an_owner_that_comes_back_while_it_is_taken_over_stays(home, monkeypatch):
+    """Its session appears between the opener's look and the opener's write."""
+    first = home.open()
+    returned = []
+    ask = Connection.ask
+
+    def returning(connection, sql):
+        if sql.startswith("SELECT count(*) FROM sys.sessions") and len(returned) < 2:
+            reply = ask(connection, sql)
+            if reply.rows == [(1,)] and not returned:
+                returned.append("own mark")
+                return reply
+            returned.append("the owner, unseen")
+            return Reply(rows=[(0,)])
+        return ask(connection, sql)
+
+    monkeypatch.setattr(Connection, "ask", returning)
+    with pytest.raises(EngineError, match=f"process {os.getpid()} .* has it open"):
+        monetdb.open_engine(home.location)
+    assert len(returned) == 2
+    home.session(first).log([CommitRecord(1, 1, {})])
 
 
 @pytest.mark.parametrize(
