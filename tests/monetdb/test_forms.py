@@ -226,6 +226,9 @@ def test_staged_duplicate(managed, session, engine, rows):
     assert stage((3, 1, 0, True), (4, 1, 0, False)) == []
     assert stage((1, 1, 0, True), (4, 1, 0, False)) == []
     assert stage((2, 7, 0, False), (4, 7, 0, False)) == [("b", 7)]
+    gone_and_back = ((1, 1, 0, True), (2, 1, 0, False))
+    assert stage(*gone_and_back, (4, 1, 0, False)) == [("b", 1)]
+    assert stage(*gone_and_back, (3, 1, 0, True), (4, 1, 0, False)) == []
 
 
 def test_unique_duplicate(managed, session, engine, rows):
@@ -247,6 +250,7 @@ def test_unique_duplicate(managed, session, engine, rows):
 
     assert duplicate((4, 3, 11, False), (4, 4, None, False)) == []
     assert duplicate((4, 3, 10, False)) == [(10,)]
+    assert duplicate((3, 3, 10, False)) == [(10,)]
     assert duplicate((3, 1, 10, True), (4, 3, 10, False)) == []
     assert duplicate((4, 3, 11, False), (4, 4, 11, False)) == [(11,)]
     assert duplicate((1, 3, 10, False)) == []

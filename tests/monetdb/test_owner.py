@@ -16,6 +16,8 @@ from tests.plugins.monetdb import connect_natively
 from tique_backends import monetdb
 from tique_backends.base import CommitRecord, Server
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
 
 CHILD = """
@@ -141,7 +143,7 @@ def test_of_two_openers_at_the_same_moment_one_wins(home, installed):
             raise
         return engine
 
-    for _ in range(5):
+    for _ in range(3):
         with ThreadPoolExecutor(4) as pool:
             futures = [pool.submit(attempt, n) for n in range(4)]
         errors = [f.exception() for f in futures if f.exception() is not None]
@@ -196,6 +198,36 @@ def test_a_restarted_server_has_no_owner(own):
             other.close()
 
 
+def test_what_was_logged_survives_the_servers_death(own):
+    """P4, P5: all of what was acknowledged, and of the rest all or nothing."""
+    server, home = own
+    engine = home.open()
+    session = engine.session()
+    acknowledged = []
+
+    def log():
+        for cts in range(1, 100_000):
+            session.log([CommitRecord(cts, 1000 + cts, {1: [((cts,), False)]})])
+            acknowledged.append(cts)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(log)
+        while len(acknowledged) < 50:
+            time.sleep(0.01)
+        server.kill()
+        with pytest.raises(EngineError) as failure:
+            running.result(60)
+    assert failure.value.kind is ErrorKind.OPERATIONAL
+    home.url = server.start()
+    engine = home.open()
+    session = home.session(engine)
+    rows = session.execute("SELECT cts FROM tique.log ORDER BY cts").fetch_all()
+    last = engine.last_commit(session)
+    assert [cts for (cts,) in rows] == list(range(1, last + 1))
+    assert last - len(acknowledged) in (0, 1)
+    assert engine.find_commit(session, 1000 + len(acknowledged)) == len(acknowledged)
+
+
 def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
     """P6: it cannot open another session and go on."""
     server, home = own
@@ -220,6 +252,29 @@ def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
     finally:
         home.close()
         restarted.stop()
+
+
+def test_an_owner_that_comes_back_while_it_is_taken_over_stays(home, monkeypatch):
+    """Its session appears between the opener's look and the opener's write."""
+    first = home.open()
+    returned = []
+    ask = Connection.ask
+
+    def returning(connection, sql):
+        if sql.startswith("SELECT count(*) FROM sys.sessions") and len(returned) < 2:
+            reply = ask(connection, sql)
+            if reply.rows == [(1,)] and not returned:
+                returned.append("own mark")
+                return reply
+            returned.append("the owner, unseen")
+            return Reply(rows=[(0,)])
+        return ask(connection, sql)
+
+    monkeypatch.setattr(Connection, "ask", returning)
+    with pytest.raises(EngineError, match=f"process {os.getpid()} .* has it open"):
+        monetdb.open_engine(home.location)
+    assert len(returned) == 2
+    home.session(first).log([CommitRecord(1, 1, {})])
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,18 @@ def test_transactions(session, home, engine):
     assert session.execute("SELECT 1").fetch_all() == [(1,)]
 
 
+def test_a_transaction_does_not_mind_inserts_beside_it(session, home, engine):
+    """Without its isolation level MonetDB aborts it."""
+    session.execute("CREATE TABLE app.n (n INTEGER)")
+    session.execute("INSERT INTO app.n VALUES (1), (2)")
+    session.begin()
+    session.execute("DELETE FROM app.n WHERE n = 1")
+    home.session(engine).execute("INSERT INTO app.n VALUES (3)")
+    session.commit()
+    rows = session.execute("SELECT n FROM app.n ORDER BY n").fetch_all()
+    assert rows == [(2,), (3,)]
+
+
 def test_read_row(session, ordered):
     assert session.read_row(ordered, ("it's", 7)) == ("it's", 7, "it's7")
     assert session.read_row(ordered, ("b\\", 7), [2]) == (MISSING, MISSING, "b\\7")

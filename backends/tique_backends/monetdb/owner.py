@@ -18,7 +18,9 @@ token: the database is taken over when the last of them is gone, never before.
 *A restart of the server* ends all sessions, so that nobody looks alive; session ids
 and login times, which start again, play no part. An engine that survives it must find
 its token still in the row whenever it opens a connection, after having marked that
-connection: if another process took over meanwhile, it is refused for good.
+connection: if another process took over meanwhile, it is refused for good. Whoever
+takes over looks once more after it wrote the row: of a survivor that marks, then reads,
+and an opener that writes, then looks, one at least sees the other.
 
 *A connection that is lost* before the reply to a statement leaves a session that may
 still run it, and commit. Each connection has a serial number of its own (its session
@@ -249,6 +251,13 @@ class Ownership:
                     conflicts += 1
                     if conflicts == _ATTEMPTS:
                         raise
+                    continue
+                if self._connection.ask(_alive(token)).rows != [(0,)]:
+                    # It came back meanwhile, and may have found its token in the row.
+                    self._connection.ask(
+                        f"UPDATE tique.owner SET token = {token}, "
+                        f"process = {literal(process)} WHERE token = {self._token}"
+                    )
                     continue
             self._is_owner = True
             return
