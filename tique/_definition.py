@@ -11,18 +11,20 @@ all of it or nothing.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tique._database import Database
     from tique._transaction import Transaction
     from tique_backends.base import Session
     from tique_rewriter.schema import Table
+
+_Outcome = TypeVar("_Outcome")
 
 LOCK_TIMEOUT = 10.0
 
@@ -41,17 +43,14 @@ def _alone(database: Database) -> Iterator[None]:
             database.checkpointer.lock.release()
 
 
-@contextmanager
-def _engine_transaction(database: Database, session: Session) -> Iterator[None]:
-    """Run a block in an engine transaction; if it fails, read the catalog again."""
-    session.begin()
+def _transact(
+    database: Database, session: Session, body: Callable[[], _Outcome]
+) -> _Outcome:
+    """Run an engine transaction; if it fails, read the catalog again."""
     try:
-        yield
-        session.commit()
+        return session.transact(body)
     except BaseException:
         # A COMMIT that raised may have happened all the same.
-        with suppress(EngineError):
-            session.rollback()
         with suppress(EngineError):
             database.reload(session)
         raise
@@ -108,10 +107,13 @@ def create_table(
                 "under tique's management; take it in with 'tique adopt'",
                 sqlstate="42P07",
             )
-        with _engine_transaction(database, session):
+
+        def create() -> None:
             session.execute(text)
             described = database.engine.describe(session, table.schema, table.name)
             database.engine.manage(session, described)
+
+        _transact(database, session, create)
         database.reload(session)
 
 
@@ -121,11 +123,14 @@ def drop_tables(transaction: Transaction, tables: Sequence[Table]) -> None:
     database, session = transaction.database, transaction.session
     with _alone(database):
         _refuse_users(database, tables, transaction)
-        with _engine_transaction(database, session):
+
+        def drop() -> None:
             for table in tables:
                 database.engine.unmanage(session, table)
                 plain = database.engine.forms.plain(table)
                 session.execute(f"DROP TABLE {plain}")
+
+        _transact(database, session, drop)
         database.reload(session)
 
 
@@ -164,27 +169,31 @@ def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
     """
     engine = database.engine
     session = engine.session()
+
+    def take_in() -> list[str]:
+        wanted = (
+            [
+                (schema, name)
+                for schema, name in engine.user_tables(session)
+                if database.catalog.find(schema, name) is None
+            ]
+            if names is None
+            else [_split(database, name) for name in names]
+        )
+        adopted = []
+        for schema, name in wanted:
+            if database.catalog.find(schema, name) is not None:
+                raise errors.ProgrammingError(
+                    f"table {schema}.{name} is under tique's management already"
+                )
+            table = engine.describe(session, schema, name)
+            engine.manage(session, table)
+            adopted.append(table.qualified_name)
+        return adopted
+
     try:
         with _alone(database):
-            with _engine_transaction(database, session):
-                wanted = (
-                    [
-                        (schema, name)
-                        for schema, name in engine.user_tables(session)
-                        if database.catalog.find(schema, name) is None
-                    ]
-                    if names is None
-                    else [_split(database, name) for name in names]
-                )
-                adopted = []
-                for schema, name in wanted:
-                    if database.catalog.find(schema, name) is not None:
-                        raise errors.ProgrammingError(
-                            f"table {schema}.{name} is under tique's management already"
-                        )
-                    table = engine.describe(session, schema, name)
-                    engine.manage(session, table)
-                    adopted.append(table.qualified_name)
+            adopted = _transact(database, session, take_in)
             database.reload(session)
     finally:
         session.close()
@@ -222,11 +231,14 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
                         "needs its recent versions; end all transactions first",
                         sqlstate="55006",
                     )
-            with _engine_transaction(database, session):
+
+            def release() -> None:
                 for table in tables:
                     engine.unmanage(session, table)
                 if names is None:
                     engine.uninstall(session)
+
+            _transact(database, session, release)
             if names is None:
                 database.is_detached = True
                 database.catalog.load([])

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 Row = tuple[Any, ...]
+
+_Outcome = TypeVar("_Outcome")
 
 
 class _Missing:
@@ -153,6 +155,14 @@ class Session(ABC):
     @abstractmethod
     def rollback(self) -> None:
         """Roll it back; without one, do nothing."""
+
+    @abstractmethod
+    def transact(self, body: Callable[[], _Outcome]) -> _Outcome:
+        """Run ``body`` in an engine transaction and commit it durably.
+
+        The whole of it is run again when another engine transaction was in the way.
+        If it raises, all is rolled back; if COMMIT does, it may have happened.
+        """
 
     @abstractmethod
     def read_row(

@@ -12,8 +12,10 @@ import random
 import sys
 import threading
 import time
+import traceback
 
 import tique
+from tests.portable import numbers
 
 ACCOUNTS = 20
 START = 1000
@@ -29,8 +31,8 @@ def create(connection):
         "CREATE TABLE entry (round INTEGER, thread INTEGER, number INTEGER)",
         "CREATE TABLE big (id INTEGER PRIMARY KEY, v INTEGER)",
         "CREATE TABLE bump (round INTEGER, thread INTEGER, number INTEGER)",
-        f"INSERT INTO account SELECT range, {START} FROM range({ACCOUNTS})",
-        f"INSERT INTO big SELECT range, 0 FROM range({BIG})",
+        f"INSERT INTO account SELECT number, {START} FROM {numbers(ACCOUNTS)}",
+        f"INSERT INTO big SELECT number, 0 FROM {numbers(BIG)}",
     ):
         connection.execute(statement)
         connection.commit()
@@ -131,6 +133,7 @@ def guarded(worker):
     except BaseException as error:
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
         os.write(1, f"failed {worker.thread} 0 {text}\n".encode())
+        traceback.print_exc()
 
 
 def main(url, seed, round_number, threads):

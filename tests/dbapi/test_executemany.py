@@ -10,7 +10,6 @@ import pytest
 import tique
 from tests.portable import numbers
 
-
 NO_CHECKS = pytest.mark.never(
     ["monetdb"], raises=pytest.fail.Exception, reason="MonetDB 11.41 has no CHECK"
 )

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.differential import world
-from tests.plugins.engine import ENGINES
+from tests.plugins.engine import DuckDB
 
 
-@pytest.fixture(scope="session", params=ENGINES, ids=lambda engine: engine.name)
+@pytest.fixture(scope="session", params=[DuckDB], ids=lambda engine: engine.name)
 def databases(request, tmp_path_factory):
     """Opens databases of one engine, each in a folder of its own."""
     opened = []

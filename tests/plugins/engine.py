@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 
@@ -30,9 +30,14 @@ class Engine(ABC):
     holds_nul: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
 
-    def __init__(self, request: pytest.FixtureRequest) -> None:
+    def __init__(self) -> None:
         self._through_tique: list[Any] = []
         self._natively: list[Any] = []
+
+    @classmethod
+    @abstractmethod
+    def fresh(cls, request: pytest.FixtureRequest) -> Self:
+        """An empty database for one test."""
 
     @property
     @abstractmethod
@@ -89,9 +94,13 @@ class DuckDB(Engine):
     text = "VARCHAR"
     schema = "main"
 
-    def __init__(self, request: pytest.FixtureRequest) -> None:
-        super().__init__(request)
-        self._folder: Path = request.getfixturevalue("tmp_path")
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    @classmethod
+    def fresh(cls, request: pytest.FixtureRequest) -> Self:
+        return cls(request.getfixturevalue("tmp_path"))
 
     @property
     def path(self) -> Path:
@@ -133,9 +142,17 @@ class MonetDB(Engine):
     holds_nul = False
     names_begin_with_percent = False
 
-    def __init__(self, request: pytest.FixtureRequest) -> None:
-        super().__init__(request)
-        self._url: str = request.getfixturevalue("monetdb_server").url
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+
+    @classmethod
+    def fresh(cls, request: pytest.FixtureRequest) -> Self:
+        opened = cls(request.getfixturevalue("monetdb_server").url)
+        opened._empty()
+        return opened
+
+    def _empty(self) -> None:
         native = self.native()
         for schema, table in native.execute(_USER_TABLES).fetchall():
             native.execute(f"DROP TABLE {_quoted(schema)}.{_quoted(table)} CASCADE")
@@ -183,6 +200,6 @@ def capabilities(name: str) -> Capabilities:
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A fresh database; every connection to it is closed when the test ends."""
-    opened: Engine = request.param(request)
+    opened: Engine = request.param.fresh(request)
     yield opened
     opened.close()

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tique
+from tests.portable import numbers
 
 ROWS = st.tuples(st.integers(1, 5), st.one_of(st.none(), st.integers(1, 4)))
 CHANGES = st.lists(
@@ -75,7 +76,7 @@ def test_a_conflict_among_many_keys(engine, rows):
     """P3: every key of a large write set is asked about, however it is cut."""
     one = engine.connect(certifier="query")
     one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    one.execute("INSERT INTO t SELECT range, 0 FROM range(500)")
+    one.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(500)}")
     one.commit()
     two = engine.connect()
     two.execute("UPDATE t SET v = 1 WHERE id < %s", (rows,))
@@ -94,7 +95,7 @@ def test_large_and_small_transactions_meet(engine, certifier, mine, theirs):
     """P3: what is staged and what is buffered are certified against each other."""
     one = engine.connect(certifier=certifier, checkpoint="manual")
     one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    one.execute("INSERT INTO t SELECT range, 0 FROM range(3000)")
+    one.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(3000)}")
     one.commit()
     two = engine.connect()
     changes = {

@@ -61,7 +61,12 @@ def child(code, *arguments, **options):
         ("SELECT * FROM t; DROP TABLE t", None, tique.NotSupportedError, ""),
         ("ATTACH 'other.db'", None, tique.NotSupportedError, "ATTACH"),
         ("SELECT * FROM tique.log", None, tique.NotSupportedError, "tique"),
-        ("INSERT INTO t VALUES (1, 1)", None, tique.errors.UniqueViolation, "main.t"),
+        (
+            "INSERT INTO t VALUES (1, 1)",
+            None,
+            tique.errors.UniqueViolation,
+            ".t has a row",
+        ),
         ("INSERT INTO t VALUES (NULL, 1)", None, tique.errors.NotNullViolation, "id"),
     ],
 )
@@ -175,7 +180,6 @@ def test_a_second_process_is_told_why(engine, connection):
         engine.url,
     )
     assert said.startswith("55006")
-    assert "another process" in said
     assert "one process at a time" in said
     assert str(os.getpid()) in said
     connection.execute("UPDATE t SET v = 12")

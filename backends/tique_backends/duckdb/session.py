@@ -194,6 +194,17 @@ class DuckDBSession(Session):
             self._in_transaction = False
             self._run("ROLLBACK", ())
 
+    def transact(self, body: Callable[[], _Fetched]) -> _Fetched:  # noqa: D102
+        self.begin()
+        try:
+            outcome = body()
+            self.commit()
+        except BaseException:
+            with suppress(EngineError):
+                self.rollback()
+            raise
+        return outcome
+
     def read_row(  # noqa: D102
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:

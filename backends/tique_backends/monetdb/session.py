@@ -154,9 +154,7 @@ class MonetDBSession(Session):
                 time.sleep(random.uniform(0, longest))  # noqa: S311
         return attempt()
 
-    def transact(self, body: Callable[[], _Outcome]) -> _Outcome:
-        """Run ``body`` in a transaction of its own, again if a conflict aborts it."""
-
+    def transact(self, body: Callable[[], _Outcome]) -> _Outcome:  # noqa: D102
         def attempt() -> _Outcome:
             self.begin()
             try:
@@ -342,8 +340,22 @@ class MonetDBSession(Session):
     def stage_query(  # noqa: D102
         self, table: Table, query: str, parameters: Sequence[Any]
     ) -> int:
-        sql = f"INSERT INTO {stage_name(table)} {query}"
-        return self._run(substituted(sql, parameters)).count
+        statement = f"INSERT INTO {stage_name(table)} {substituted(query, parameters)}"
+        self._appends = None
+        if self._in_transaction:
+            return self._ask(statement).count
+        # By itself it would be aborted by whoever changes what the query reads.
+        text = "; ".join((BEGIN, statement, "COMMIT"))
+
+        def attempt() -> int:
+            try:
+                return self._ask(text).count
+            except EngineError:
+                with suppress(EngineError):
+                    self._ask("ROLLBACK")
+                raise
+
+        return self._persist(attempt)
 
     def unstage(self, table: Table, after: int) -> None:  # noqa: D102
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
