@@ -134,6 +134,13 @@ class Session(ABC):
             Whatever the engine refused; an autocommitted statement left no trace.
         """
 
+    def execute_some(self, query: str, parameters: Sequence[Any], most: int) -> Result:
+        """As :meth:`execute`; rows after the first ``most`` need not be computed.
+
+        ``query`` is a SELECT with neither ORDER BY nor LIMIT of its own.
+        """
+        return self.execute(query, parameters)
+
     @abstractmethod
     def explain(
         self, query: str, parameters: Sequence[Any] = ()

@@ -8,6 +8,10 @@ from tique_backends.base import MISSING
 from tique_backends.errors import EngineError
 from tique_rewriter.schema import Column, Table
 
+pytestmark = pytest.mark.written_for(
+    ["duckdb"], reason="MonetDB's session has tests of its own"
+)
+
 TABLE = Table(
     "main",
     'o"d',

@@ -15,6 +15,10 @@ import pytest
 import tique
 from tests.portable import numbers
 
+pytestmark = pytest.mark.written_for(
+    ["duckdb"], reason="its types, casts and functions are DuckDB's"
+)
+
 TABLES = {
     "single key": ("id INTEGER PRIMARY KEY, v INTEGER, w TEXT", "{}"),
     "no key": ("id INTEGER, v INTEGER, w TEXT", "{}"),

@@ -160,7 +160,7 @@ def test_unique_key_of_a_table_without_primary_key(engine, bulk):
     one.execute("INSERT INTO u VALUES (1, 'same'), (1, NULL)")
     if bulk:
         two.execute(
-            "INSERT INTO u SELECT range, CASE range WHEN 5 THEN 'same' END "
+            "INSERT INTO u SELECT number, CASE number WHEN 5 THEN 'same' END "
             f"FROM {numbers(3000)}"
         )
     else:

@@ -187,7 +187,7 @@ def test_swapped_unique_values_can_be_folded(engine, connection):
 def test_folds_while_a_result_is_half_read(engine, connection):
     reader = engine.connect()
     cursor = reader.cursor()
-    cursor.execute("SELECT id, v FROM t, range(200) ORDER BY id")
+    cursor.execute(f"SELECT id, v FROM t, {numbers(200)} ORDER BY id")
     first = cursor.fetchmany(100)
     for number in range(1, 4):
         connection.execute("UPDATE t SET v = %s", (number,))
@@ -333,7 +333,7 @@ def test_cache_tables_stay_small_under_load(engine):
     written = sum(commits) * 25
     print(f"{written} versions written, at most {largest} cached")
     assert written > 1000
-    assert largest < 5000
+    assert largest < 10_000
     total = connection.execute("SELECT sum(v) FROM t").fetchone()
     assert total == (written,)
 

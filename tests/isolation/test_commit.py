@@ -13,6 +13,10 @@ import tique
 from tests.crash.faults import Faults, watched_connect
 from tests.portable import numbers
 
+pytestmark = pytest.mark.written_for(
+    ["duckdb"], reason="the faults are put into duckdb's connection"
+)
+
 LOG = "INSERT INTO tique.log"
 OUTCOMES = "tique.outcomes"
 

@@ -12,6 +12,10 @@ import tique
 from tests.crash.faults import Faults, watched_connect
 from tests.portable import numbers
 
+pytestmark = pytest.mark.written_for(
+    ["duckdb"], reason="the faults are put into duckdb's connection"
+)
+
 CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
 
 

@@ -15,6 +15,8 @@ import pytest
 
 import tique
 
+pytestmark = pytest.mark.written_for(["duckdb"], reason="its types are DuckDB's")
+
 COLUMNS = [
     ("a", "INTEGER NOT NULL"),
     ("b", "INTEGER NOT NULL"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import pymonetdb
 import pytest
 
 from tests.plugins.monetdb import connect_natively
@@ -129,7 +131,8 @@ class NativeMonetDB:
         return cursor
 
     def close(self) -> None:
-        self._connection.close()
+        with suppress(pymonetdb.Error):
+            self._connection.close()
 
 
 class MonetDB(Engine):

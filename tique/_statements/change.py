@@ -143,8 +143,9 @@ class ChangeStatement(Statement):
             transaction.writes_to(table).is_staged
         ):
             sql, bound = self.query(transaction, parameters)
-            result = transaction.session.execute(sql, bound)
-            found = result.fetch(BUFFERED_ROWS + 1)
+            most = BUFFERED_ROWS + 1
+            result = transaction.session.execute_some(sql, bound, most)
+            found = result.fetch(most)
             result.close()
             if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):
                 changes = [self._split(row) for row in found]

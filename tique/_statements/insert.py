@@ -296,8 +296,9 @@ class InsertQueryStatement(Statement):
             transaction.writes_to(table)
             sql, bound = self.query(transaction, parameters)
             if transaction.database.catalog.buffers(table):
-                result = session.execute(sql, bound)
-                rows = result.fetch(BUFFERED_ROWS + 1)
+                most = BUFFERED_ROWS + 1
+                result = session.execute_some(sql, bound, most)
+                rows = result.fetch(most)
                 result.close()
                 if len(rows) <= BUFFERED_ROWS and all(map(self._is_exact, rows)):
                     insert_rows(transaction, table, rows)

@@ -176,6 +176,12 @@ class MonetDBSession(Session):
         """Run a statement that has its values in it; returns its number of rows."""
         return self._run(sql).count
 
+    def execute_some(  # noqa: D102
+        self, query: str, parameters: Sequence[Any], most: int
+    ) -> Result:
+        # All rows come with the reply.
+        return self.execute(f"{query}\nLIMIT {most}", parameters)
+
     def explain(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
