@@ -17,7 +17,7 @@ from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
-_ANOTHER_FOLLOWS = re.compile(r"\S*[$%?]")
+_NEEDS_BLANK = re.compile(r"\S*[$%?]|\w")
 _NAMED = re.compile(r"%\(([^)]*)\)s")
 _OVERLAPPING_EDGES = re.compile(r"/\*/|\*/\*")
 _UNCERTAIN_IN_NAME = re.compile(r"[\\\x00-\x1f\x7f]")
@@ -247,8 +247,9 @@ class _Lexer:
             number = self.numbers.setdefault(argument, number)
         if number > len(self.arguments):
             self.arguments.append(argument)
-        # The parser takes $1,$ for the opening tag of a string; a blank ends it.
-        after = " " if _ANOTHER_FOLLOWS.match(self.sql, end) else ""
+        # The parser takes $1,$ for the opening tag of a string, and $1 before a digit
+        # for another number; a blank ends it.
+        after = " " if _NEEDS_BLANK.match(self.sql, end) else ""
         before = ""
         if self.lexicon.strict:
             before, after = self.apart(start, end)

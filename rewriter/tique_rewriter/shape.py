@@ -107,7 +107,9 @@ def check_query(source: Source, tree: exp.Expr) -> None:
         _check_kind(source, node)
         _check_parts(source, node)
         if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
-            _check_table_function(source, node)
+            _check_table_function(source, node.this, node.db)
+        if isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery):
+            _check_table_function(source, node.this, "")
         if (
             isinstance(node, exp.Anonymous)
             and node.name.lower() in source.rules.refused_functions
@@ -192,10 +194,10 @@ def _check_missing(source: Source, node: exp.Expr) -> None:
                 raise source.unsupported(f"{word} JOIN", source.find(word))
 
 
-def _check_table_function(source: Source, table: exp.Table) -> None:
-    name = function_name(table.this)
+def _check_table_function(source: Source, function: exp.Expr, schema: str) -> None:
+    name = function_name(function)
     schemas = source.rules.function_schemas
-    known = schemas is None or table.db.lower() in schemas
+    known = schemas is None or schema.lower() in schemas
     if known and source.rules.table_functions.fullmatch(name):
         return
     shown = f"the table function {name}()" if name else "this table function"

@@ -104,6 +104,12 @@ def test_the_engine_sees_the_same_placeholders(text: str):
     assert lexed.original == text
 
 
+def test_a_placeholder_and_a_digit_are_no_other_placeholder():
+    """P11."""
+    lexed = number_placeholders("SELECT 1 WHERE 1 = %s1 OR 2 = %sx")
+    assert lexed.text == "SELECT 1 WHERE 1 = $1 1 OR 2 = $2 x"
+
+
 def test_doubled_percent_signs_are_halved_in_strings_too():
     lexed = number_placeholders("SELECT 'a%%', '100%', %s % % 2".replace("% %", "%%"))
     assert lexed.text == "SELECT 'a%', '100%', $1 % 2"

@@ -231,6 +231,7 @@ READ_ONLY = """
 """
 
 
+@pytest.mark.written_for(["duckdb"], reason="it is about a file")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_read_only(what, tmp_path, engine, connection):
     engine.close()
@@ -280,6 +281,7 @@ FULL = """
 """
 
 
+@pytest.mark.written_for(["duckdb"], reason="it is about a file")
 def test_a_full_disk(engine, connection):
     """A commit that does not fit is refused; what was acknowledged is there."""
     engine.close()
