@@ -1,4 +1,4 @@
-"""Targets by name: `duckdb` today; MonetDB and PostgreSQL take their places here."""
+"""Targets by name; PostgreSQL takes its place here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ TIQUE_SUFFIX = "+tique"
 _MODULES = {
     "duckdb": "benchmarks.targets.duckdb_native",
     "duckdb+tique": "benchmarks.targets.duckdb_tique",
+    "monetdb": "benchmarks.targets.monetdb_native",
+    "monetdb+tique": "benchmarks.targets.monetdb_tique",
 }
 
 NAMES = tuple(_MODULES)

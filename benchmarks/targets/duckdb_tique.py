@@ -43,6 +43,9 @@ class TiqueDuckDBTarget(Target):
         self._url = database_url(path)
         if path.exists():
             tique.adopt(self._url)
+        self._observe()
+
+    def _observe(self) -> None:
         self._observer = tique.connect(self._url, **self._options)
         self._first_count = self._observer.info.engine_statements
 

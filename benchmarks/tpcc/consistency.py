@@ -30,7 +30,7 @@ CONDITIONS: dict[str, tuple[str, str]] = {
         LEFT JOIN (
             SELECT o_w_id, o_d_id, MAX(o_id) AS newest_order
             FROM orders GROUP BY o_w_id, o_d_id
-        ) AS ordered ON o_w_id = d_w_id AND o_d_id = d_id
+        ) AS order_total ON o_w_id = d_w_id AND o_d_id = d_id
         LEFT JOIN (
             SELECT no_w_id, no_d_id, MAX(no_o_id) AS newest_waiting
             FROM new_order GROUP BY no_w_id, no_d_id
@@ -57,7 +57,7 @@ CONDITIONS: dict[str, tuple[str, str]] = {
         LEFT JOIN (
             SELECT o_w_id, o_d_id, SUM(o_ol_cnt) AS expected
             FROM orders GROUP BY o_w_id, o_d_id
-        ) AS ordered ON o_w_id = d_w_id AND o_d_id = d_id
+        ) AS order_total ON o_w_id = d_w_id AND o_d_id = d_id
         LEFT JOIN (
             SELECT ol_w_id, ol_d_id, COUNT(*) AS found
             FROM order_line GROUP BY ol_w_id, ol_d_id
