@@ -1,4 +1,5 @@
-# make test   everything that must hold, on both supported generations of DuckDB
+# make test   everything that must hold, on both supported generations of DuckDB and on
+#             MonetDB
 # make demo   TPC-C and analytics side by side, through tique
 #
 # Both work from a fresh clone; PYTHON=… chooses the interpreter (3.11 or later).
@@ -12,7 +13,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PYTEST_ARGS ?=
 
-# DuckDB 2.0 with the compiled sqlglot, and DuckDB 1.5 with the pure one.
+# DuckDB 2.0 with the compiled sqlglot, and DuckDB 1.5 with the pure one; MonetDB does
+# not depend on DuckDB's version, so its tests run in the first.
 VENV := .venv
 VENV15 := .venv-duckdb15
 
@@ -76,7 +78,7 @@ test-duckdb20: $(VENV)/.ready
 
 .PHONY: test-duckdb15
 test-duckdb15: $(VENV15)/.ready
-	$(VENV15)/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV15)/bin/python -m pytest -k 'not monetdb or rewriter' $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready

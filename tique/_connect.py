@@ -35,6 +35,8 @@ def connect(
     url
         ``duckdb:///relative/path``, ``duckdb:////absolute/path`` or
         ``duckdb:///:memory:``; options of the engine follow as in ``?threads=4``.
+        ``monetdb://user:password@host:port/database``; ``?sock=/path`` for a Unix
+        socket.
     isolation_level
         ``"SNAPSHOT"`` or ``"READ COMMITTED"``.
     autocommit

@@ -60,7 +60,8 @@ class _WarningLine(logging.Formatter):
 def main(context: click.Context) -> None:
     """Look after databases under tique's management.
 
-    URL is duckdb:///relative/path or duckdb:////absolute/path.
+    URL is duckdb:///relative/path, duckdb:////absolute/path or
+    monetdb://user:password@host:port/database.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(_WarningLine())
