@@ -29,7 +29,7 @@ class ManagedCatalog:
         self._engine = engine
         self.default_schema = rules_of(engine.capabilities.dialect).default_schema
         self._row_cache = row_cache
-        self._cache = StorageCache(page_cache)
+        self._cache = StorageCache(page_cache, engine.capabilities.page_keys)
         self._tables: dict[tuple[str, str], Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}

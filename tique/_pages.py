@@ -1,7 +1,7 @@
 """Pages: stretches of storage tables in memory, in columns.
 
-A point read costs a column store about what the two thousand rows around it cost,
-because it scans in vectors and row groups; and a row in an Arrow column takes a tenth of its
+A point read costs a column store about what the rows around it cost, because it scans
+in vectors and row groups (how many, the engine's backend says); and a row in an Arrow column takes a tenth of its
 space as Python objects. So a page that is asked for a second time is read whole: the
 rows whose keys are equal but for the last column, and there lie in one block.
 Keys that are spread wide (hashes, time stamps) hardly meet in a page and are read
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from tique._rows import Key
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
-
-PAGE_KEYS = 8192
-"""Keys per page: reading it costs little more than reading one row."""
 
 _CODES: dict[str, Any] = {
     "int8": "b",
@@ -166,10 +163,13 @@ class Paging:
     ----------
     table
         A table with a primary key.
+    keys
+        Keys per page.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, keys: int) -> None:
         self._table = table
+        self._keys = keys
         kind = kind_of(table.columns[table.primary_key[-1]].type)
         self._kind = (
             kind
@@ -186,8 +186,8 @@ class Paging:
         """The address of a key's page; None if the table has no pages."""
         if self._kind is None:
             return None
-        first = key[-1] // PAGE_KEYS * PAGE_KEYS
-        last = first + PAGE_KEYS - 1
+        first = key[-1] // self._keys * self._keys
+        last = first + self._keys - 1
         return Address(
             self._table.id,
             key[:-1],

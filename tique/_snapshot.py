@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 Coercer = Callable[[Any], Any]
 
-_OVERLAY_VALUES = 10_000
-"""An overlay of more values than this is left to the engine."""
-
 _GROUP_VALUES = 2000
 """Constants instead of storage pay up to so many values."""
 
@@ -169,7 +166,8 @@ class Source:
         None if there are so many that the engine had better find them itself.
         """
         writes = transaction.writes.get(self.table.id)
-        limit = _OVERLAY_VALUES // len(self._columns)
+        most = transaction.database.engine.capabilities.overlay_values
+        limit = most // len(self._columns)
         keys: Collection[Key]
         if len(bound) == len(self.table.primary_key):
             keys = [tuple(bound.values())]

@@ -32,9 +32,12 @@ class StorageCache:
     ----------
     capacity
         Bytes for pages, and a quarter as many for groups.
+    page_keys
+        Keys per page.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, page_keys: int) -> None:
+        self.page_keys = page_keys
         self.groups: Cache[GroupAddress, Group] = Cache(capacity // 4, misses=3)
         self.pages: Cache[Address, Page] = Cache(capacity, misses=2)
 
@@ -58,7 +61,9 @@ class StoredRows:
         self._capacity = capacity
         self._rows: dict[Key, Row | None] = {}
         self._cache = cache
-        self._paging = None if cache is None or table.is_bag else Paging(table)
+        self._paging = (
+            None if cache is None or table.is_bag else Paging(table, cache.page_keys)
+        )
         self.marks = HighWaterMarks(table)
 
     def peek(self, key: Key) -> Row | None:

@@ -48,10 +48,16 @@ class Capabilities:
         it, so that an in-memory index of recent versions is complete.
     dialect : str
         The SQL dialect's name in the rewriter.
+    page_keys : int
+        So many neighbouring rows cost not much more to read than one.
+    overlay_values : int
+        So many values written into a query cost less than a join with the cache table.
     """
 
     exclusive: bool
     dialect: str
+    page_keys: int
+    overlay_values: int
 
 
 @dataclass(frozen=True)

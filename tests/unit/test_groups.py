@@ -40,7 +40,9 @@ def group(rows, columns=(1, A)):
 
 @pytest.fixture
 def versions():
-    return TableVersions(TABLE, capacity=100, cache=StorageCache(1 << 20))
+    return TableVersions(
+        TABLE, capacity=100, cache=StorageCache(1 << 20, page_keys=8192)
+    )
 
 
 def remember(versions, rows, columns=(1, A)):

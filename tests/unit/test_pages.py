@@ -9,13 +9,14 @@ import pyarrow
 import pytest
 
 from tique._cache import Cache
-from tique._pages import PAGE_KEYS, Page, Paging
+from tique._pages import Page, Paging
 from tique._stored import StorageCache
 from tique._versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
 COLUMNS = ["g INTEGER", "n INTEGER", "a INTEGER", "b VARCHAR", *["c INTEGER"] * 3]
+PAGE_KEYS = 8192
 TABLE = Table(
     "main",
     "t",
@@ -28,7 +29,7 @@ A, B = 2, 3
 
 @pytest.fixture
 def cache():
-    return StorageCache(1 << 20)
+    return StorageCache(1 << 20, PAGE_KEYS)
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def whole(g, n, a, b):
 
 
 def page(numbers, a=None, columns=(1, A, B), prefix=(1,)):
-    address = Paging(TABLE).address((*prefix, numbers[0] if numbers else 0))
+    address = Paging(TABLE, PAGE_KEYS).address((*prefix, numbers[0] if numbers else 0))
     data = {
         "n": pyarrow.array(numbers, pyarrow.int32()),
         "a": pyarrow.array(a or [10 * n for n in numbers], pyarrow.int32()),
@@ -190,7 +191,7 @@ def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
         array = pyarrow.concat_arrays([array, array]).slice(3)
     numbers = pyarrow.array([0, 1, 2], pyarrow.int32())
     table = pyarrow.table({"n": numbers, "a": array})
-    found = Page(TABLE, Paging(TABLE).address((1, 0)), (1, A), table)
+    found = Page(TABLE, Paging(TABLE, PAGE_KEYS).address((1, 0)), (1, A), table)
     rows = [found.row((1, n), (A,))[1] for n in range(3)]
     assert [r[A] for r in rows] == values
     assert [type(r[A]) for r in rows] == [type(value) for value in values]
@@ -199,4 +200,4 @@ def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
 @pytest.mark.parametrize("type_name", ["VARCHAR", "UBIGINT", "DOUBLE", "HUGEINT"])
 def test_keys_that_are_no_machine_integers_have_no_pages(type_name):
     table = Table("main", "t", (Column("k", type_name),), primary_key=(0,))
-    assert Paging(table).address((1,)) is None
+    assert Paging(table, PAGE_KEYS).address((1,)) is None

@@ -73,7 +73,10 @@ _SCHEMA = (
 class DuckDBEngine(Engine):
     """A DuckDB instance that this process shares among its threads."""
 
-    capabilities = Capabilities(exclusive=True, dialect="duckdb")
+    # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
+    capabilities = Capabilities(
+        exclusive=True, dialect="duckdb", page_keys=8192, overlay_values=10_000
+    )
 
     def __init__(self, location: Location) -> None:
         self.forms = DuckDBForms()
