@@ -95,7 +95,7 @@ def key_text(key, number):
 
 
 def prepared(text, key):
-    for number in ("9000", "9001", "9002", "2", "range", "range + 9000"):
+    for number in ("9000", "9001", "9002", "2", "number", "number + 9000"):
         text = text.replace(f"<{number}>", key_text(key, number))
     return text
 
@@ -112,7 +112,7 @@ def test_change(engine, table, change):
     text, count = CHANGES[change]
     connection = engine.connect(checkpoint="manual")
     connection.execute(f"CREATE TABLE t ({columns})")
-    fill = "INSERT INTO t (id, v, w) SELECT <range>, range, 'w' || range FROM range({}, {})"
+    fill = "INSERT INTO t (id, v, w) SELECT <number>, number, 'w' || number FROM range({}, {}) AS n(number)"
     connection.execute(prepared(fill.format(0, 1100), key))
     connection.commit()
     connection.checkpoint()

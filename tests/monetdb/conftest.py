@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.plugins.monetdb import connect_natively
-from tique_backends import monetdb
 from tique_backends.base import Server
 from tique_backends.errors import EngineError
+from tique_backends.monetdb import backend as monetdb
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Table

@@ -13,9 +13,9 @@ import pytest
 
 from tests.monetdb.conftest import Home
 from tests.plugins.monetdb import connect_natively
-from tique_backends import monetdb
 from tique_backends.base import CommitRecord, Server
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb import backend as monetdb
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
@@ -23,7 +23,7 @@ from tique_backends.monetdb.server import MonetDBServer
 CHILD = """
 import sys, time
 from urllib.parse import urlsplit
-from tique_backends import monetdb
+from tique_backends.monetdb import backend as monetdb
 from tique_backends.base import Server
 parts = urlsplit(sys.argv[1])
 server = Server(parts.hostname, parts.port, parts.username, parts.password)
