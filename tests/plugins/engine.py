@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pymonetdb
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import tique
-    from tique_backends.base import Capabilities
 
 
 class Engine(ABC):
@@ -28,6 +26,7 @@ class Engine(ABC):
     """What the engine calls a TEXT column's type."""
     schema: ClassVar[str]
     """Where a table is created that names no schema."""
+    # What it can: MonetDB's row of this matrix says what not.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
@@ -45,11 +44,6 @@ class Engine(ABC):
     @abstractmethod
     def url(self) -> str:
         """The database's URL."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the backend says its engine can do."""
-        return capabilities(self.name)
 
     def literal(self, text: str) -> str:
         """A string literal for a text."""
@@ -185,19 +179,6 @@ _USER_TABLES = (
 _USER_SCHEMAS = "SELECT name FROM sys.schemas WHERE NOT system"
 
 ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)
-
-
-@cache
-def capabilities(name: str) -> Capabilities:
-    """The capability matrix's row for one engine."""
-    from tique_backends import registry
-
-    backend = registry.find(name)
-    opened = backend.open_engine(backend.locate(":memory:", {}))
-    try:
-        return opened.capabilities
-    finally:
-        opened.close()
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
