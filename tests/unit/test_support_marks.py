@@ -14,8 +14,10 @@ def outcome(pytester, monkeypatch):
         pytester.makepyfile(
             f"import pytest\n@{mark}\ndef test_it({argument}):\n  {body}"
         )
-        plugins = ("-p", "tests.plugins.engine", "-p", "tests.plugins.support")
-        return pytester.runpytest_subprocess(*plugins, "-ra", "-p", "no:cacheprovider")
+        plugins = ("monetdb", "engine", "support")
+        arguments = [f"-ptests.plugins.{name}" for name in plugins]
+        arguments += ["-ra", "-p", "no:cacheprovider", "-k", "not monetdb"]
+        return pytester.runpytest_subprocess(*arguments)
 
     return run
 
