@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.plugins.monetdb import connect_natively
+from tests.plugins.monetdb import connect_natively, empty
 from tique_backends.base import Server
 from tique_backends.errors import EngineError
 from tique_backends.monetdb import backend as monetdb
@@ -23,14 +23,9 @@ class Home:
     def __init__(self, url: str) -> None:
         self.url = url
         self._opened: list[Any] = []
+        empty(url)
         with closing(connect_natively(url)) as connection:
             cursor = connection.cursor()
-            cursor.execute(
-                "SELECT name FROM sys.schemas WHERE NOT system AND name <> 'sys'"
-            )
-            for (name,) in cursor.fetchall():
-                quoted = name.replace('"', '""')
-                cursor.execute(f'DROP SCHEMA "{quoted}" CASCADE')
             cursor.execute("CREATE SCHEMA app")
 
     @property

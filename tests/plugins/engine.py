@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pymonetdb
 import pytest
 
-from tests.plugins.monetdb import connect_natively
+from tests.plugins.monetdb import connect_natively, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,16 +145,9 @@ class MonetDB(Engine):
 
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
-        opened = cls(request.getfixturevalue("monetdb_server").url)
-        opened._empty()
-        return opened
-
-    def _empty(self) -> None:
-        native = self.native()
-        for schema, table in native.execute(_USER_TABLES).fetchall():
-            native.execute(f"DROP TABLE {_quoted(schema)}.{_quoted(table)} CASCADE")
-        for (schema,) in native.execute(_USER_SCHEMAS).fetchall():
-            native.execute(f"DROP SCHEMA {_quoted(schema)} CASCADE")
+        url = request.getfixturevalue("monetdb_server").url
+        empty(url)
+        return cls(url)
 
     @property
     def url(self) -> str:
@@ -167,16 +160,6 @@ class MonetDB(Engine):
     def _connect_natively(self) -> Any:
         return NativeMonetDB(self._url)
 
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-_USER_TABLES = (
-    "SELECT s.name, t.name FROM sys.tables t JOIN sys.schemas s ON s.id = t.schema_id "
-    "WHERE NOT t.system AND t.temporary = 0"
-)
-_USER_SCHEMAS = "SELECT name FROM sys.schemas WHERE NOT system"
 
 ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pymonetdb
+
+
+_VIEW = 1
 
 
 def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
@@ -30,6 +34,25 @@ def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
         "autocommit": True,
     }
     return pymonetdb.connect(**(arguments | changes))
+
+
+def empty(url: str) -> None:
+    """Drop every table and schema of the server's database that is not its own."""
+    with closing(connect_natively(url)) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT name FROM sys.schemas WHERE NOT system")
+        for (schema,) in cursor.fetchall():
+            cursor.execute(f"DROP SCHEMA {_quoted(schema)} CASCADE")
+        cursor.execute(
+            "SELECT name, type FROM sys.tables WHERE NOT system AND temporary = 0"
+        )
+        for name, kind in cursor.fetchall():
+            what = "VIEW" if kind == _VIEW else "TABLE"
+            cursor.execute(f"DROP {what} IF EXISTS {_quoted(name)} CASCADE")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 @pytest.fixture(scope="session")
