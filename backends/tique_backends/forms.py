@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
+STAGED_STAMPS = 1 << 62
+"""Added to a staged row's sequence number: newer than every commit timestamp."""
+
 
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""

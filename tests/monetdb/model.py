@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import Versions
-from tique_backends.monetdb.names import storage_name
+from tique_backends.names import storage_name
 
 if TYPE_CHECKING:
     import random

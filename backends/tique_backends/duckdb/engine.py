@@ -27,20 +27,18 @@ from tique_backends.base import (
 from tique_backends.duckdb import introspection
 from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
-from tique_backends.duckdb.forms import (
-    DuckDBForms,
+from tique_backends.duckdb.forms import DuckDBForms, version_checks, version_columns
+from tique_backends.duckdb.log import COMMITS, replay_statement
+from tique_backends.duckdb.session import DuckDBSession
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import (
     cache_name,
     column_list,
     key_equality,
     key_list,
     quote,
     storage_name,
-    version_checks,
-    version_columns,
 )
-from tique_backends.duckdb.log import COMMITS, replay_statement
-from tique_backends.duckdb.session import DuckDBSession
-from tique_backends.errors import EngineError, ErrorKind
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 

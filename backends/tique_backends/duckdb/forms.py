@@ -10,16 +10,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
-from tique_backends.forms import Forms
+from tique_backends.forms import STAGED_STAMPS, Forms
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
-
-STAGED_STAMPS = 1 << 62
-"""Added to a staged row's sequence number: newer than every commit timestamp."""
 
 _LITERAL_KEYS = 8
 """Up to so many keys a NOT IN beats a join."""
@@ -28,40 +33,9 @@ _LITERAL_VALUES = 24
 """Up to so many values single literals beat lists."""
 
 
-def quote(identifier: str) -> str:
-    """Quote an identifier."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def storage_name(table: Table) -> str:
-    """The storage table: the application's own."""
-    return f"{quote(table.schema)}.{quote(table.name)}"
-
-
-def cache_name(table: Table) -> str:
-    """The cache table, in tique's schema."""
-    return f"tique.{quote(table.qualified_name)}"
-
-
 def stage_name(table: Table) -> str:
     """The session's staging table."""
     return f"temp.{quote('tique_stage_' + table.qualified_name)}"
-
-
-def column_list(table: Table, prefix: str = "") -> str:
-    """All of the table's columns, optionally qualified."""
-    return ", ".join(prefix + quote(column.name) for column in table.columns)
-
-
-def key_list(table: Table, positions: Sequence[int], prefix: str = "") -> str:
-    """The columns at ``positions``, optionally qualified."""
-    return ", ".join(prefix + quote(table.columns[i].name) for i in positions)
-
-
-def key_equality(table: Table, positions: Sequence[int], left: str, right: str) -> str:
-    """``left.k = right.k AND …`` over the columns at ``positions``."""
-    names = (quote(table.columns[i].name) for i in positions)
-    return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
 
 
 def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:

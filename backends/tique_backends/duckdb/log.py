@@ -16,7 +16,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, CommitRecord
-from tique_backends.duckdb.forms import cache_name, quote, storage_name
+from tique_backends.names import cache_name, quote, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,22 +27,24 @@ from tique_backends.base import (
 from tique_backends.duckdb.arrow import arrow_table, rows_to_arrow
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import (
-    cache_name,
-    column_list,
     equality,
-    key_equality,
-    key_list,
     known_rows,
     listed_equality,
     newest,
-    quote,
     stage_name,
-    storage_name,
     version_checks,
     version_columns,
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.errors import EngineError
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -29,10 +29,11 @@ from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.forms import MonetDBForms
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import decode_commits
-from tique_backends.monetdb.names import cache_name, version_columns
+from tique_backends.monetdb.names import version_columns
 from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
+from tique_backends.names import cache_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

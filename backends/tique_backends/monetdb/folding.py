@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tique_backends.base import MISSING
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
-from tique_backends.monetdb.names import (
+from tique_backends.monetdb.names import newest
+from tique_backends.names import (
     cache_name,
     column_list,
     key_equality,
-    newest,
     quote,
     storage_name,
 )

@@ -25,31 +25,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.forms import Forms
+from tique_backends.forms import STAGED_STAMPS, Forms
 from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import (
-    cache_name,
-    column_list,
     comparable,
     equality,
-    key_equality,
-    key_list,
     newest,
-    quote,
     same_rows,
     stage_name,
-    storage_name,
 )
 from tique_backends.monetdb.types import INTEGERS, text_length
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
-
-STAGED_STAMPS = 1 << 62
-"""Added to a staged row's sequence number: newer than every commit timestamp."""
 
 _VALUES_ROWS = 25
 """Rows per VALUES."""

@@ -1,4 +1,4 @@
-"""Names and lists of columns in MonetDB's SQL."""
+"""Names and conditions that MonetDB writes in its own way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.monetdb.literals import literal, typed
 from tique_backends.monetdb.types import is_text
+from tique_backends.names import key_equality, quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,40 +14,9 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 
-def quote(identifier: str) -> str:
-    """Quote an identifier."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def storage_name(table: Table) -> str:
-    """The storage table: the application's own."""
-    return f"{quote(table.schema)}.{quote(table.name)}"
-
-
-def cache_name(table: Table) -> str:
-    """The cache table, in tique's schema."""
-    return f"tique.{quote(table.qualified_name)}"
-
-
 def stage_name(table: Table) -> str:
     """The session's staging table; local temporary tables live in schema tmp."""
     return f"tmp.{quote('tique_stage_' + table.qualified_name)}"
-
-
-def column_list(table: Table, prefix: str = "") -> str:
-    """All of the table's columns, optionally qualified."""
-    return ", ".join(prefix + quote(column.name) for column in table.columns)
-
-
-def key_list(table: Table, positions: Sequence[int], prefix: str = "") -> str:
-    """The columns at ``positions``, optionally qualified."""
-    return ", ".join(prefix + quote(table.columns[i].name) for i in positions)
-
-
-def key_equality(table: Table, positions: Sequence[int], left: str, right: str) -> str:
-    """``left.k = right.k AND …`` over the columns at ``positions``."""
-    names = (quote(table.columns[i].name) for i in positions)
-    return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
 
 
 def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:

@@ -45,19 +45,10 @@ from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import encode_commits
-from tique_backends.monetdb.names import (
-    cache_name,
-    column_list,
-    equality,
-    key_list,
-    newest,
-    quote,
-    stage_name,
-    storage_name,
-    version_columns,
-)
+from tique_backends.monetdb.names import equality, newest, stage_name, version_columns
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
+from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

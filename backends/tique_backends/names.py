@@ -1,0 +1,41 @@
+"""Names and lists of columns in SQL, as every engine writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.schema import Table
+
+
+def quote(identifier: str) -> str:
+    """Quote an identifier."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def storage_name(table: Table) -> str:
+    """The storage table: the application's own."""
+    return f"{quote(table.schema)}.{quote(table.name)}"
+
+
+def cache_name(table: Table) -> str:
+    """The cache table, in tique's schema."""
+    return f"tique.{quote(table.qualified_name)}"
+
+
+def column_list(table: Table, prefix: str = "") -> str:
+    """All of the table's columns, optionally qualified."""
+    return ", ".join(prefix + quote(column.name) for column in table.columns)
+
+
+def key_list(table: Table, positions: Sequence[int], prefix: str = "") -> str:
+    """The columns at ``positions``, optionally qualified."""
+    return ", ".join(prefix + quote(table.columns[i].name) for i in positions)
+
+
+def key_equality(table: Table, positions: Sequence[int], left: str, right: str) -> str:
+    """``left.k = right.k AND …`` over the columns at ``positions``."""
+    names = (quote(table.columns[i].name) for i in positions)
+    return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
