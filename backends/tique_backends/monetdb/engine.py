@@ -33,7 +33,8 @@ from tique_backends.monetdb.names import version_columns
 from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
-from tique_backends.names import cache_name
+from tique_backends.monetdb.widening import widening
+from tique_backends.names import cache_name, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +58,14 @@ _SCHEMA = (
     "commits CLOB NOT NULL)",
     "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
+    *widening(
+        "tique.log",
+        {
+            "cts": ("BIGINT", True),
+            "committed_at": ("BIGINT", True),
+            "commits": ("CLOB", True),
+        },
+    ),
 )
 
 _LAST_COMMIT = (
@@ -152,6 +161,7 @@ class MonetDBEngine(Engine):
     def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
         layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+        self._widen(session, table)
         # Log entries name tables by id: none may be used twice.
         session.execute("UPDATE tique.format SET last_table = last_table + 1")
         ((number,),) = session.execute(
@@ -162,6 +172,23 @@ class MonetDBEngine(Engine):
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
+
+    def _widen(self, session: Session, table: Table) -> None:
+        columns = {c.name: (c.type, c.not_null) for c in table.columns}
+        stamps = {"_cts": ("BIGINT", True), "_deleted": ("BOOLEAN", True)}
+        statements = widening(cache_name(table), columns | stamps)
+        storage = storage_name(table)
+        # What is in an adopted table has been read already.
+        is_used = session.execute(f"SELECT 1 FROM {storage} LIMIT 1").fetch_all()
+        if not is_used:
+            keys = [
+                [table.columns[i].name for i in key]
+                for key in (table.primary_key, *table.unique)
+                if key
+            ]
+            statements += widening(storage, columns, keys)
+        for statement in statements:
+            session.execute(statement)
 
     def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
         session.execute(f"DROP TABLE {cache_name(table)}")
