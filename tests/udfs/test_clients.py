@@ -95,8 +95,9 @@ def test_a_client_that_renews_its_lease_lives_on(sequencer):
         lambda s, client, txid, cts: s.end_for(client, txid),
         lambda s, client, txid, cts: s.next_cts_for(client),
         lambda s, client, txid, cts: s.finish_for(client, cts),
+        lambda s, client, txid, cts: s.sts_for(client),
     ],
-    ids=["renew", "leave", "begin", "refresh", "end", "next_cts", "finish"],
+    ids=["renew", "leave", "begin", "refresh", "end", "next_cts", "finish", "sts"],
 )
 def test_who_wakes_up_after_its_lease_is_fenced(sequencer, call):
     client, txid, cts = die(sequencer)

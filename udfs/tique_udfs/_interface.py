@@ -232,6 +232,10 @@ class Sequencer(ABC):
         """Drop a client as if its lease had run out."""
 
     @abstractmethod
+    def sts_for(self, client: int) -> int:
+        """As :meth:`sts`, for a client whose snapshots still count."""
+
+    @abstractmethod
     def begin_for(self, client: int) -> tuple[int, int]:
         """As :meth:`begin`; the snapshot goes when the client does."""
 

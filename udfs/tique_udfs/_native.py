@@ -100,6 +100,7 @@ class Library:
         self.renew = declare("tique_renew", status, number, number, number)
         self.leave = declare("tique_leave", status, number, number)
         self.begin_for = declare("tique_begin_for", _Transaction, number, number)
+        self.sts_for = declare("tique_sts_for", number, number, number)
         self.refresh_for = declare("tique_refresh_for", number, number, number, number)
         self.end_for = declare("tique_end_for", status, number, number, number)
         self.next_cts_for = declare("tique_next_cts_for", number, number, number)
@@ -231,6 +232,9 @@ class NativeSequencer(Sequencer):
 
     def leave(self, client: int) -> None:
         self._check(self.library.leave(self.handle, client))
+
+    def sts_for(self, client: int) -> int:
+        return self._check(self.library.sts_for(self.handle, client))
 
     def begin_for(self, client: int) -> tuple[int, int]:
         begun = self.library.begin_for(self.handle, client)

@@ -145,6 +145,11 @@ class PythonSequencer(Sequencer):
             self._settle(client)
             self._bury(client)
 
+    def sts_for(self, client: int) -> int:
+        with self._lock:
+            self._settle(client)
+            return self._sts
+
     def begin_for(self, client: int) -> tuple[int, int]:
         with self._lock:
             self._settle(client)

@@ -275,6 +275,20 @@ tique_finish_for(tique_handle handle, tique_client client, int64_t cts)
 }
 
 int64_t
+tique_sts_for(tique_handle handle, tique_client client)
+{
+	int status;
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
+	int64_t sts;
+
+	if (!sequencer)
+		return status;
+	sts = sequencer->sts;
+	tique_exit(sequencer);
+	return sts;
+}
+
+int64_t
 tique_client_count(tique_handle handle)
 {
 	struct sequencer *sequencer = tique_enter(handle);

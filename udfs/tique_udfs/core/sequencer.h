@@ -162,6 +162,7 @@ TIQUE_EXPORT int tique_end_for(tique_handle handle, tique_client client,
                                int64_t txid);
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
+TIQUE_EXPORT int64_t tique_sts_for(tique_handle handle, tique_client client);
 TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
                                   int64_t cts);
 

@@ -44,6 +44,7 @@ FUNCTIONS = (
     Function("certify", ("client", "txid", "sts", "keys")),
     Function("next_cts", ("client",)),
     Function("finish", ("client", "cts")),
+    Function("sts_for", ("client",), _LONG_TEXT),
     Function("abort", ("client", "cts")),
     Function("wait", ("cts", "milliseconds")),
     Function("sts"),

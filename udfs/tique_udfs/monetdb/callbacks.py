@@ -26,6 +26,7 @@ _LONGEST_WAIT = 1.0
 _NULL = -(2**63)
 _COMMAND_UNSAFE = 1 | 2
 _ONE_RESULT = 1 << 2
+_TEXTUAL = frozenset({"begin_transaction", "sts_for"})
 
 _Answer = Callable[..., int | str]
 
@@ -76,7 +77,7 @@ def register(
         parameters: list[Any] = [_Number] * count
         if name == "certify":
             parameters[-1] = _Text
-        result = _Pointer if name == "begin_transaction" else _Number
+        result = _Pointer if name in _TEXTUAL else _Number
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *parameters)
         callback = prototype(_guarded(name, call, duplicate))
         arguments = (_Argument * (count + 1))(
@@ -166,8 +167,14 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
 
     def begin(client: int) -> str:
         txid, sts = sequencer.begin_for(client)
-        fences = [fence for fence in sequencer.fences() if fence <= sts]
-        return " ".join(map(str, [txid, sts, *fences]))
+        return " ".join(map(str, [txid, sts, *fences(sts)]))
+
+    def sts_for(client: int) -> str:
+        sts = sequencer.sts_for(client)
+        return " ".join(map(str, [sts, *fences(sts)]))
+
+    def fences(sts: int) -> list[int]:
+        return [fence for fence in sequencer.fences() if fence <= sts]
 
     def certify(client: int, txid: int, sts: int, text: bytes) -> int:
         if not _KEYS.fullmatch(text):
@@ -178,6 +185,10 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
             return sequencer.certify_for(client, txid, sts, keys)
         except KeyConflictError as error:
             return -error.winner
+
+    def finish(client: int, cts: int) -> int:
+        sequencer.finish_for(client, cts)
+        return sequencer.sts()
 
     def wait(cts: int, milliseconds: int) -> bool:
         return sequencer.wait(cts, min(_seconds(milliseconds), _LONGEST_WAIT))
@@ -196,7 +207,8 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "end_transaction": (2, serving(sequencer.end_for)),
         "certify": (4, serving(certify)),
         "next_cts": (1, serving(sequencer.next_cts_for)),
-        "finish": (2, serving(sequencer.finish_for)),
+        "finish": (2, serving(finish)),
+        "sts_for": (1, serving(sts_for)),
         "abort": (2, serving(sequencer.abort_for)),
         "wait": (2, serving(wait)),
         "sts": (0, serving(sequencer.sts)),

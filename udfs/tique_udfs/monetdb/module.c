@@ -143,36 +143,60 @@ mal_leave_client(lng *result, const lng *client)
 	return answer("leave_client", result, tique_leave(handle, *client));
 }
 
-/* "txid sts fence fence ..." The fences are read after the snapshot was taken, so
- * all that it covers are among them. */
+/* The text, and the fences that a snapshot at sts covers. They are read after it was
+ * taken, so that all of them are there. */
+static char *
+with_fences(const char *function, char **result, const char *text, lng sts)
+{
+	int64_t count = tique_fences(handle, NULL, 0);
+	int64_t room = count > 0 ? count : 1;
+	int64_t *fences = malloc((size_t)room * sizeof *fences);
+	char *whole = malloc(strlen(text) + (size_t)(room + 1) * NUMBER_LENGTH);
+
+	*result = NULL;
+	if (fences && whole) {
+		int length = sprintf(whole, "%s", text);
+
+		tique_fences(handle, fences, count);
+		for (int64_t i = 0; i < count && fences[i] <= sts; i++)
+			length += sprintf(whole + length, " %" PRId64, fences[i]);
+		*result = GDKstrdup(whole);
+	}
+	free(fences);
+	free(whole);
+	return *result ? NULL : refusal(function, TIQUE_NO_MEMORY);
+}
+
+/* "txid sts fence fence ..." */
 static char *
 mal_begin_transaction(char **result, const lng *client)
 {
 	struct tique_transaction begun = tique_begin_for(handle, *client);
+	char text[2 * NUMBER_LENGTH];
 	lng ignored;
 	char *failed = answer("begin_transaction", &ignored, begun.txid);
-	int64_t count = failed ? 0 : tique_fences(handle, NULL, 0);
-	int64_t room = count > 0 ? count : 1;
-	int64_t *fences = failed ? NULL : malloc((size_t)room * sizeof *fences);
-	char *text = failed ? NULL : malloc((size_t)(room + 2) * NUMBER_LENGTH);
-	int length;
 
-	if (!fences || !text) {
-		free(fences);
-		free(text);
-		if (failed)
-			return failed;
+	if (failed)
+		return failed;
+	sprintf(text, "%" PRId64 " %" PRId64, begun.txid, begun.sts);
+	failed = with_fences("begin_transaction", result, text, begun.sts);
+	if (failed)
 		tique_end_for(handle, *client, begun.txid);
-		return refusal("begin_transaction", TIQUE_NO_MEMORY);
-	}
-	tique_fences(handle, fences, count);
-	length = sprintf(text, "%" PRId64 " %" PRId64, begun.txid, begun.sts);
-	for (int64_t i = 0; i < count && fences[i] <= begun.sts; i++)
-		length += sprintf(text + length, " %" PRId64, fences[i]);
-	*result = GDKstrdup(text);
-	free(fences);
-	free(text);
-	return *result ? NULL : refusal("begin_transaction", TIQUE_NO_MEMORY);
+	return failed;
+}
+
+/* "sts fence fence ..." */
+static char *
+mal_sts_for(char **result, const lng *client)
+{
+	lng sts;
+	char *failed = answer("sts_for", &sts, tique_sts_for(handle, *client));
+	char text[NUMBER_LENGTH];
+
+	if (failed)
+		return failed;
+	sprintf(text, "%" PRId64, sts);
+	return with_fences("sts_for", result, text, sts);
 }
 
 static char *
@@ -195,10 +219,14 @@ mal_next_cts(lng *result, const lng *client)
 	return answer("next_cts", result, tique_next_cts_for(handle, *client));
 }
 
+/* What sts is then: when it covers cts, there is nothing to wait for. */
 static char *
 mal_finish(lng *result, const lng *client, const lng *cts)
 {
-	return answer("finish", result, tique_finish_for(handle, *client, *cts));
+	int status = tique_finish_for(handle, *client, *cts);
+
+	return answer("finish", result,
+	              status == TIQUE_OK ? tique_sts(handle) : status);
 }
 
 static int
@@ -362,6 +390,7 @@ static const struct {
     FUNCTION(certify, "lng", "lng", "lng", "lng", "str"),
     FUNCTION(next_cts, "lng", "lng"),
     FUNCTION(finish, "lng", "lng", "lng"),
+    FUNCTION(sts_for, "str", "lng"),
     FUNCTION(abort, "lng", "lng", "lng"),
     FUNCTION(wait, "lng", "lng", "lng"),
     FUNCTION(sts, "lng", NULL),
