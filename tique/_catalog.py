@@ -58,6 +58,14 @@ class ManagedCatalog:
         """
         return _present(self._versions, table)
 
+    def by_id(self) -> Mapping[int, Table]:
+        """All managed tables, by id."""
+        return {table.id: table for table in self._tables.values()}
+
+    def find_versions(self, table_id: int) -> TableVersions | None:
+        """The recent versions of a table, if it is managed."""
+        return self._versions.get(table_id)
+
     def all_versions(self) -> list[TableVersions]:
         """Every table's recent versions."""
         return list(self._versions.values())
@@ -77,6 +85,7 @@ class ManagedCatalog:
                 self._cache
                 if all(self._engine.columnar(c.type) for c in table.columns)
                 else None,
+                self._engine.shared,
             )
             for table in tables
         }

@@ -13,6 +13,9 @@ that no commit can slip between the question and the append.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tique._rows import Key, key_of
@@ -65,6 +68,29 @@ def written_keys(
             if not write.deleted
         ]
         yield positions, [entry for entry in values if None not in entry[0]]
+
+
+def key_hashes(writes: TableWrites) -> list[bytes]:
+    """What stands for the write set where another process's commits are certified."""
+    return [
+        blake2b(
+            repr((writes.table.id, positions, [_canonical(v) for v in key])).encode(),
+            digest_size=16,
+        ).digest()
+        for positions, entries in written_keys(writes)
+        for key, _ in entries
+    ]
+
+
+def _canonical(value: object) -> object:
+    """Equal values of a column's type have equal texts in this form."""
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f") if value else "0"
+    if isinstance(value, float) and value == 0:
+        return 0.0
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return value
 
 
 class QueryCertifier:

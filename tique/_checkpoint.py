@@ -114,7 +114,7 @@ class Checkpointer:
         for versions in self._database.catalog.all_versions():
             if versions.rows >= self._rows:
                 if stable is None:
-                    stable = self._database.sequencer.stable()
+                    stable = self._database.timeline.stable()
                 if versions.oldest is not None and versions.oldest <= stable:
                     return True
         return False
@@ -143,10 +143,13 @@ class Checkpointer:
         compact
             Whether to run the engine's own checkpoint even if its log is short.
         """
-        with self.lock:
+        with self.lock, self._database.timeline.checkpointing() as is_mine:
+            if not is_mine:
+                self._due_since = time.monotonic()
+                return 0
             if self._session is None:
                 self._session = self._database.engine.session()
-            stable = self._database.sequencer.stable()
+            stable = self._database.timeline.stable()
             moved = sum(
                 self._fold(versions, stable)
                 for versions in self._database.catalog.all_versions()
@@ -176,14 +179,16 @@ class Checkpointer:
         assert session is not None
         from_memory = not table.is_bag and self._database.catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
+            since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)
             if from_memory and versions.is_complete:
                 with versions.no_draining():
-                    engine.store(session, table, versions.newest_until(until), until)
+                    newest = versions.newest_until(until)
+                    engine.store(session, table, newest, until, since=since)
                     versions.folded(until)
             else:
                 versions.drain(session)
-                engine.fold(session, table, until)
+                engine.fold(session, table, until, since=since)
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
                     versions.folded(until)

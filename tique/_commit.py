@@ -255,15 +255,11 @@ class Committer:
             if self._session is None:
                 self._session = self._database.engine.session()
             session = self._session
-        certified = self._certify(batch, session)
+        certified = self._take_timestamps(self._certify(batch, session))
         if not certified:
             return
-        for ticket in certified:
-            ticket.cts = self._database.sequencer.next_cts()
         staged = self._append(certified, session)
         self._publish(certified, staged)
-        for ticket in certified:
-            self._database.sequencer.finish(ticket.cts)
         self._unsettled = ()
         for ticket in certified:
             ticket.settle()
@@ -304,6 +300,12 @@ class Committer:
             certified.append(ticket)
         return certified
 
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        """Give each its cts; returns those that may be appended."""
+        for ticket in certified:
+            ticket.cts = self._database.sequencer.next_cts()
+        return certified
+
     def _staged_conflict(
         self, writes: TableWrites, session: Session
     ) -> Conflict | None:
@@ -334,6 +336,11 @@ class Committer:
                     for writes in ticket.writes
                     if not writes.is_staged
                 },
+                {
+                    writes.table.id: writes.staged_count
+                    for writes in ticket.writes
+                    if writes.is_staged
+                },
             )
             for ticket in certified
         ]
@@ -346,6 +353,7 @@ class Committer:
             for writes in bulk:
                 self._database.catalog.versions(writes.table).drain(session)
             session.begin()
+            self._database.timeline.expect_alone(session)
             for writes in bulk:
                 staged[writes.table.id] = session.append_staged(
                     writes.table, certified[0].cts
@@ -376,6 +384,7 @@ class Committer:
             raise
 
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        """Make durable commits known, in cts order, and finish their timestamps."""
         catalog = self._database.catalog
         for ticket in certified:
             for writes in ticket.writes:
@@ -391,3 +400,5 @@ class Committer:
                             for key, write in writes.buffered()
                         ],
                     )
+        for ticket in certified:
+            self._database.sequencer.finish(ticket.cts)

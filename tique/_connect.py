@@ -49,7 +49,7 @@ def connect(
         How the database is run; the first connection decides: ``certifier``
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
-        table), ``page_cache`` (bytes) and ``retention`` (seconds).
+        table), ``page_cache`` (bytes), ``retention`` and ``lease`` (seconds).
 
     Raises
     ------

@@ -26,7 +26,10 @@ from tique._catalog import ManagedCatalog
 from tique._certification import Certifier, MemoryCertifier, QueryCertifier
 from tique._checkpoint import Checkpointer
 from tique._commit import Committer
-from tique._recovery import TXIDS_PER_EPOCH, prepare, recover
+from tique._recovery import TXIDS_PER_EPOCH, prepare
+from tique._shared_commit import SharedCommitter
+from tique._shared_timeline import SharedTimeline
+from tique._timeline import Timeline
 from tique._url import DatabaseURL, parse_url
 from tique_backends import registry
 from tique_backends.errors import EngineError
@@ -44,6 +47,8 @@ logger = logging.getLogger("tique")
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
 _numbers = itertools.count(1)
+
+_SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
 
 def _default_page_cache() -> int:
@@ -72,6 +77,9 @@ class Settings:
         many for groups; by default an eighth of the machine's memory, 512 MiB at most.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
+    lease : float
+        Seconds for which a process may be silent until the others that share the
+        database give it up; at least 0.5.
     """
 
     certifier: str = "memory"
@@ -81,6 +89,7 @@ class Settings:
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
     retention: float = 3600.0
+    lease: float = 6.0
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -92,6 +101,11 @@ class Settings:
                 raise errors.InterfaceError(
                     f"{name}={value!r} is not one of {', '.join(allowed)}"
                 )
+        if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
+            raise errors.InterfaceError(
+                f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
+                f"{_LONGEST_LEASE} seconds"
+            )
 
 
 class Database:
@@ -108,6 +122,7 @@ class Database:
         self.connections = 0
         self.epoch = 0
         self.is_detached = False
+        self.is_closed = False
         self.is_new = False
         """Whether this process put tique's schema into it."""
         self.transactions: dict[int, Transaction] = {}
@@ -123,7 +138,14 @@ class Database:
             if settings.certifier == "query"
             else MemoryCertifier(self.catalog, query)
         )
-        self.committer = Committer(self)
+        self.timeline: Timeline
+        self.committer: Committer
+        if engine.shared is None:
+            self.timeline = Timeline(self)
+            self.committer = Committer(self)
+        else:
+            self.timeline = shared_timeline = SharedTimeline(self, engine.shared)
+            self.committer = SharedCommitter(self, shared_timeline)
         self.checkpointer = Checkpointer(
             self,
             rows=settings.checkpoint_rows,
@@ -142,7 +164,7 @@ class Database:
         session = self.engine.session()
         try:
             self.is_new = prepare(self.engine, session)
-            recover(self, session)
+            self.timeline.open(session)
         finally:
             session.close()
         self.engine.attach_sequencer(self.sequencer)
@@ -158,7 +180,8 @@ class Database:
         Returns
         -------
         str
-            ``"committed"``, ``"active"``, ``"aborted"`` or ``"unknown"``: it ran
+            ``"committed"``, ``"aborted"``; ``"active"``: it is open, or belongs to
+            another process that lives and has not committed it; ``"unknown"``: it ran
             longer ago than commit records are kept, or was never begun.
         """
         if self.committer.is_in_doubt:
@@ -170,12 +193,14 @@ class Database:
             active = any(entry.txid == txid for entry in self.sequencer.active())
             if self.engine.find_commit(session, txid) is not None:
                 return "committed"
-            if active:
+            others = self.timeline.epochs()
+            if active or txid // TXIDS_PER_EPOCH in others:
                 return "active"
             forgotten = self.engine.forgotten_until(session)
         finally:
             session.close()
-        is_ours = forgotten < txid < (self.epoch + 1) * TXIDS_PER_EPOCH
+        last_epoch = max([self.epoch, *others])
+        is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
         return "aborted" if is_ours else "unknown"
 
     def abandon(self, session: Session) -> None:
@@ -192,13 +217,16 @@ class Database:
 
     def close(self) -> None:
         """Fold what can be folded and close the engine."""
+        self.is_closed = True
         self.checkpointer.stop()
         with ExitStack() as stack:
             stack.callback(self.sequencer.close)
             stack.callback(self.engine.close)
+            stack.callback(self.timeline.close)
             stack.callback(self.committer.close)
             stack.callback(self.checkpointer.close)
-            if self.settings.checkpoint == "auto" and not self.is_detached:
+            is_useful = not self.is_detached and self.timeline.is_current()
+            if self.settings.checkpoint == "auto" and is_useful:
                 try:
                     self.checkpointer.checkpoint()
                 except EngineError as error:
@@ -244,6 +272,10 @@ def acquire(
                 "one of the two processes only",
                 sqlstate="08003",
             )
+        if found is not None and not found.timeline.is_current():
+            # The last of its connections closes it.
+            del _registry[found.name]
+            found = None
         if found is None:
             name = location.identity or f":memory:{next(_numbers)}"
             found = _open(name, parsed, backend.open_engine(location), settings)
@@ -265,6 +297,7 @@ def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Da
             database.start()
         except BaseException:
             database.checkpointer.stop()
+            database.timeline.close()
             database.sequencer.close()
             raise
     except BaseException:
@@ -277,8 +310,9 @@ def release(database: Database) -> None:
     """Count a connection out; the last one closes the database."""
     with _registry_lock:
         database.connections -= 1
-        if database.connections == 0 and _registry.get(database.name) is database:
-            del _registry[database.name]
+        if database.connections == 0 and not database.is_closed:
+            if _registry.get(database.name) is database:
+                del _registry[database.name]
             database.close()
 
 

@@ -46,9 +46,14 @@ def _alone(database: Database) -> Iterator[None]:
 def _transact(
     database: Database, session: Session, body: Callable[[], _Outcome]
 ) -> _Outcome:
-    """Run an engine transaction; if it fails, read the catalog again."""
+    """Run an engine transaction, alone; if it fails, read the catalog again."""
+
+    def change() -> _Outcome:
+        database.timeline.expect_alone(session)
+        return body()
+
     try:
-        return session.transact(body)
+        return session.transact(change)
     except BaseException:
         # A COMMIT that raised may have happened all the same.
         with suppress(EngineError):

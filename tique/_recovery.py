@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING
 from tique import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tique._database import Database
     from tique_backends.base import Engine, Session
+    from tique_rewriter.schema import Table
 
 logger = logging.getLogger("tique")
 
@@ -53,13 +56,27 @@ def prepare(engine: Engine, session: Session) -> bool:
 
 
 def recover(database: Database, session: Session) -> None:
-    """Bring the database to a state in which transactions can run."""
+    """Bring a database of this process's own to a state in which it can run."""
     engine = database.engine
     database.epoch = engine.next_epoch(session)
     last = engine.last_commit(session)
     database.sequencer.recover(sts=last, txid=database.epoch * TXIDS_PER_EPOCH)
-    database.catalog.load(engine.managed_tables(session))
-    for table in database.catalog:
+    database.reload(session)
+    database.checkpointer.folded += restore(engine, session, database.catalog, last)
+
+
+def restore(
+    engine: Engine, session: Session, tables: Iterable[Table], last: int
+) -> int:
+    """Remove orphans and fold everything up to ``last``, the last commit.
+
+    Returns
+    -------
+    int
+        The number of versions that were folded.
+    """
+    moved = 0
+    for table in tables:
         orphans = engine.remove_orphans(session, table)
         if orphans:
             logger.warning(
@@ -68,4 +85,5 @@ def recover(database: Database, session: Session) -> None:
                 table.qualified_name,
             )
         if engine.replay(session, table) or engine.cached_rows(session, table):
-            database.checkpointer.folded += engine.fold(session, table, last)
+            moved += engine.fold(session, table, last)
+    return moved

@@ -23,6 +23,7 @@ class Ticket:
         "done",
         "error",
         "gate",
+        "refusals",
         "stands_alone",
         "transaction",
         "writes",
@@ -38,6 +39,8 @@ class Ticket:
             for writes in self.writes
         )
         self.cts = 0
+        self.refusals = 0
+        """How often another process's commit was in the way."""
         self.error: BaseException | None = None
         self.done = False
         self.gate = threading.Lock()

@@ -82,12 +82,18 @@ class _StatementScope:
         traceback: TracebackType | None,
     ) -> None:
         transaction = self._transaction
+        is_whole = False
         try:
-            if kind is not None:
-                transaction.undo(self._before)
-                transaction.sequence = self._before
+            if kind is None:
+                transaction.database.timeline.check()
+                is_whole = True
         finally:
-            transaction.visible_sequence = transaction.sequence
+            try:
+                if not is_whole:
+                    transaction.undo(self._before)
+                    transaction.sequence = self._before
+            finally:
+                transaction.visible_sequence = transaction.sequence
 
 
 class Transaction:
@@ -127,7 +133,7 @@ class Transaction:
         self.savepoints: list[tuple[str, int]] = []
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
-        self.txid, self.sts = database.sequencer.begin()
+        self.txid, self.sts = database.timeline.begin()
 
     @property
     def has_writes(self) -> bool:
@@ -153,7 +159,7 @@ class Transaction:
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is IsolationLevel.READ_COMMITTED:
             if not self._is_first_statement:
-                self.sts = self.database.sequencer.refresh(self.txid)
+                self.sts = self.database.timeline.refresh(self.txid)
                 self._read.clear()
             self._is_first_statement = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import FencedError
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_udfs import BuildError, SequencerError
 
@@ -16,6 +17,7 @@ _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
     ErrorKind.CHECK: errors.CheckViolation,
     ErrorKind.INTEGRITY: errors.IntegrityError,
     ErrorKind.LOCKED: errors.DatabaseLocked,
+    ErrorKind.IN_USE: errors.OperationalError,
     ErrorKind.READ_ONLY: errors.OperationalError,
     ErrorKind.FULL: errors.OperationalError,
     ErrorKind.INTERRUPTED: errors.OperationalError,
@@ -24,6 +26,7 @@ _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
 }
 
 _SQLSTATES = {
+    ErrorKind.IN_USE: "55006",
     ErrorKind.READ_ONLY: "25006",
     ErrorKind.FULL: "53100",
     ErrorKind.INTERRUPTED: "57014",
@@ -32,11 +35,23 @@ _SQLSTATES = {
 
 def translated(error: EngineError | RewriteError) -> errors.Error:
     """The PEP 249 exception for what a lower layer raised."""
+    if isinstance(error, FencedError):
+        return given_up(error)
     if isinstance(error, EngineError):
         return _BY_KIND[error.kind](str(error), sqlstate=_SQLSTATES.get(error.kind))
     if isinstance(error, UnsupportedSQL):
         return errors.NotSupportedError(str(error))
     return errors.ProgrammingError(str(error))
+
+
+def given_up(cause: object) -> errors.OperationalError:
+    """The process's client in a shared database is gone."""
+    return errors.OperationalError(
+        "this process was given up by the others that share the database, because it "
+        "did not run for too long, or the server was restarted: what was not "
+        f"committed is aborted; close the connections and connect again ({cause})",
+        sqlstate="08006",
+    )
 
 
 class translating:

@@ -1,7 +1,8 @@
 """The recent versions of every table, in memory: the fast form of the cache tables.
 
-The process that has an embedded database open is its only writer, so an index
-of the versions in the cache tables can be complete. It answers three questions
+The process that has an embedded database open is its only writer, and one that shares
+a database follows the log of all commits (:mod:`tique._following`), so an index of the
+versions in the cache tables can be complete. It answers three questions
 without asking the engine: which version of a key a snapshot sees, whether
 anybody committed a key after a snapshot was taken (certification, paper 2.3.4),
 and whether a statement needs to look at a cache table at all.
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from tique._groups import Group
     from tique._pages import Address, Page
     from tique._rows import Key
+    from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
 
 
@@ -71,12 +73,22 @@ class TableVersions:
         The number of storage rows to remember.
     cache
         Where parts of the storage table are kept; None: nowhere.
+    shared
+        The sequencer of a database that other processes use too: each of them drains
+        and folds.
     """
 
     def __init__(
-        self, table: Table, capacity: int, cache: StorageCache | None = None
+        self,
+        table: Table,
+        capacity: int,
+        cache: StorageCache | None = None,
+        shared: SharedSequencer | None = None,
     ) -> None:
         self.table = table
+        self.folded_until = 0
+        """The cts up to which storage has everything, as far as is known here."""
+        self._shared = shared
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()
         """Columns that changes by key look at: read along with any others."""
@@ -292,14 +304,14 @@ class TableVersions:
             try:
                 with self.lock:
                     drained, self._undrained = self._undrained, []
-                if self._is_in_doubt:
-                    arrived = session.newest_version(self.table)
-                    drained = [entry for entry in drained if entry[0] > arrived]
-                    self._is_in_doubt = False
-                if drained:
-                    stamps, partial, deleted = zip(*drained, strict=True)
-                    rows = completed(session, self.table, partial)
-                    session.append(Versions(self.table, rows, stamps, deleted))
+                if self._shared is not None:
+                    session.transact(lambda: self._append_shared(session, drained))
+                else:
+                    if self._is_in_doubt:
+                        arrived = session.newest_version(self.table)
+                        drained = [entry for entry in drained if entry[0] > arrived]
+                        self._is_in_doubt = False
+                    self._append(session, drained)
             except BaseException:
                 # The engine may have them or not: the next drain asks.
                 with self.lock:
@@ -309,6 +321,23 @@ class TableVersions:
             with self.lock:
                 left = self._undrained
                 self._undrained_since = left[0][0] if left else None
+
+    def _append_shared(
+        self, session: Session, entries: Sequence[tuple[int, Row, bool]]
+    ) -> None:
+        """Append what no other process has; in an engine transaction."""
+        if entries:
+            assert self._shared is not None
+            arrived = self._shared.claim_versions(session, self.table, entries[-1][0])
+            self._append(session, [entry for entry in entries if entry[0] > arrived])
+
+    def _append(
+        self, session: Session, entries: Sequence[tuple[int, Row, bool]]
+    ) -> None:
+        if entries:
+            stamps, partial, deleted = zip(*entries, strict=True)
+            rows = completed(session, self.table, partial)
+            session.append(Versions(self.table, rows, stamps, deleted))
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""
@@ -343,6 +372,7 @@ class TableVersions:
         """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
         with self.lock:
             self.epoch += 1
+            self.folded_until = until
             self._undrained = [entry for entry in self._undrained if entry[0] > until]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None

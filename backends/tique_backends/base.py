@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.forms import Forms
+    from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -43,9 +45,6 @@ class Capabilities:
 
     Attributes
     ----------
-    exclusive : bool
-        The process that opened the database is the only one that can write to
-        it, so that an in-memory index of recent versions is complete.
     dialect : str
         The SQL dialect's name in the rewriter.
     page_keys : int
@@ -54,7 +53,6 @@ class Capabilities:
         So many values written into a query cost less than a join with the cache table.
     """
 
-    exclusive: bool
     dialect: str
     page_keys: int
     overlay_values: int
@@ -77,12 +75,14 @@ class Versions:
 class CommitRecord(NamedTuple):
     """What makes transaction ``txid`` committed at ``cts``, with its versions.
 
-    ``writes`` has, per table id, rows and whether each is a tombstone.
+    ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
+    number of rows that are in the cache table only.
     """
 
     cts: int
     txid: int
     writes: Mapping[int, Sequence[tuple[Row, bool]]]
+    bulk: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass
@@ -277,6 +277,8 @@ class Engine(ABC):
     capabilities: Capabilities
     forms: Forms
     statistics: Statistics
+    shared: SharedSequencer | None = None
+    """The sequencer of a database that several processes use; None: it is this one's."""
 
     @abstractmethod
     def session(self, *, logs_only: bool = False) -> Session:
@@ -369,6 +371,8 @@ class Engine(ABC):
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
+        *,
+        since: int | None = None,
     ) -> None:
         """Fold as :meth:`fold` does, from rows that the driver knows.
 
@@ -378,10 +382,32 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def fold(self, session: Session, table: Table, until: int) -> int:
+    def fold(
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
         """Move versions with cts ≤ ``until`` to storage in one engine transaction.
 
-        Returns the number of versions that left the cache table.
+        Parameters
+        ----------
+        session, table, until
+            Where, what, and up to which cts.
+        since
+            In a shared database: up to where the caller knows it to be folded.
+
+        Returns
+        -------
+        int
+            The number of versions that left the cache table.
+
+        Raises
+        ------
+        FoldedMeanwhileError
+            Another process has folded the table since then.
         """
 
     @abstractmethod

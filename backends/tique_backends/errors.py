@@ -25,6 +25,8 @@ class ErrorKind(Enum):
     """A constraint of another kind."""
     LOCKED = "locked"
     """Another process has the database open."""
+    IN_USE = "in use"
+    """Other processes use the database, which this must not meet."""
     READ_ONLY = "read only"
     FULL = "full"
     """No space is left on the device."""

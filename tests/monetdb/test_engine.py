@@ -361,7 +361,7 @@ def test_install_and_uninstall(home):
 def test_install_is_all_or_nothing(home, monkeypatch):
     engine = home.open(install=False)
     session = home.session(engine)
-    monkeypatch.setattr(engine._ownership, "installing", lambda: ("SELECT nothing",))
+    monkeypatch.setattr(engine.shared, "schema", lambda: ["SELECT nothing"])
     with pytest.raises(EngineError, match="nothing"):
         engine.install(session)
     monkeypatch.undo()

@@ -124,7 +124,7 @@ def test_a_life(ask):
     ask(f"finish({client}, 11)")
     assert ask("wait(12, 1000)") == 1
     assert ask("lambda()") == 10
-    assert ask(f"refresh_transaction({client}, 101)") == 12
+    assert ask(f"advance_transaction({client}, 101, 12)") == 12
     assert ask("lambda()") == 12
     ask(f"end_transaction({client}, 101)")
     assert ask("active()") == 0
@@ -220,7 +220,7 @@ SENSELESS = [
     "certify({client}, NULL, NULL, '')",
     "abort({client}, 99)",
     "end_transaction({client}, NULL)",
-    "refresh_transaction({client}, 999)",
+    "advance_transaction({client}, 999, 12)",
     "renew_client({client}, -1)",
     "wait(NULL, 10)",
     "wait(1, -1)",

@@ -37,6 +37,14 @@ time.sleep(100)
 """
 
 
+@pytest.fixture(scope="module")
+def monetdb_server(tmp_path_factory):
+    """A server that nobody prepared: its databases belong to one process at a time."""
+    folder = tmp_path_factory.mktemp("unprepared") / "server"
+    with MonetDBServer(folder, sequencer=False) as server:
+        yield server
+
+
 @pytest.fixture
 def child(home):
     started = []
@@ -174,7 +182,7 @@ def test_a_user_without_the_privileges_is_told(home):
 
 @pytest.fixture
 def own(tmp_path):
-    with MonetDBServer(tmp_path / "server") as server:
+    with MonetDBServer(tmp_path / "server", sequencer=False) as server:
         home = Home(server.url)
         yield server, home
         home.close()
@@ -234,7 +242,7 @@ def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
     port = home.location.address.port
     old = home.open()
     server.kill()
-    restarted = MonetDBServer(tmp_path / "server", port=port)
+    restarted = MonetDBServer(tmp_path / "server", port=port, sequencer=False)
     home.url = restarted.start()
     try:
         # Nobody else came: it may go on.

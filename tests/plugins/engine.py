@@ -170,3 +170,11 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     opened: Engine = request.param.fresh(request)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def shared_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """A fresh database that several processes may use."""
+    opened = MonetDB.fresh(request)
+    yield opened
+    opened.close()

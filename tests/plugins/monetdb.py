@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+import pymonetdb
 import pytest
 
 from tique_backends.monetdb.server import MonetDBServer
@@ -13,16 +14,12 @@ from tique_backends.monetdb.server import MonetDBServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pymonetdb
-
 
 _VIEW = 1
 
 
 def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
     """Connect to a server by its URL, without tique; autocommitting."""
-    import pymonetdb
-
     parts = urlsplit(url)
     arguments = {
         "database": parts.path.removeprefix("/"),
@@ -40,6 +37,9 @@ def empty(url: str) -> None:
     """Drop every table and schema of the server's database that is not its own."""
     with closing(connect_natively(url)) as connection:
         cursor = connection.cursor()
+        with suppress(pymonetdb.Error):
+            # The sequencer would remember killed processes until their leases end.
+            cursor.execute("SELECT tique.leave_client(client) FROM tique.clients")
         cursor.execute("SELECT name FROM sys.schemas WHERE NOT system")
         for (schema,) in cursor.fetchall():
             cursor.execute(f"DROP SCHEMA {_quoted(schema)} CASCADE")

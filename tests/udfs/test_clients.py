@@ -45,7 +45,7 @@ def test_a_client_does_what_an_owner_does(sequencer, client):
     assert (txid, sts) == (1, 0)
     assert commit(sequencer, client) == 1
     assert sequencer.stable() == 0
-    assert sequencer.refresh_for(client, txid) == 1
+    sequencer.advance_for(client, txid, 1)
     assert sequencer.stable() == 1
     for _ in range(2):
         sequencer.end_for(client, txid)
@@ -82,7 +82,7 @@ def test_a_client_that_renews_its_lease_lives_on(sequencer):
     for _ in range(8):
         time.sleep(0.05)
         sequencer.renew(client, 0.2)
-    sequencer.refresh_for(client, txid)
+    sequencer.advance_for(client, txid, sequencer.sts())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_client_that_renews_its_lease_lives_on(sequencer):
         lambda s, client, txid, cts: s.renew(client, LONG),
         lambda s, client, txid, cts: s.leave(client),
         lambda s, client, txid, cts: s.begin_for(client),
-        lambda s, client, txid, cts: s.refresh_for(client, txid),
+        lambda s, client, txid, cts: s.advance_for(client, txid, 0),
         lambda s, client, txid, cts: s.end_for(client, txid),
         lambda s, client, txid, cts: s.next_cts_for(client),
         lambda s, client, txid, cts: s.finish_for(client, cts),
@@ -125,7 +125,7 @@ def test_a_client_cannot_touch_what_belongs_to_another(sequencer, client):
     cts = sequencer.next_cts_for(other)
     for call in (
         lambda: sequencer.end_for(client, txid),
-        lambda: sequencer.refresh_for(client, txid),
+        lambda: sequencer.advance_for(client, txid, sequencer.sts()),
         lambda: sequencer.refresh(txid),
         lambda: sequencer.finish_for(client, cts),
         lambda: sequencer.finish(cts),
@@ -301,7 +301,7 @@ def steps(rng):
     for _ in range(300):
         who, number = rng.randrange(10), rng.randint(0, 60)
         names = ["begin_for"] * 3 + ["next_cts_for"] * 3 + ["finish_for"] * 8
-        names += ["end_for"] * 4 + ["refresh_for", "fence", "fence", "forget_fence"]
+        names += ["end_for"] * 4 + ["advance_for", "fence", "fence", "forget_fence"]
         names += ["certify_for"] * 8 + ["abort_for"] * 2
         names += ["finish", "next_cts", "leave", "join"]
         name = rng.choice(names)
@@ -309,6 +309,8 @@ def steps(rng):
             yield join
         elif name.endswith("_for") or name == "leave":
             rest = [] if name in ("begin_for", "next_cts_for", "leave") else [number]
+            if name == "advance_for":
+                rest.append(rng.randint(0, 40))
             if name == "certify_for":
                 keys = [bytes([rng.randrange(8)] * 16) for _ in range(2)]
                 rest += [rng.randint(0, 40), keys]

@@ -240,8 +240,14 @@ class Sequencer(ABC):
         """As :meth:`begin`; the snapshot goes when the client does."""
 
     @abstractmethod
-    def refresh_for(self, client: int, txid: int) -> int:
-        """As :meth:`refresh`, for a transaction of this client."""
+    def advance_for(self, client: int, txid: int, sts: int) -> None:
+        """Move the snapshot of a transaction of this client forward, to ``sts``.
+
+        Raises
+        ------
+        SequencerError
+            The transaction is not active, or its snapshot newer, or sts not there yet.
+        """
 
     @abstractmethod
     def end_for(self, client: int, txid: int) -> None:

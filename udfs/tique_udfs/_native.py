@@ -101,7 +101,9 @@ class Library:
         self.leave = declare("tique_leave", status, number, number)
         self.begin_for = declare("tique_begin_for", _Transaction, number, number)
         self.sts_for = declare("tique_sts_for", number, number, number)
-        self.refresh_for = declare("tique_refresh_for", number, number, number, number)
+        self.advance_for = declare(
+            "tique_advance_for", number, number, number, number, number
+        )
         self.end_for = declare("tique_end_for", status, number, number, number)
         self.next_cts_for = declare("tique_next_cts_for", number, number, number)
         self.finish_for = declare("tique_finish_for", status, number, number, number)
@@ -240,11 +242,11 @@ class NativeSequencer(Sequencer):
         begun = self.library.begin_for(self.handle, client)
         return self._check(begun.txid), begun.sts
 
-    def refresh_for(self, client: int, txid: int) -> int:
-        sts: int = self.library.refresh_for(self.handle, client, txid)
-        if sts == _UNKNOWN:
+    def advance_for(self, client: int, txid: int, sts: int) -> None:
+        found = self.library.advance_for(self.handle, client, txid, sts)
+        if found == _UNKNOWN:
             raise self._not_active(txid)
-        return self._check(sts)
+        self._check(found)
 
     def end_for(self, client: int, txid: int) -> None:
         status = self.library.end_for(self.handle, client, txid)

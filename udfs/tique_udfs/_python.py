@@ -155,10 +155,15 @@ class PythonSequencer(Sequencer):
             self._settle(client)
             return self._start(client)
 
-    def refresh_for(self, client: int, txid: int) -> int:
+    def advance_for(self, client: int, txid: int, sts: int) -> None:
         with self._lock:
             self._settle(client)
-            return self._restart(client, txid)
+            snapshot, _, owner = self._active.get(txid, (0, 0.0, _DOUBTFUL))
+            if owner != client or not snapshot <= sts <= self._sts:
+                raise self._not_active(txid)
+            self._active[txid] = (sts, time.monotonic(), client)
+            in_order = sorted(self._active.items(), key=lambda entry: entry[1][0])
+            self._active = OrderedDict(in_order)
 
     def end_for(self, client: int, txid: int) -> None:
         with self._lock:

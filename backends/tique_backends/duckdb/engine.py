@@ -72,9 +72,7 @@ class DuckDBEngine(Engine):
     """A DuckDB instance that this process shares among its threads."""
 
     # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
-    capabilities = Capabilities(
-        exclusive=True, dialect="duckdb", page_keys=8192, overlay_values=10_000
-    )
+    capabilities = Capabilities(dialect="duckdb", page_keys=8192, overlay_values=10_000)
 
     def __init__(self, location: Location) -> None:
         self.forms = DuckDBForms()
@@ -240,6 +238,8 @@ class DuckDBEngine(Engine):
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
+        *,
+        since: int | None = None,
     ) -> None:
         assert isinstance(session, DuckDBSession)
         whole = {
@@ -266,7 +266,14 @@ class DuckDBEngine(Engine):
             session.rollback()
             raise
 
-    def fold(self, session: Session, table: Table, until: int) -> int:  # noqa: D102
+    def fold(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
         session.begin()
         try:
             moved = (

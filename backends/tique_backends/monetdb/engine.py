@@ -30,7 +30,8 @@ from tique_backends.monetdb.forms import MonetDBForms
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import decode_commits
 from tique_backends.monetdb.names import version_columns
-from tique_backends.monetdb.owner import Ownership
+from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
+from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 from tique_backends.monetdb.widening import widening
@@ -53,11 +54,12 @@ _SCHEMA = (
     "forgotten BIGINT NOT NULL, last_table BIGINT NOT NULL)",
     f"INSERT INTO tique.format VALUES ({FORMAT_VERSION}, 0, 0, 0)",
     'CREATE TABLE tique."tables" (id BIGINT NOT NULL, schema_name CLOB NOT NULL, '
-    "table_name CLOB NOT NULL, folded BIGINT NOT NULL)",
+    "table_name CLOB NOT NULL, folded BIGINT NOT NULL, drained BIGINT NOT NULL)",
     "CREATE TABLE tique.log (cts BIGINT NOT NULL, committed_at BIGINT NOT NULL, "
     "commits CLOB NOT NULL)",
     "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
+    "CREATE TABLE tique.fences (cts BIGINT NOT NULL)",
     *widening(
         "tique.log",
         {
@@ -75,18 +77,25 @@ _LAST_COMMIT = (
 
 
 class MonetDBEngine(Engine):
-    """A database of a MonetDB server, which this process owns while it is open."""
+    """A database of a MonetDB server.
+
+    Several processes share it if the server has tique's module; without it a process
+    owns the database while it is open.
+    """
 
     # Rows come as text, 10 to 20 µs each; VALUES in FROM take more than linear time.
-    capabilities = Capabilities(
-        exclusive=True, dialect="monetdb", page_keys=128, overlay_values=1000
-    )
+    capabilities = Capabilities(dialect="monetdb", page_keys=128, overlay_values=1000)
 
     def __init__(self, address: Address) -> None:
         self.forms = MonetDBForms()
         self.statistics = Statistics()
         self._ownership = Ownership(address, self.statistics)
+        self.shared: MonetDBSequencer | None = None
         try:
+            if MonetDBSequencer.is_loaded(self._ownership):
+                self.shared = MonetDBSequencer(self._ownership)
+            else:
+                self._ownership.claim()
             if self._ownership.ask(r"SELECT length('\\')") != [(1,)]:
                 raise EngineError(
                     ErrorKind.UNSUPPORTED,
@@ -125,17 +134,27 @@ class MonetDBEngine(Engine):
     def install(self, session: Session) -> None:  # noqa: D102
         assert isinstance(session, MonetDBSession)
 
+        statements = [*_SCHEMA, *OWNER_SCHEMA]
+        if self.shared is None:
+            statements.append(self._ownership.claiming())
+        else:
+            statements += self.shared.schema()
+
         def create() -> None:
-            for statement in (*_SCHEMA, *self._ownership.installing()):
+            for statement in statements:
                 session.execute(statement)
 
         try:
             session.transact(create)
         except EngineError:
-            # Another process may have been faster, and is the owner then.
-            self._ownership.claim()
-            raise
-        self._ownership.installed()
+            if self.shared is None:
+                # Another process may have been faster, and is the owner then.
+                self._ownership.claim()
+                raise
+            if not self.is_managed():
+                raise
+        if self.shared is None:
+            self._ownership.claimed()
 
     def uninstall(self, session: Session) -> None:  # noqa: D102
         session.execute("DROP SCHEMA tique CASCADE")
@@ -168,7 +187,7 @@ class MonetDBEngine(Engine):
             "SELECT last_table FROM tique.format"
         ).fetch_all()
         session.execute(
-            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}))',
+            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}), 0)',
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
@@ -198,9 +217,12 @@ class MonetDBEngine(Engine):
         return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
 
     def next_epoch(self, session: Session) -> int:  # noqa: D102
-        session.execute("UPDATE tique.format SET epoch = epoch + 1")
-        rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
-        return int(rows[0][0])
+        def count() -> int:
+            session.execute("UPDATE tique.format SET epoch = epoch + 1")
+            rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
+            return int(rows[0][0])
+
+        return session.transact(count)
 
     def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
         self._ownership.await_lost()
@@ -213,9 +235,10 @@ class MonetDBEngine(Engine):
             "SELECT commits FROM tique.log WHERE commits LIKE $1", [f"%,{txid},%"]
         ).fetch_all()
         for (entry,) in entries:
-            for cts, found, _ in decode_commits(entry):
-                if found == txid:
-                    return cts
+            for commit in decode_commits(entry):
+                if commit.txid == txid:
+                    is_fenced = commit.cts in folding.fences(session)
+                    return None if is_fenced else commit.cts
         return None
 
     def replay(self, session: Session, table: Table) -> int:  # noqa: D102
@@ -245,8 +268,10 @@ class MonetDBEngine(Engine):
             }
             if stamps:
                 entries = session.execute("SELECT commits FROM tique.log").fetch_all()
+                fences = folding.fences(session)
                 for (entry,) in entries:
-                    stamps.difference_update(cts for cts, *_ in decode_commits(entry))
+                    known = {commit.cts for commit in decode_commits(entry)}
+                    stamps -= known - fences
             if not stamps:
                 return 0
             orphans = ", ".join(map(str, sorted(stamps)))
@@ -261,20 +286,35 @@ class MonetDBEngine(Engine):
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
+        *,
+        since: int | None = None,
     ) -> None:
         assert isinstance(session, MonetDBSession)
 
         def move() -> None:
+            folding.claim_fold(session, table, since, until)
             folding.store_rows(session, table, rows)
             folding.drop_versions(session, table, until)
 
         session.transact(move)
 
-    def fold(self, session: Session, table: Table, until: int) -> int:  # noqa: D102
+    def fold(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
         assert isinstance(session, MonetDBSession)
-        if table.is_bag:
-            return session.transact(lambda: folding.fold_bag(session, table, until))
-        return session.transact(lambda: folding.fold_keyed(session, table, until))
+
+        def move() -> int:
+            folding.claim_fold(session, table, since, until)
+            if table.is_bag:
+                return folding.fold_bag(session, table, until)
+            return folding.fold_keyed(session, table, until)
+
+        return session.transact(move)
 
     def prune_log(  # noqa: D102
         self, session: Session, until: int, retention: float
@@ -295,6 +335,8 @@ class MonetDBEngine(Engine):
         return False
 
     def close(self) -> None:  # noqa: D102
+        if self.shared is not None:
+            self.shared.close()
         self._ownership.close()
 
 
@@ -303,13 +345,16 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
     entries = session.execute(
         f"SELECT commits, committed_at FROM tique.log WHERE cts <= {until}"
     ).fetch_all()
-    outcomes = [
-        (cts, txid, committed_at)
-        for entry, committed_at in entries
-        for cts, txid, _ in decode_commits(entry)
-    ]
-    if outcomes:
-        session.change(insert("tique.outcomes", outcomes))
+    if entries:
+        fences = folding.fences(session)
+        outcomes = [
+            (commit.cts, commit.txid, committed_at)
+            for entry, committed_at in entries
+            for commit in decode_commits(entry)
+            if commit.cts not in fences
+        ]
+        if outcomes:
+            session.change(insert("tique.outcomes", outcomes))
         session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
     # The newest outcome stays: it is where the next cts starts.
     oldest = int((time.time() - retention) * 1e6)

@@ -12,6 +12,7 @@ import re
 import pymonetdb
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import FencedError
 
 _STATE = re.compile(r"([0-9A-Z]{5})!")
 
@@ -20,6 +21,9 @@ _EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
 
 _CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
 """40000, 42000, or no more than that a change failed: it differs between releases."""
+
+_FENCED = frozenset({"08006", "55000"})
+"""A client whose lease ran out, or a server that was restarted, says the sequencer."""
 
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
@@ -71,6 +75,8 @@ def complaint(text: str) -> EngineError:
     found = _STATE.match(text)
     state = found[1] if found else ""
     message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
+    if state in _FENCED and message.startswith("tique."):
+        return FencedError(ErrorKind.OPERATIONAL, message)
     if _CONFLICT.search(message):
         return ConflictError(ErrorKind.OPERATIONAL, message)
     return EngineError(_kind(state, message), message)

@@ -2,7 +2,7 @@
 
 Each function is the body of one engine transaction and may be repeated: what it moves
 is gone from the cache table in the same transaction, and a replay appends only what is
-newer than the newest version there and than the last fold.
+newer than the last fold and not there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique_backends.base import MISSING
+from tique_backends.errors import ErrorKind
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
 from tique_backends.monetdb.names import newest
@@ -21,6 +22,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,25 +179,64 @@ def _piece(
     session.execute(f"DROP TABLE {_PIECE}")
 
 
+def claim_fold(
+    session: MonetDBSession, table: Table, since: int | None, until: int
+) -> None:
+    """Note how far the table will be folded.
+
+    A concurrent transaction that folds it, or fills its cache table, writes the same
+    row: one of the two is aborted by the engine.
+
+    Raises
+    ------
+    FoldedMeanwhileError
+        It is not folded up to ``since``. Rows that were computed from that state of
+        storage would undo parts of a later one.
+    """
+    known = "" if since is None else f" AND folded = {since}"
+    if not session.change(
+        f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
+    ):
+        raise FoldedMeanwhileError(
+            ErrorKind.OPERATIONAL,
+            f"another process has folded {table.qualified_name} meanwhile",
+        )
+
+
 def drop_versions(session: Session, table: Table, until: int) -> int:
-    """Delete what was folded from the cache table, and note how far that is."""
+    """Delete what was folded from the cache table; its number."""
     gone = session.execute(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
-    session.execute(f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}')
     return int(gone.fetch_all()[0][0])
+
+
+def fences(session: Session) -> set[int]:
+    """The timestamps whose log entries count for nothing."""
+    rows = session.execute("SELECT cts FROM tique.fences").fetch_all()
+    return {cts for (cts,) in rows}
 
 
 def versions_to_replay(
     session: MonetDBSession, table: Table
 ) -> list[tuple[int, Row, bool]]:
-    """The logged versions that the cache table lacks, whole."""
+    """The logged versions that the cache table lacks, whole.
+
+    A commit's versions reach a cache table all at once, but not always in cts order.
+    """
     ((folded,),) = session.execute(
         f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
     ).fetch_all()
-    after = max(folded, session.newest_version(table))
+    present = {
+        cts
+        for (cts,) in session.execute(
+            f"SELECT DISTINCT _cts FROM {cache_name(table)}"
+        ).fetch_all()
+    }
     entries = session.execute(
-        f"SELECT commits FROM tique.log WHERE cts > {after} ORDER BY cts"
+        f"SELECT commits FROM tique.log WHERE cts > {folded}"
     ).fetch_all()
-    versions = list(logged_versions(table, [text for (text,) in entries], after))
+    texts = [text for (text,) in entries]
+    excluded = present | fences(session)
+    versions = list(logged_versions(table, texts, folded, excluded))
     if table.is_bag:
         return versions
     keys = {

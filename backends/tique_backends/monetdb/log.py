@@ -6,7 +6,8 @@ own JSON functions cannot take an array apart into rows: entries are read in Pyt
 
 An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
 is JSON's own or its text, hexadecimal for bytes; ``{}`` stands for a column that was
-not read and not changed: storage has it.
+not read and not changed: storage has it. A bulk write adds ``{table id: rows}``, the
+number of rows that are in the cache tables only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import json
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from tique_backends.base import MISSING, CommitRecord
@@ -22,7 +24,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.literals import assigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
@@ -62,6 +64,7 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
                         str(table): [(int(deleted), *row) for row, deleted in rows]
                         for table, rows in commit.writes.items()
                     },
+                    *([dict(commit.bulk)] if commit.bulk else []),
                 )
                 for commit in commits
             ]
@@ -80,28 +83,72 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
     return entry
 
 
-def decode_commits(entry: str) -> list[tuple[int, int, dict[str, list[list[Any]]]]]:
-    """A log entry's commits: cts, txid, and versions by table id."""
-    commits: list[tuple[int, int, dict[str, list[list[Any]]]]] = json.loads(entry)
-    return commits
+class LoggedCommit(NamedTuple):
+    """A commit as it was written, versions and bulk rows by the table's id as text."""
+
+    cts: int
+    txid: int
+    writes: dict[str, list[list[Any]]]
+    bulk: dict[str, int] = {}  # noqa: RUF012
+
+
+def decode_commits(entry: str) -> list[LoggedCommit]:
+    """A log entry's commits."""
+    return [LoggedCommit(*commit) for commit in json.loads(entry)]
 
 
 def logged_versions(
-    table: Table, entries: Sequence[str], after: int
+    table: Table, entries: Sequence[str], after: int, fences: Container[int] = ()
 ) -> Iterator[tuple[int, Row, bool]]:
     """A table's logged versions with a cts greater than ``after``, in cts order.
 
     Columns that the log lacks are ``MISSING``.
     """
+    read = _row_reader(table)
+    for commit in _in_order(entries, after):
+        if commit.cts not in fences:
+            for deleted, *values in commit.writes.get(str(table.id), ()):
+                yield commit.cts, read(values), bool(deleted)
+
+
+def logged_commits(
+    tables: Mapping[int, Table], entries: Sequence[str], after: int
+) -> list[CommitRecord]:
+    """The commits with a cts greater than ``after``, in cts order."""
+    readers = {str(number): _row_reader(table) for number, table in tables.items()}
+    return [
+        CommitRecord(
+            commit.cts,
+            commit.txid,
+            {
+                int(number): [
+                    (readers[number](values), bool(deleted))
+                    for deleted, *values in versions
+                ]
+                for number, versions in commit.writes.items()
+                if number in readers
+            },
+            {int(number): rows for number, rows in commit.bulk.items()},
+        )
+        for commit in _in_order(entries, after)
+    ]
+
+
+def _in_order(entries: Sequence[str], after: int) -> list[LoggedCommit]:
+    # A reader or a fold may have come between two commits of one entry, and another
+    # process's commit between their timestamps.
+    found = [
+        commit
+        for entry in entries
+        for commit in decode_commits(entry)
+        if commit.cts > after
+    ]
+    return sorted(found, key=attrgetter("cts"))
+
+
+def _row_reader(table: Table) -> Callable[[Sequence[Any]], Row]:
     readers = [_reader(column.type) for column in table.columns]
-    for entry in entries:
-        for cts, _, writes in decode_commits(entry):
-            # A reader or a fold may have come between two commits of one entry.
-            if cts <= after:
-                continue
-            for deleted, *values in writes.get(str(table.id), ()):
-                row = tuple([read(v) for read, v in zip(readers, values, strict=True)])
-                yield cts, row, bool(deleted)
+    return lambda values: tuple([r(v) for r, v in zip(readers, values, strict=True)])
 
 
 def _reader(type_name: str) -> Callable[[Any], Any]:

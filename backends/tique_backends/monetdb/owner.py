@@ -81,7 +81,8 @@ class Ownership:
         self._address = address
         self._statistics = statistics
         self._lock = threading.Lock()
-        self._token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
+        self.token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
+        """What all of this engine's sessions show, and nobody else's."""
         self._serials = itertools.count(_FIRST_TOKEN)
         self._lost: set[int] = set()
         self._is_owner = False
@@ -89,8 +90,6 @@ class Ownership:
         self._connection = self._marked()
         try:
             self._expect_privileges()
-            if self._row_exists(self._connection):
-                self._claim()
         except BaseException:
             self.close()
             raise
@@ -107,7 +106,7 @@ class Ownership:
         try:
             if self._is_owner and self._row_exists(connection):
                 ((token, process),) = connection.ask(_OWNER).rows
-                if token != self._token:
+                if token != self.token:
                     raise _locked(self._address, process, "has taken it over")
         except BaseException:
             connection.close()
@@ -126,25 +125,38 @@ class Ownership:
                 self._connection = self.connect()
                 return self._connection.ask(sql).rows
 
-    def installing(self) -> tuple[str, ...]:
-        """The statements by which whoever makes tique's schema becomes the owner."""
-        return (*OWNER_SCHEMA, self._claiming(0))
+    def claiming(self) -> str:
+        """The statement by which whoever makes tique's schema becomes the owner."""
+        return self._claiming(0)
 
-    def installed(self) -> None:
-        """Note that the statements of :meth:`installing` were committed."""
+    def claimed(self) -> None:
+        """Note that the statement of :meth:`claiming` was committed."""
         self._is_owner = True
 
-    def claim(self) -> None:
-        """Become the owner of a database that another process has just installed.
+    def claim(self, patience: float = _PATIENCE) -> None:
+        """Become the owner; of nothing, if tique's schema is not there.
+
+        Parameters
+        ----------
+        patience
+            Seconds to wait for another one to go.
 
         Raises
         ------
         EngineError
-            LOCKED if that process has it open.
+            LOCKED if another process has the database open.
         """
         if self._row_exists(self._connection):
             with self._lock:
-                self._claim()
+                self._claim(patience)
+
+    def give_up(self) -> None:
+        """Own the database no longer."""
+        self._is_owner = False
+        self.ask(
+            f"UPDATE tique.owner SET token = 0, process = R'' "
+            f"WHERE token = {self.token}"
+        )
 
     def lost(self, connection: Connection) -> None:
         """Note that a connection broke while the server may have had a statement."""
@@ -165,7 +177,7 @@ class Ownership:
             rows = self.ask(
                 "SELECT sessionid, sessiontimeout FROM sys.sessions "
                 f"WHERE sessiontimeout IN ({numbers}) "
-                f"AND querytimeout IN ({self._token}, 1)"
+                f"AND querytimeout IN ({self.token}, 1)"
             )
             self._lost.difference_update(lost - {serial for _, serial in rows})
             if not self._lost:
@@ -187,7 +199,7 @@ class Ownership:
 
     def let_run(self, session_id: int) -> None:
         """Take :meth:`stop` back, for the session's next statements."""
-        self.ask(f"CALL sys.setquerytimeout({session_id}, {self._token})")
+        self.ask(f"CALL sys.setquerytimeout({session_id}, {self.token})")
 
     def close(self) -> None:
         """Close the engine's own connection, which gives the database up."""
@@ -199,7 +211,7 @@ class Ownership:
         try:
             connection.serial = next(self._serials)
             connection.ask(
-                f"CALL sys.setquerytimeout({self._token}); "
+                f"CALL sys.setquerytimeout({self.token}); "
                 f"CALL sys.setsessiontimeout({connection.serial})"
             )
         except BaseException:
@@ -209,7 +221,7 @@ class Ownership:
 
     def _expect_privileges(self) -> None:
         try:
-            found = self._connection.ask(_alive(self._token)).rows
+            found = self._connection.ask(_alive(self.token)).rows
         except EngineError as error:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -231,13 +243,13 @@ class Ownership:
         ).rows
         return bool(rows)
 
-    def _claim(self) -> None:
-        deadline = time.monotonic() + _PATIENCE
+    def _claim(self, patience: float) -> None:
+        deadline = time.monotonic() + patience
         pause = 0.005
         conflicts = 0
         while True:
             ((token, process),) = self._connection.ask(_OWNER).rows
-            if token != self._token:
+            if token != self.token:
                 if self._connection.ask(_alive(token)).rows != [(0,)]:
                     if time.monotonic() > deadline:
                         raise _locked(self._address, process, "has it open")
@@ -256,7 +268,7 @@ class Ownership:
                     # It came back meanwhile, and may have found its token in the row.
                     self._connection.ask(
                         f"UPDATE tique.owner SET token = {token}, "
-                        f"process = {literal(process)} WHERE token = {self._token}"
+                        f"process = {literal(process)} WHERE token = {self.token}"
                     )
                     continue
             self._is_owner = True
@@ -265,7 +277,7 @@ class Ownership:
     def _claiming(self, token: int) -> str:
         process = f"process {os.getpid()} on {socket.gethostname()}"
         return (
-            f"UPDATE tique.owner SET token = {self._token}, "
+            f"UPDATE tique.owner SET token = {self.token}, "
             f"process = {literal(process)} WHERE token = {token}"
         )
 

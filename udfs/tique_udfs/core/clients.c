@@ -221,15 +221,15 @@ tique_begin_for(tique_handle handle, tique_client client)
 }
 
 int64_t
-tique_refresh_for(tique_handle handle, tique_client client, int64_t txid)
+tique_advance_for(tique_handle handle, tique_client client, int64_t txid,
+                  int64_t sts)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	int64_t sts;
 
 	if (!sequencer)
 		return status;
-	sts = tique_restart(sequencer, client, txid);
+	sts = tique_restart(sequencer, client, txid, sts);
 	tique_exit(sequencer);
 	return sts;
 }

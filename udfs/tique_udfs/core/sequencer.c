@@ -147,18 +147,26 @@ grow(struct sequencer *sequencer)
 	}
 }
 
+/* The list is in the order of snapshots; most are the newest. */
 static void
-append_to_list(struct sequencer *sequencer, struct node *node)
+put_in_list(struct sequencer *sequencer, struct node *node, int64_t sts)
 {
-	node->sts = sequencer->sts;
+	struct node *older = sequencer->newest;
+
+	while (older && older->sts > sts)
+		older = older->older;
+	node->sts = sts;
 	node->taken = tique_now();
-	node->older = sequencer->newest;
-	node->newer = NULL;
-	if (sequencer->newest)
-		sequencer->newest->newer = node;
+	node->older = older;
+	node->newer = older ? older->newer : sequencer->oldest;
+	if (node->newer)
+		node->newer->older = node;
+	else
+		sequencer->newest = node;
+	if (older)
+		older->newer = node;
 	else
 		sequencer->oldest = node;
-	sequencer->newest = node;
 }
 
 static void
@@ -260,7 +268,7 @@ tique_start(struct sequencer *sequencer, tique_client client)
 	head = bucket(sequencer, node->txid);
 	node->next_in_bucket = *head;
 	*head = node;
-	append_to_list(sequencer, node);
+	put_in_list(sequencer, node, sequencer->sts);
 	sequencer->active++;
 	begun.txid = node->txid;
 	begun.sts = node->sts;
@@ -282,15 +290,17 @@ tique_oldest(struct sequencer *sequencer)
 }
 
 int64_t
-tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid)
+tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid,
+              int64_t sts)
 {
 	struct node *node = *find(sequencer, txid);
 
-	if (!node || node->client != client)
+	if (!node || node->client != client || sts < node->sts ||
+	    sts > sequencer->sts)
 		return TIQUE_UNKNOWN;
 	remove_from_list(sequencer, node);
-	append_to_list(sequencer, node);
-	return node->sts;
+	put_in_list(sequencer, node, sts);
+	return sts;
 }
 
 void
@@ -371,7 +381,7 @@ tique_refresh(tique_handle handle, int64_t txid)
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	sts = tique_restart(sequencer, NOBODY, txid);
+	sts = tique_restart(sequencer, NOBODY, txid, sequencer->sts);
 	tique_exit(sequencer);
 	return sts;
 }

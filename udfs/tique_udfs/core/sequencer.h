@@ -156,8 +156,8 @@ TIQUE_EXPORT int tique_leave(tique_handle handle, tique_client client);
  * TIQUE_UNKNOWN for what belongs to another one. */
 TIQUE_EXPORT struct tique_transaction tique_begin_for(tique_handle handle,
                                                       tique_client client);
-TIQUE_EXPORT int64_t tique_refresh_for(tique_handle handle, tique_client client,
-                                       int64_t txid);
+TIQUE_EXPORT int64_t tique_advance_for(tique_handle handle, tique_client client,
+                                       int64_t txid, int64_t sts);
 TIQUE_EXPORT int tique_end_for(tique_handle handle, tique_client client,
                                int64_t txid);
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,

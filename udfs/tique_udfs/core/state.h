@@ -91,7 +91,7 @@ void tique_exit(struct sequencer *sequencer);
 struct tique_transaction tique_start(struct sequencer *sequencer,
                                      tique_client client);
 int64_t tique_restart(struct sequencer *sequencer, tique_client client,
-                      int64_t txid);
+                      int64_t txid, int64_t sts);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
 void tique_drop(struct sequencer *sequencer, struct node *node);
 int64_t tique_snapshot_of(struct sequencer *sequencer, tique_client client,

@@ -39,7 +39,7 @@ FUNCTIONS = (
     Function("renew_client", ("client", "milliseconds")),
     Function("leave_client", ("client",)),
     Function("begin_transaction", ("client",), _LONG_TEXT),
-    Function("refresh_transaction", ("client", "txid")),
+    Function("advance_transaction", ("client", "txid", "sts")),
     Function("end_transaction", ("client", "txid")),
     Function("certify", ("client", "txid", "sts", "keys")),
     Function("next_cts", ("client",)),

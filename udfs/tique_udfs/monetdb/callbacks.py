@@ -186,6 +186,10 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         except KeyConflictError as error:
             return -error.winner
 
+    def advance(client: int, txid: int, sts: int) -> int:
+        sequencer.advance_for(client, txid, sts)
+        return sts
+
     def finish(client: int, cts: int) -> int:
         sequencer.finish_for(client, cts)
         return sequencer.sts()
@@ -203,7 +207,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         ),
         "leave_client": (1, serving(sequencer.leave)),
         "begin_transaction": (1, serving(begin)),
-        "refresh_transaction": (2, serving(sequencer.refresh_for)),
+        "advance_transaction": (3, serving(advance)),
         "end_transaction": (2, serving(sequencer.end_for)),
         "certify": (4, serving(certify)),
         "next_cts": (1, serving(sequencer.next_cts_for)),

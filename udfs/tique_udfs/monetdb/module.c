@@ -200,10 +200,11 @@ mal_sts_for(char **result, const lng *client)
 }
 
 static char *
-mal_refresh_transaction(lng *result, const lng *client, const lng *txid)
+mal_advance_transaction(lng *result, const lng *client, const lng *txid,
+                        const lng *sts)
 {
-	return answer("refresh_transaction", result,
-	              tique_refresh_for(handle, *client, *txid));
+	return answer("advance_transaction", result,
+	              tique_advance_for(handle, *client, *txid, *sts));
 }
 
 static char *
@@ -385,7 +386,7 @@ static const struct {
     FUNCTION(renew_client, "lng", "lng", "lng"),
     FUNCTION(leave_client, "lng", "lng"),
     FUNCTION(begin_transaction, "str", "lng"),
-    FUNCTION(refresh_transaction, "lng", "lng", "lng"),
+    FUNCTION(advance_transaction, "lng", "lng", "lng", "lng"),
     FUNCTION(end_transaction, "lng", "lng", "lng"),
     FUNCTION(certify, "lng", "lng", "lng", "lng", "str"),
     FUNCTION(next_cts, "lng", "lng"),

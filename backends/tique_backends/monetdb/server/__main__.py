@@ -15,12 +15,14 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--socket")
+    parser.add_argument("--no-sequencer", action="store_false", dest="sequencer")
     arguments = parser.parse_args()
     try:
         serve(
             arguments.directory,
             port=arguments.port,
             socket=arguments.socket,
+            sequencer=arguments.sequencer,
             ready=lambda url: print(url, flush=True),
             lifeline=sys.stdin.fileno(),
         )

@@ -40,6 +40,7 @@ def serve(
     *,
     port: int = 0,
     socket: str | os.PathLike[str] | None = None,
+    sequencer: bool = True,
     ready: Callable[[str], None],
     lifeline: int | None = None,
 ) -> NoReturn:
@@ -53,6 +54,8 @@ def serve(
         The TCP port on the loopback address; 0 for any that is free.
     socket
         The path of a Unix socket to listen on in place of TCP.
+    sequencer
+        Whether it has tique's module.
     ready
         Called with the server's URL when it takes connections.
     lifeline
@@ -71,7 +74,7 @@ def serve(
     folder = ServerFolder(directory)
     os.umask(0o077)
     _divert_output(folder.log)
-    module = load_sequencer(monetdb)
+    module = load_sequencer(monetdb) if sequencer else None
     monetdb.start(
         folder.database,
         folder.password,

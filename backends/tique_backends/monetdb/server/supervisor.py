@@ -29,6 +29,9 @@ class MonetDBServer:
         The TCP port on the loopback address; 0 for any that is free.
     socket
         The path of a Unix socket to listen on in place of TCP.
+    sequencer
+        Whether it has tique's module; a server that nobody prepared has not, and one
+        process at a time can use it.
 
     Examples
     --------
@@ -42,8 +45,11 @@ class MonetDBServer:
         *,
         port: int = 0,
         socket: str | os.PathLike[str] | None = None,
+        sequencer: bool = True,
     ) -> None:
         self._arguments = [os.fspath(directory), f"--port={port}"]
+        if not sequencer:
+            self._arguments.append("--no-sequencer")
         if socket is not None:
             self._arguments.append(f"--socket={os.fspath(socket)}")
         self._process: subprocess.Popen[str] | None = None

@@ -1,0 +1,312 @@
+"""A process's client of the sequencer inside a MonetDB server.
+
+The sequencer's functions are called over connections of their own, a few of which are
+kept. A call whose reply got lost is repeated where that does no harm. Where it might
+have handed out a timestamp, the client leaves: the timestamp is in doubt then, and
+whoever waits for it fences it.
+
+A fence is durable before the sequencer knows of it (P6): first its row, then the
+versions that a bulk write left in the cache tables, then ``tique.fence``, after which
+sts passes it. A log entry that a stopped process appends later is not removed; nobody
+reads it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
+from tique_backends.monetdb.folding import fences
+from tique_backends.monetdb.log import logged_commits
+from tique_backends.monetdb.session import MonetDBSession
+from tique_backends.names import quote
+from tique_backends.sharing import (
+    Anchor,
+    FencedError,
+    Position,
+    SharedSequencer,
+    SharedSnapshot,
+)
+from tique_udfs.monetdb import FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tique_backends.base import CommitRecord, Row, Session
+    from tique_backends.monetdb.connection import Connection
+    from tique_backends.monetdb.owner import Ownership
+    from tique_rewriter.schema import Table
+
+_SCHEMA = (
+    "CREATE TABLE tique.clients (client BIGINT NOT NULL, token INTEGER NOT NULL, "
+    "epoch BIGINT NOT NULL)",
+    "CREATE TABLE tique.checkpointer (holder BIGINT NOT NULL, expires BIGINT NOT NULL)",
+    "INSERT INTO tique.checkpointer VALUES (0, 0)",
+)
+
+_RECOVERY_PATIENCE = 60.0
+_NOW = "epoch_ms(now())"
+
+
+class MonetDBSequencer(SharedSequencer):
+    """The functions of schema ``tique``, called for one client."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._ownership = ownership
+        self._idle: deque[Connection] = deque()
+        self._client = 0
+        self._is_closed = False
+
+    @staticmethod
+    def is_loaded(ownership: Ownership) -> bool:
+        """Whether the server has tique's module."""
+        return bool(
+            ownership.ask(
+                "SELECT 1 FROM sys.malfunctions() AS _m "
+                """WHERE _m."module" = R'tique' AND _m."function" = R'sts_for'"""
+            )
+        )
+
+    def schema(self) -> list[str]:
+        """Statements that create what sharing needs in schema ``tique``."""
+        return [*_SCHEMA, *(function.definition for function in FUNCTIONS)]
+
+    @contextmanager
+    def recovering(self) -> Iterator[bool]:  # noqa: D102
+        if not self._is_unrecovered():
+            yield False
+            return
+        self._ownership.claim(_RECOVERY_PATIENCE)
+        try:
+            yield self._is_unrecovered()
+        finally:
+            self._ownership.give_up()
+
+    def _is_unrecovered(self) -> bool:
+        try:
+            self._ask("SELECT tique.sts()")
+        except FencedError:
+            return True
+        return False
+
+    def recovered(self, sts: int) -> None:  # noqa: D102
+        # Everybody who could still have appended an entry is gone with the server.
+        self._ask("DELETE FROM tique.clients")
+        self._ask("DELETE FROM tique.fences")
+        self._ask(f"SELECT tique.recover({sts}, 0)")
+
+    def join(self, lease: float) -> int:  # noqa: D102
+        self._client = self._number(f"SELECT tique.join_client({_milliseconds(lease)})")
+        return self._number("SELECT tique.cts()")
+
+    def introduce(self, epoch: int) -> None:  # noqa: D102
+        self._ask(
+            "INSERT INTO tique.clients VALUES "
+            f"({self._client}, {self._ownership.token}, {epoch})"
+        )
+
+    def epochs(self) -> set[int]:  # noqa: D102
+        self.tend()
+        return {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
+
+    def renew(self, lease: float) -> None:  # noqa: D102
+        self._ask(f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})")
+
+    def leave(self) -> None:  # noqa: D102
+        with suppress(FencedError):
+            self._ask(f"SELECT tique.leave_client({self._client})")
+        with suppress(ConflictError):
+            self._ask(f"DELETE FROM tique.clients WHERE client = {self._client}")
+
+    def snapshot(self) -> SharedSnapshot:  # noqa: D102
+        sts, *found = self._numbers(f"SELECT tique.sts_for({self._client})")
+        return SharedSnapshot(sts, frozenset(found))
+
+    def hold(self) -> Anchor:  # noqa: D102
+        # A lost reply leaves a snapshot that goes with the client.
+        txid, sts, *_ = self._numbers(f"SELECT tique.begin_transaction({self._client})")
+        return Anchor(txid, sts)
+
+    def advance(self, anchor: Anchor, sts: int) -> Anchor:  # noqa: D102
+        self._ask(
+            f"SELECT tique.advance_transaction({self._client}, {anchor.txid}, {sts})"
+        )
+        return anchor._replace(sts=sts)
+
+    def certify(  # noqa: D102
+        self, anchor: Anchor, sts: int, write_sets: Sequence[Sequence[bytes]]
+    ) -> list[int]:
+        calls = ", ".join(
+            f"tique.certify({self._client}, {anchor.txid}, {sts}, "
+            f"R'{''.join([key.hex() for key in keys])}')"
+            for keys in write_sets
+        )
+        try:
+            (row,) = self._ask(f"SELECT {calls}", repeat=False)
+        except ConnectionLostError as error:
+            with suppress(EngineError):
+                self.leave()
+            raise FencedError(
+                ErrorKind.OPERATIONAL,
+                "the connection was lost while commit timestamps were handed out; "
+                "connect again",
+            ) from error
+        return [int(stamp) for stamp in row]
+
+    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+        return self._settle("finish", stamps)
+
+    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+        self._settle("abort", stamps)
+
+    def _settle(self, function: str, stamps: Sequence[int]) -> int:
+        calls = ", ".join(f"tique.{function}({self._client}, {cts})" for cts in stamps)
+        (row,) = self._ask(f"SELECT {calls}")
+        return max(map(int, row))
+
+    def wait(self, cts: int, seconds: float) -> bool:  # noqa: D102
+        sql = f'SELECT tique."wait"({cts}, {_milliseconds(seconds)})'
+        return bool(self._number(sql))
+
+    def tend(self) -> None:  # noqa: D102
+        dead = self._ask(
+            "SELECT client FROM tique.clients AS _c WHERE NOT EXISTS (SELECT 1 "
+            "FROM sys.sessions AS _s WHERE _s.querytimeout = _c.token)"
+        )
+        for (client,) in dead:
+            with suppress(FencedError):
+                self._ask(f"SELECT tique.leave_client({client})")
+            with suppress(ConflictError):
+                self._ask(f"DELETE FROM tique.clients WHERE client = {client}")
+        while cts := self._number("SELECT tique.doubtful()"):
+            self._fence(cts)
+
+    def _fence(self, cts: int) -> None:
+        with closing(MonetDBSession(self._ownership.connect(), self._ownership)) as s:
+
+            def disown() -> None:
+                s.change(f"INSERT INTO tique.fences VALUES ({cts})")
+                tables = s.execute('SELECT schema_name, table_name FROM tique."tables"')
+                for schema, name in tables.fetch_all():
+                    cache = f"tique.{quote(f'{schema}.{name}')}"
+                    s.change(f"DELETE FROM {cache} WHERE _cts = {cts}")
+
+            s.transact(disown)
+        try:
+            self._ask(f"SELECT tique.fence({cts})")
+        except EngineError:
+            # Another process may have been faster.
+            if self._number("SELECT tique.doubtful()") == cts:
+                raise
+
+    def fenced(self, stamps: Sequence[int]) -> set[int]:  # noqa: D102
+        with closing(MonetDBSession(self._ownership.connect(), self._ownership)) as s:
+            return fences(s) & set(stamps)
+
+    def position(self) -> Position:  # noqa: D102
+        (row,) = self._ask(
+            'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
+        )
+        return Position(*map(int, row))
+
+    def logged(  # noqa: D102
+        self, after: int, tables: Mapping[int, Table]
+    ) -> list[CommitRecord]:
+        entries = self._ask(f"SELECT commits FROM tique.log WHERE cts > {after}")
+        return logged_commits(tables, [entry for (entry,) in entries], after)
+
+    def folds(self) -> dict[int, int]:  # noqa: D102
+        return dict(self._ask('SELECT id, folded FROM tique."tables"'))
+
+    def claim_versions(  # noqa: D102
+        self, session: Session, table: Table, until: int
+    ) -> int:
+        ((drained, folded),) = session.execute(
+            f'SELECT drained, folded FROM tique."tables" WHERE id = {table.id}'
+        ).fetch_all()
+        session.execute(
+            f'UPDATE tique."tables" SET drained = {max(drained, until)} '
+            f"WHERE id = {table.id}"
+        )
+        return max(int(drained), int(folded))
+
+    def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
+        with self._connected() as connection:
+            try:
+                return bool(
+                    connection.ask(
+                        f"UPDATE tique.checkpointer SET holder = {self._client}, "
+                        f"expires = {_NOW} + {_milliseconds(seconds)} "
+                        f"WHERE holder = {self._client} OR expires < {_NOW}"
+                    ).count
+                )
+            except ConflictError:
+                return False
+
+    def end_checkpoint(self) -> None:  # noqa: D102
+        with suppress(ConflictError):
+            self._ask(
+                f"UPDATE tique.checkpointer SET expires = 0 "
+                f"WHERE holder = {self._client}"
+            )
+
+    def expect_alone(self, session: Session) -> None:  # noqa: D102
+        self.tend()
+        # Whoever joins changes the same row before it reads any definition.
+        session.execute("UPDATE tique.format SET epoch = epoch")
+        others = self._number("SELECT tique.clients()") - 1
+        if others > 0:
+            raise EngineError(
+                ErrorKind.IN_USE,
+                f"{others} other process{'es' * (others > 1)} use this database: a "
+                "definition, adoption, detaching or bulk write needs to be alone; end "
+                "them first",
+            )
+
+    def close(self) -> None:  # noqa: D102
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._ownership.connect()
+            # Small statements: half of their time is the optimizer's.
+            connection.ask("SET optimizer = 'minimal_fast'")
+        try:
+            yield connection
+        finally:
+            if self._is_closed or not connection.is_open:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _ask(self, sql: str, *, repeat: bool = True) -> list[Row]:
+        """Ask; once more over a new connection, unless it might do harm."""
+        try:
+            with self._connected() as connection:
+                return connection.ask(sql).rows
+        except ConnectionLostError:
+            if not repeat:
+                raise
+        # The other idle connections are as old.
+        while self._idle:
+            self._idle.pop().close()
+        with self._connected() as connection:
+            return connection.ask(sql).rows
+
+    def _number(self, sql: str) -> int:
+        return int(self._ask(sql)[0][0])
+
+    def _numbers(self, sql: str) -> list[int]:
+        return [int(word) for word in self._ask(sql)[0][0].split()]
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

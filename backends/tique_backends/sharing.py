@@ -1,0 +1,208 @@
+"""What the driver asks of an engine whose database several processes share.
+
+One sequencer in the server orders everybody's commits. Each process is a *client* of
+it with a lease: when that runs out, the client's snapshots no longer hold λ back, and
+its unfinished timestamps are in doubt until somebody fences them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from tique_backends.base import CommitRecord, Session
+    from tique_rewriter.schema import Table
+
+
+class FencedError(EngineError):
+    """The process was given up for dead, or the server has been restarted.
+
+    None of its timestamps can be finished any more: what it had not committed is
+    aborted, and what it knows of the database is no longer true.
+    """
+
+
+class FoldedMeanwhileError(EngineError):
+    """Another process has folded a table that this one was about to fold."""
+
+
+class SharedSnapshot(NamedTuple):
+    """A timestamp up to which all is finished, and those below that count as aborted.
+
+    The latter are the *fences*: log entries with these timestamps are nobody's.
+    """
+
+    sts: int
+    fences: frozenset[int]
+
+
+class Anchor(NamedTuple):
+    """A snapshot that is registered in the server: λ is not later than its sts."""
+
+    txid: int
+    sts: int
+
+
+class Position(NamedTuple):
+    """What the shared sequencer shows to operators."""
+
+    sts: int
+    cts: int
+    stable: int
+    clients: int
+
+
+class SharedSequencer(ABC):
+    """A process's client of the sequencer that a database's processes share.
+
+    All methods may be called from any thread. Those that need the client raise
+    FencedError once its lease has run out, for ever.
+    """
+
+    @abstractmethod
+    def recovering(self) -> AbstractContextManager[bool]:
+        """Keep other processes from recovering; whether recovery is needed.
+
+        Raises
+        ------
+        EngineError
+            LOCKED if another process has been recovering for too long.
+        """
+
+    @abstractmethod
+    def recovered(self, sts: int) -> None:
+        """Begin service behind ``sts``, the greatest timestamp ever handed out."""
+
+    @abstractmethod
+    def join(self, lease: float) -> int:
+        """Become a client whose lease lasts so many seconds.
+
+        Returns
+        -------
+        int
+            The last timestamp that was handed out before. What a bulk write did that
+            took itself to be alone is finished when sts covers it.
+        """
+
+    @abstractmethod
+    def introduce(self, epoch: int) -> None:
+        """Tell the others the epoch of this process's transaction ids."""
+
+    @abstractmethod
+    def epochs(self) -> set[int]:
+        """The epochs of the processes that live, this one's too."""
+
+    @abstractmethod
+    def renew(self, lease: float) -> None:
+        """Let the lease last so many seconds from now on."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Stop being a client; what is unfinished becomes doubtful."""
+
+    @abstractmethod
+    def snapshot(self) -> SharedSnapshot:
+        """What a transaction may see that begins now."""
+
+    @abstractmethod
+    def hold(self) -> Anchor:
+        """Register a snapshot of now."""
+
+    @abstractmethod
+    def advance(self, anchor: Anchor, sts: int) -> Anchor:
+        """Move a registered snapshot forward."""
+
+    @abstractmethod
+    def certify(
+        self, anchor: Anchor, sts: int, write_sets: Sequence[Sequence[bytes]]
+    ) -> list[int]:
+        """Certify write sets, each on its own, and hand out commit timestamps.
+
+        Parameters
+        ----------
+        anchor
+            A registered snapshot that is not newer than ``sts``.
+        sts
+            Up to here the caller has certified by itself.
+        write_sets
+            The hashes of each transaction's keys.
+
+        Returns
+        -------
+        list of int
+            For each the commit timestamp; or, negative, that of another transaction
+            that has committed a key after ``sts`` or is about to.
+        """
+
+    @abstractmethod
+    def finish(self, stamps: Sequence[int]) -> int:
+        """Finish timestamps whose transactions are durable; what sts is then."""
+
+    @abstractmethod
+    def abort(self, stamps: Sequence[int]) -> None:
+        """Finish timestamps of which nothing is there."""
+
+    @abstractmethod
+    def wait(self, cts: int, seconds: float) -> bool:
+        """Wait until sts covers a timestamp, or one before it is in doubt."""
+
+    @abstractmethod
+    def tend(self) -> None:
+        """Drop the clients of processes that are gone, and fence what is in doubt."""
+
+    @abstractmethod
+    def fenced(self, stamps: Sequence[int]) -> set[int]:
+        """Those of the timestamps that were fenced."""
+
+    @abstractmethod
+    def position(self) -> Position:
+        """Where the sequencer stands; for λ, and for whoever looks."""
+
+    @abstractmethod
+    def logged(self, after: int, tables: Mapping[int, Table]) -> list[CommitRecord]:
+        """The log's commits with a cts greater than ``after``, in cts order.
+
+        Some may not be finished yet. Columns that an entry lacks are ``MISSING``.
+        """
+
+    @abstractmethod
+    def folds(self) -> dict[int, int]:
+        """Up to which cts each table is folded, by table id."""
+
+    @abstractmethod
+    def claim_versions(self, session: Session, table: Table, until: int) -> int:
+        """Say, in the session's engine transaction, that the cache table gets filled.
+
+        Returns the cts up to which it was filled, or folded, before; a concurrent
+        transaction that fills or folds the same table conflicts with this one.
+        """
+
+    @abstractmethod
+    def may_checkpoint(self, seconds: float) -> bool:
+        """Take the checkpointer's lease; False if another process has it."""
+
+    @abstractmethod
+    def end_checkpoint(self) -> None:
+        """Give the checkpointer's lease back."""
+
+    @abstractmethod
+    def expect_alone(self, session: Session) -> None:
+        """Refuse, in the session's engine transaction, if there are other processes.
+
+        One that joins meanwhile conflicts with the transaction or learns of it.
+
+        Raises
+        ------
+        EngineError
+            IN_USE.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections that it uses."""

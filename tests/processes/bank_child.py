@@ -1,0 +1,124 @@
+"""One of several processes that work on a bank, until told to stop or killed.
+
+    python -m tests.processes.bank_child URL NUMBER
+
+Each line of standard output is a kind and its values: ``begun``, ``committed`` (a
+transfer's number), ``slow`` (seconds), ``torn``, ``failed``. It ends when standard
+input does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+import traceback
+
+import tique
+
+ACCOUNTS = 40
+START = 1000
+
+
+def create(connection):
+    connection.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)")
+    connection.execute(
+        "CREATE TABLE transfer (process INTEGER, number INTEGER, amount BIGINT, "
+        "PRIMARY KEY (process, number))"
+    )
+    connection.cursor().executemany(
+        "INSERT INTO account VALUES (%s, %s)", [(i, START) for i in range(ACCOUNTS)]
+    )
+    connection.commit()
+
+
+def say(*words):
+    # One write, so that a kill leaves no half of a line that counts.
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+class Child:
+    def __init__(self, url, process):
+        self.url = url
+        self.process = process
+        self.chance = random.Random(process)
+        self.stop = threading.Event()
+
+    def transfers(self):
+        connection = tique.connect(self.url, checkpoint_age=0.5)
+        number = 0
+        while not self.stop.is_set():
+            number += 1
+            source, target = self.chance.sample(range(ACCOUNTS), 2)
+            amount = self.chance.randint(1, 10)
+            started = time.monotonic()
+            try:
+                for account, change in ((source, -amount), (target, amount)):
+                    connection.execute(
+                        "UPDATE account SET balance = balance + %s WHERE id = %s",
+                        (change, account),
+                    )
+                connection.execute(
+                    "INSERT INTO transfer VALUES (%s, %s, %s)",
+                    (self.process, number, amount),
+                )
+                say("begun", number)
+                connection.commit()
+                say("committed", number)
+            except tique.SerializationError:
+                connection.rollback()
+            took = time.monotonic() - started
+            if took > 1:
+                say("slow", round(took, 2))
+        connection.close()
+
+    def audits(self):
+        connection = tique.connect(self.url, checkpoint_age=0.5)
+        while not self.stop.is_set():
+            found = [
+                connection.execute("SELECT sum(balance) FROM account").fetchone()[0],
+                sum(
+                    connection.execute(
+                        "SELECT balance FROM account WHERE id = %s", (i,)
+                    ).fetchone()[0]
+                    for i in range(ACCOUNTS)
+                ),
+            ]
+            connection.commit()
+            if found != [ACCOUNTS * START] * 2:
+                say("torn", *found)
+            self.stop.wait(0.05)
+        connection.close()
+
+    def checkpoints(self):
+        connection = tique.connect(self.url, checkpoint_age=0.5)
+        while not self.stop.wait(self.chance.uniform(0.2, 1.0)):
+            connection.checkpoint()
+        connection.close()
+
+    def guarded(self, body):
+        try:
+            body()
+        except BaseException:
+            say("failed", body.__name__)
+            traceback.print_exc()
+            self.stop.set()
+
+    def run(self):
+        threads = [
+            threading.Thread(target=self.guarded, args=(body,))
+            for body in (self.transfers, self.audits, self.checkpoints)
+        ]
+        for thread in threads:
+            thread.start()
+        say("ready")
+        sys.stdin.read()
+        self.stop.set()
+        for thread in threads:
+            thread.join()
+
+
+if __name__ == "__main__":
+    Child(sys.argv[1], int(sys.argv[2])).run()

@@ -1,0 +1,73 @@
+"""P1, P2, P4, P6: eight processes on one bank, two of which are killed all the time.
+
+Twenty seconds, by default; ``TIQUE_CRASH=full`` makes it a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tests.processes.bank_child import ACCOUNTS, START, create
+from tests.processes.children import ChildProcess
+
+SECONDS = 60 if os.environ.get("TIQUE_CRASH") == "full" else 20
+PROCESSES = 8
+PATIENCE = 2.0
+
+
+@pytest.mark.crash
+def test_some_are_killed(shared_engine):
+    chance = random.Random(20261)
+    with shared_engine.connect() as connection:
+        create(connection)
+    with ExitStack() as stack:
+
+        def start(number):
+            return stack.enter_context(
+                ChildProcess("tests.processes.bank_child", shared_engine.url, number)
+            )
+
+        running = [start(number) for number in range(PROCESSES)]
+        for child in running:
+            child.await_line("ready", 60)
+        everyone = list(running)
+        numbers = list(range(PROCESSES))
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(chance.uniform(1, 3))
+            victim = chance.randrange(2)
+            running[victim].kill()
+            number = len(everyone)
+            running[victim] = start(number)
+            numbers[victim] = number
+            everyone.append(running[victim])
+        for child in running:
+            child.end()
+    for child in running:
+        assert child.of_kind("failed") == [], child.errors
+    assert [child.of_kind("torn") for child in everyone if child.of_kind("torn")] == []
+    slowest = [float(s) for child in everyone for (s,) in child.of_kind("slow")]
+    assert max(slowest, default=0) < PATIENCE
+    acknowledged = {
+        (process, int(number))
+        for process, child in enumerate(everyone)
+        for (number,) in child.of_kind("committed")
+    }
+    begun = {
+        (process, int(number))
+        for process, child in enumerate(everyone)
+        for (number,) in child.of_kind("begun")
+    }
+    assert len(acknowledged) > 20 * SECONDS
+    with shared_engine.connect() as connection:
+        rows = connection.execute("SELECT process, number FROM transfer").fetchall()
+        total = connection.execute("SELECT sum(balance) FROM account").fetchone()
+    assert len(set(rows)) == len(rows)
+    assert acknowledged <= set(rows), "an acknowledged transfer is lost"
+    assert set(rows) <= begun
+    assert total == (ACCOUNTS * START,)

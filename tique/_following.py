@@ -1,0 +1,123 @@
+"""Following the log of a shared database, so that the index of versions is complete.
+
+Argument
+--------
+*Complete (P1).* The local sequencer's sts is how far this process has followed. Before
+a transaction begins, it asks the shared sequencer for sts and follows up to it: of
+each timestamp in between either it knows the outcome, because the commit was its own,
+or it reads the log, in a statement that begins after the answer. A finished commit's
+entry is visible by then (P2), a fenced one is named in the answer.
+
+*In order.* Versions are published in cts order, and the local sts covers a timestamp
+after its versions. One thread follows at a time.
+
+*Nothing is missed.* This process's anchor in the shared sequencer is never newer than
+its local λ, which is never newer than its sts. Nothing is folded beyond any process's
+anchor, and the log is not pruned beyond what was folded.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tique._database import Database
+    from tique._rows import Key
+    from tique._tickets import Ticket
+    from tique_backends.base import CommitRecord, Row
+    from tique_backends.sharing import SharedSequencer, SharedSnapshot
+
+
+class Published(NamedTuple):
+    """A commit in the form in which the index takes it, by table id."""
+
+    writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
+    bulk: Mapping[int, int]
+
+
+_NOTHING = Published({}, {})
+
+
+class Follower:
+    """Brings other processes' commits, and one's own, to the index of versions."""
+
+    def __init__(self, database: Database, shared: SharedSequencer) -> None:
+        self._database = database
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._own: dict[int, Published] = {}
+
+    def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
+        """Note a commit of this process's own that is about to be finished."""
+        self._own[ticket.cts] = Published(
+            {
+                writes.table.id: [(k, w.row, w.deleted) for k, w in writes.buffered()]
+                for writes in ticket.writes
+                if not writes.is_staged
+            },
+            dict(staged),
+        )
+
+    def expect_nothing(self, cts: int) -> None:
+        """Note a timestamp of this process's own that is about to be aborted."""
+        self._own[cts] = _NOTHING
+
+    def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
+        """Fill the empty index from the log, and stand at the snapshot."""
+        catalog = self._database.catalog
+        for table_id, folded in self._shared.folds().items():
+            versions = catalog.find_versions(table_id)
+            if versions is not None:
+                versions.folded_until = folded
+        for commit in self._shared.logged(0, catalog.by_id()):
+            if commit.cts <= snapshot.sts and commit.cts not in snapshot.fences:
+                self._publish(commit.cts, self._read(commit))
+        self._database.sequencer.recover(sts=snapshot.sts, txid=epoch_start)
+
+    def follow(self, snapshot: SharedSnapshot) -> None:
+        """Publish every commit that the snapshot covers."""
+        sequencer = self._database.sequencer
+        if snapshot.sts <= sequencer.sts():
+            return
+        with self._lock:
+            followed = sequencer.sts()
+            stamps = range(followed + 1, snapshot.sts + 1)
+            logged: dict[int, CommitRecord] = {}
+            if any(cts not in self._own for cts in stamps):
+                tables = self._database.catalog.by_id()
+                logged = {c.cts: c for c in self._shared.logged(followed, tables)}
+            for cts in stamps:
+                own = self._own.pop(cts, None)
+                if cts not in snapshot.fences:
+                    if own is not None:
+                        self._publish(cts, own)
+                    elif cts in logged:
+                        self._publish(cts, self._read(logged[cts]))
+                sequencer.finish(sequencer.next_cts())
+
+    def _read(self, commit: CommitRecord) -> Published:
+        tables = self._database.catalog.by_id()
+        return Published(
+            {
+                number: [
+                    (tuple([row[i] for i in tables[number].primary_key]), row, deleted)
+                    for row, deleted in rows
+                ]
+                for number, rows in commit.writes.items()
+            },
+            commit.bulk,
+        )
+
+    def _publish(self, cts: int, commit: Published) -> None:
+        catalog = self._database.catalog
+        for number, writes in commit.writes.items():
+            versions = catalog.find_versions(number)
+            if versions is not None and writes and cts > versions.folded_until:
+                versions.publish(cts, writes)
+        for number, rows in commit.bulk.items():
+            versions = catalog.find_versions(number)
+            if versions is not None and rows and cts > versions.folded_until:
+                versions.publish_bulk(cts, rows, rows)

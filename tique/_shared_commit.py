@@ -1,0 +1,134 @@
+"""Group commit in a database that other processes use too.
+
+What :mod:`tique._commit` says holds within the process. Between processes:
+
+*First committer wins (P3).* A batch is certified twice: by this process against all
+that it has followed, up to ``sts``; then by the shared sequencer, which knows the keys
+of every commit under way and of all later than any snapshot, for what came after
+``sts``. In the same step it hands out the timestamp, so that of two commits with one
+key the second is refused while the first is still on its way. Whoever is refused so
+waits until the first is finished, follows it, and certifies again: it may have been
+aborted.
+
+*Publication (P2).* The log entry is durable before the timestamp is finished. Both are
+statements of their own: MonetDB goes on with a string of statements after one failed,
+and would publish a commit that is not there. ``commit()`` returns when the shared sts
+covers the timestamp; the index learns of it before the next transaction begins.
+
+*If the process dies*, or is stopped for longer than its lease: before it is certified,
+nobody knows of it. From then on its timestamps hold sts back until somebody fences
+them, which counts as aborted whatever the log has. After they were finished it is
+committed. It acknowledges a commit only when it has finished it itself, so that no
+acknowledged commit is ever fenced.
+
+*If a statement's outcome is not known* the log decides, as for one process; what is in
+it is finished, else aborted. If the client is gone by then, whatever of it was not
+finished is fenced first, and then the log decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique._certification import Conflict, key_hashes
+from tique._commit import Committer
+from tique._tickets import serialization_error
+from tique._translation import given_up
+from tique_backends.sharing import FencedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique._database import Database
+    from tique._shared_timeline import SharedTimeline
+    from tique._tickets import Ticket
+    from tique_backends.base import Session
+
+_REFUSALS = 10
+"""So often a ticket is certified again, after whoever was in its way was aborted."""
+
+
+class SharedCommitter(Committer):
+    """Commits this process's transactions among those of others."""
+
+    def __init__(self, database: Database, timeline: SharedTimeline) -> None:
+        super().__init__(database)
+        self._timeline = timeline
+        self._certified_until = 0
+        self._stamped: Sequence[Ticket] = ()
+        """Tickets whose timestamps in the shared sequencer are not finished."""
+
+    def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
+        if any(writes.is_staged for writes in batch[0].writes):
+            # It does not know the keys of a bulk write, which is alone: here is all.
+            self._timeline.catch_up()
+        # What is followed meanwhile is the shared sequencer's to look at.
+        self._certified_until = self._database.sequencer.sts()
+        return super()._certify(batch, session)
+
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        if not certified:
+            return certified
+        stamps = self._timeline.certify(
+            self._certified_until,
+            [
+                [key for writes in ticket.writes for key in key_hashes(writes)]
+                for ticket in certified
+            ],
+        )
+        stamped: list[Ticket] = []
+        refused: list[Ticket] = []
+        for ticket, cts in zip(certified, stamps, strict=True):
+            ticket.cts = cts
+            (stamped if cts > 0 else refused).append(ticket)
+        self._stamped = stamped
+        if refused and not stamped:
+            # Those with a timestamp must not wait for others: others wait for them.
+            self._timeline.wait(max(-ticket.cts for ticket in refused))
+            self._timeline.catch_up()
+        for ticket in reversed(refused):
+            self._put_back(ticket)
+        return stamped
+
+    def _put_back(self, ticket: Ticket) -> None:
+        ticket.refusals += 1
+        if ticket.refusals < _REFUSALS:
+            self._queue.appendleft(ticket)
+        else:
+            conflict = Conflict(ticket.writes[0].table, (), -ticket.cts)
+            ticket.settle(serialization_error(conflict))
+
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        self._timeline.finish(certified, staged)
+        self._stamped = ()
+        if staged:
+            # The shared sequencer does not know the keys of a bulk write.
+            self._timeline.catch_up()
+
+    def _settle_earlier(self) -> None:
+        """Find out about a batch that was cut short, and finish its timestamps."""
+        if not self._stamped:
+            return
+        appended, stamped = self._unsettled, self._stamped
+        try:
+            if appended and self._is_recorded(appended[0].transaction.txid):
+                self._timeline.finish(appended, _staged_rows(appended))
+                for ticket in appended:
+                    ticket.settle()
+            else:
+                self._timeline.abort([ticket.cts for ticket in stamped])
+        except FencedError as error:
+            self._timeline.fence_own()
+            for ticket in stamped:
+                is_there = appended and self._is_recorded(ticket.transaction.txid)
+                ticket.settle(None if is_there else given_up(error))
+        self._unsettled = self._stamped = ()
+
+
+def _staged_rows(tickets: Sequence[Ticket]) -> dict[int, int]:
+    return {
+        writes.table.id: writes.staged_count
+        for ticket in tickets
+        for writes in ticket.writes
+        if writes.is_staged
+    }

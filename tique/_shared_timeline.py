@@ -1,0 +1,270 @@
+"""A process's place among others that share a database.
+
+Argument
+--------
+The process is a client of the shared sequencer with a lease, which a thread of its own
+renews. Its own sequencer mirrors the shared one as far as this process has followed
+(:mod:`tique._following`), and keeps the book of its transactions' snapshots.
+
+*λ (P7).* For its transactions the process holds an *anchor*, one snapshot registered
+in the shared sequencer. It is moved up to the local λ, never beyond, and that never
+decreases. So nothing is folded that a local transaction, or one that begins later,
+would miss.
+
+*Fencing (P6).* The lease is over for this process not later than for the server: it
+counts from before the renewal was sent, by a clock that runs on while the process is
+stopped. A statement's result counts only if the lease ran when it was there
+(:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
+acknowledged only if the shared sequencer let this client finish its timestamp.
+
+*Nobody waits for the dead.* A killed process's sessions vanish, and whoever waits, or
+the next beat of anybody's thread, makes its client leave and fences what it had under
+way. A stopped one is given up when its lease runs out.
+
+*A restart of the server* ends the client: every call raises FencedError. The database
+is *lost* then: its connections refuse, and a new ``connect`` opens it afresh, with
+recovery before service, by one process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique._following import Follower
+from tique._recovery import TXIDS_PER_EPOCH, restore
+from tique._timeline import Timeline
+from tique._translation import given_up
+from tique_backends.errors import EngineError
+from tique_backends.sharing import FencedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique._database import Database
+    from tique._tickets import Ticket
+    from tique_backends.base import Session
+    from tique_backends.sharing import Anchor, SharedSequencer
+
+logger = logging.getLogger("tique")
+
+_BEAT = 0.5
+_BEATS_PER_LEASE = 5
+_SLICE = 0.2
+_CHECKPOINT_LEASE = 30.0
+_PATIENCE = 20.0
+
+
+class SharedTimeline(Timeline):
+    """The order of commits in a database that other processes use too."""
+
+    def __init__(self, database: Database, shared: SharedSequencer) -> None:
+        super().__init__(database)
+        self.follower = Follower(database, shared)
+        self._shared = shared
+        self._lease = database.settings.lease
+        self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
+        self._anchor: Anchor | None = None
+        self._anchoring = threading.Lock()
+        self._expires = 0.0
+        self._is_lost = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name="tique-lease", daemon=True
+        )
+
+    def open(self, session: Session) -> None:
+        """Recover if the server was restarted, join, and read the log."""
+        database, engine = self._database, self._database.engine
+        with self._shared.recovering() as is_needed:
+            if is_needed:
+                engine.next_epoch(session)
+                last = engine.last_commit(session)
+                tables = engine.managed_tables(session)
+                database.checkpointer.folded += restore(engine, session, tables, last)
+                engine.prune_log(session, last, database.settings.retention)
+                self._shared.recovered(last)
+        joined = time.monotonic()
+        before = self._shared.join(self._lease)
+        self._expires = joined + self._lease
+        database.epoch = engine.next_epoch(session)
+        self._shared.introduce(database.epoch)
+        self._thread.start()
+        self.wait(before)
+        self._anchor = self._shared.hold()
+        database.reload(session)
+        self.follower.load(self._shared.snapshot(), database.epoch * TXIDS_PER_EPOCH)
+
+    def begin(self) -> tuple[int, int]:
+        """Begin a transaction that sees all that any process has committed."""
+        self.catch_up()
+        self.check()
+        return super().begin()
+
+    def refresh(self, txid: int) -> int:
+        """Take a new snapshot for a transaction."""
+        self.catch_up()
+        return super().refresh(txid)
+
+    def catch_up(self) -> None:
+        """Follow what was committed until now."""
+        with self._noticing():
+            self.follower.follow(self._shared.snapshot())
+
+    def check(self) -> None:
+        if time.monotonic() >= self._expires:
+            self._is_lost = True
+        if self._is_lost:
+            raise given_up(f"its lease is {self._lease:g} s")
+
+    def stable(self) -> int:
+        with self._noticing():
+            return self._shared.position().stable
+
+    @contextmanager
+    def checkpointing(self) -> Iterator[bool]:
+        """Let no other process fold; False if one does, after some patience."""
+        self._advance()
+        self._note_folds()
+        deadline = time.monotonic() + _SLICE
+        while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_SLICE / 10)
+        if not is_mine:
+            yield False
+            return
+        try:
+            # Another process may have folded just before.
+            self._note_folds()
+            yield True
+        finally:
+            with suppress(EngineError):
+                self._shared.end_checkpoint()
+
+    def expect_alone(self, session: Session) -> None:
+        self._shared.expect_alone(session)
+
+    def is_current(self) -> bool:
+        if not self._is_lost:
+            with suppress(FencedError):
+                self.catch_up()
+        return not self._is_lost
+
+    def epochs(self) -> set[int]:
+        return self._shared.epochs() - {self._database.epoch}
+
+    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
+        """Certify against other processes' commits after ``sts``.
+
+        Returns
+        -------
+        list of int
+            Commit timestamps; negative ones of others that were first.
+        """
+        assert self._anchor is not None
+        with self._noticing():
+            return self._shared.certify(self._anchor, sts, write_sets)
+
+    def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
+        """Finish durable commits; returns when sts covers them."""
+        for ticket in tickets:
+            self.follower.expect(ticket, staged)
+        last = tickets[-1].cts
+        with self._noticing():
+            sts = self._shared.finish([ticket.cts for ticket in tickets])
+        if sts < last:
+            self.wait(last)
+
+    def abort(self, stamps: Sequence[int]) -> None:
+        """Finish timestamps of which nothing is durable."""
+        for cts in stamps:
+            self.follower.expect_nothing(cts)
+        with self._noticing():
+            self._shared.abort(stamps)
+
+    def wait(self, cts: int) -> None:
+        """Wait until sts covers a timestamp, and see to it that nobody dead is waited for.
+
+        Raises
+        ------
+        OperationalError
+            A living process has kept a commit open for too long.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while not self._shared.wait(cts, _SLICE):
+            with self._noticing():
+                self._shared.tend()
+            if time.monotonic() > deadline:
+                raise errors.OperationalError(
+                    f"another process's commit did not end within {_PATIENCE:g} s",
+                    sqlstate="55P03",
+                )
+
+    def fence_own(self) -> None:
+        """Fence what this process has not finished, now that its client is gone."""
+        self._is_lost = True
+        self._shared.tend()
+
+    def close(self) -> None:
+        """Leave, so that nobody waits for the lease to end."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with suppress(EngineError):
+            self._shared.leave()
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
+        except FencedError:
+            self._is_lost = True
+            raise
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._beat_interval) and not self._is_lost:
+            try:
+                self._beat()
+            except (EngineError, errors.Error) as error:
+                if not self._database.is_detached:
+                    logger.warning("a shared database's lease: %s", error)
+
+    def _beat(self) -> None:
+        started = time.monotonic()
+        with self._noticing():
+            self._shared.renew(self._lease)
+        self._expires = started + self._lease
+        self._shared.tend()
+        if self._anchor is None:
+            return
+        self._advance()
+        lock = self._database.checkpointer.lock
+        if lock.acquire(blocking=False):
+            try:
+                self._note_folds()
+            finally:
+                lock.release()
+
+    def _advance(self) -> None:
+        """Move the anchor up to the local λ."""
+        self.catch_up()
+        with self._anchoring:
+            stable = self._database.sequencer.stable()
+            if self._anchor is not None and stable > self._anchor.sts:
+                self._anchor = self._shared.advance(self._anchor, stable)
+
+    def _note_folds(self) -> None:
+        """Forget versions that another process has folded."""
+        folds = self._shared.folds()
+        # What was folded by now is not beyond the anchor if it is still there.
+        self.check()
+        for table_id, folded in folds.items():
+            versions = self._database.catalog.find_versions(table_id)
+            if versions is not None and folded > versions.folded_until:
+                with versions.no_draining():
+                    versions.folded(folded)

@@ -1,0 +1,69 @@
+"""Where a process stands in the order of commits: what its transactions begin with.
+
+A database that this process has to itself is ordered by its own sequencer alone; for
+one that it shares with other processes see :mod:`tique._shared_timeline`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tique._recovery import recover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique._database import Database
+    from tique_backends.base import Session
+
+
+class Timeline:
+    """The order of commits in a database that belongs to this process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open(self, session: Session) -> None:
+        """Recover, and load the catalog."""
+        recover(self._database, session)
+
+    def begin(self) -> tuple[int, int]:
+        """Begin a transaction: its txid and its sts."""
+        return self._database.sequencer.begin()
+
+    def refresh(self, txid: int) -> int:
+        """Take a new snapshot for a transaction: its sts."""
+        return self._database.sequencer.refresh(txid)
+
+    def check(self) -> None:
+        """Refuse what was read if it may not be the snapshot any more.
+
+        Raises
+        ------
+        OperationalError
+            The process was given up for dead meanwhile.
+        """
+
+    def stable(self) -> int:
+        """λ, or less: what was committed up to here may be folded."""
+        return self._database.sequencer.stable()
+
+    @contextmanager
+    def checkpointing(self) -> Iterator[bool]:
+        """Let no other process fold; whether that is so."""
+        yield True
+
+    def expect_alone(self, session: Session) -> None:
+        """Refuse, in an engine transaction, if other processes use the database."""
+
+    def is_current(self) -> bool:
+        """Whether what this process knows of the database still holds."""
+        return True
+
+    def epochs(self) -> set[int]:
+        """The epochs of other processes that may have transactions open."""
+        return set()
+
+    def close(self) -> None:
+        """Leave."""
