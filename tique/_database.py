@@ -225,10 +225,10 @@ class Database:
             stack.callback(self.timeline.close)
             stack.callback(self.committer.close)
             stack.callback(self.checkpointer.close)
-            is_useful = not self.is_detached and self.timeline.is_current()
-            if self.settings.checkpoint == "auto" and is_useful:
+            if self.settings.checkpoint == "auto" and not self.is_detached:
                 try:
-                    self.checkpointer.checkpoint()
+                    if self.timeline.is_current():
+                        self.checkpointer.checkpoint()
                 except EngineError as error:
                     # Nothing is lost: the next opening folds it.
                     logger.warning("the last checkpoint of %s: %s", self.name, error)

@@ -40,16 +40,21 @@ class ChildProcess:
     def _read_errors(self) -> None:
         self.errors = self._process.stderr.read()
 
-    def await_line(self, kind: str, timeout: float = 30) -> list[str]:
-        """Wait for a line of that kind; the last one."""
+    def write(self, text: str) -> None:
+        """Write to its standard input."""
+        self._process.stdin.write(text)
+        self._process.stdin.flush()
 
-        def found():
-            return [line for line in self.lines if line[0] == kind]
-
+    def await_lines(self, kind: str, count: int = 1, timeout: float = 60) -> list[str]:
+        """Wait for so many lines of a kind; the last one, without its kind."""
         with self._news:
-            there = self._news.wait_for(found, timeout)
+            there = self._news.wait_for(
+                lambda: len(self.of_kind(kind)) >= count, timeout
+            )
+        if not there:
+            self.kill()
         assert there, f"no {kind!r} from the child: {self.lines[-3:]} {self.errors}"
-        return found()[-1]
+        return self.of_kind(kind)[-1]
 
     def of_kind(self, kind: str) -> list[list[str]]:
         """The lines of one kind, without it."""

@@ -1,0 +1,70 @@
+"""A process that stops itself in the middle of a commit.
+
+    python -m tests.processes.stopped_child URL LEASE
+
+It reads one number per line: before which statement of the next commit, counted in
+half steps (an odd one: after its reply), it stops. It says ``stopping`` then, and
+``outcome`` with what ``commit()`` made of it when it runs again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import tique
+from tests.processes.bank_child import say
+from tique_backends.monetdb.connection import Connection
+
+
+class Brake:
+    """Stops the process at one half step of what one thread sends."""
+
+    def __init__(self):
+        self.left = None
+        ask = Connection.ask
+        brake = self
+
+        def stopping(connection, sql):
+            is_commit = any(
+                word in sql for word in ("tique.certify", "tique.log", "tique.finish")
+            )
+            if is_commit:
+                brake.step()
+            reply = ask(connection, sql)
+            if is_commit:
+                brake.step()
+            return reply
+
+        Connection.ask = stopping
+
+    def step(self):
+        if self.left is not None:
+            if self.left == 0:
+                self.left = None
+                say("stopping")
+                os.kill(os.getpid(), signal.SIGSTOP)
+            else:
+                self.left -= 1
+
+
+def commit(url, lease, step, number, brake):
+    connection = tique.connect(url, lease=lease)
+    connection.execute("UPDATE counter SET v = v + 1 WHERE id = 1")
+    connection.execute("INSERT INTO mark VALUES (%s)", (number,))
+    brake.left = step
+    try:
+        connection.commit()
+        say("outcome", number, "committed")
+    except tique.OperationalError as error:
+        say("outcome", number, "aborted" if error.sqlstate == "08006" else error)
+    brake.left = None
+    connection.close()
+
+
+if __name__ == "__main__":
+    brake = Brake()
+    say("ready")
+    for number, line in enumerate(sys.stdin):
+        commit(sys.argv[1], float(sys.argv[2]), int(line), number, brake)
