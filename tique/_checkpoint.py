@@ -125,7 +125,11 @@ class Checkpointer:
             self._wake.clear()
             try:
                 self._database.release_abandoned()
-                if self._stopping or not self._automatic:
+                if (
+                    self._stopping
+                    or not self._automatic
+                    or self._database.timeline.is_lost
+                ):
                     continue
                 late = time.monotonic() - self._due_since >= self._age
                 if late or self._is_over():

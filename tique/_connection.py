@@ -260,9 +260,12 @@ class Connection:
             transaction = self._begin()
         run = statement.run_many if many else statement.run
         if not self._autocommit or self._controls.is_explicit:
-            return run(transaction, bound)
+            outcome = run(transaction, bound)
+            self._database.timeline.check()
+            return outcome
         try:
             outcome = run(transaction, bound)
+            self._database.timeline.check()
         except BaseException:
             self._rollback()
             raise

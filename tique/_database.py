@@ -193,13 +193,12 @@ class Database:
             active = any(entry.txid == txid for entry in self.sequencer.active())
             if self.engine.find_commit(session, txid) is not None:
                 return "committed"
-            others = self.timeline.epochs()
+            others, last_epoch = self.timeline.epochs()
             if active or txid // TXIDS_PER_EPOCH in others:
                 return "active"
             forgotten = self.engine.forgotten_until(session)
         finally:
             session.close()
-        last_epoch = max([self.epoch, *others])
         is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
         return "aborted" if is_ours else "unknown"
 

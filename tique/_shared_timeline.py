@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tique._database import Database
     from tique._tickets import Ticket
     from tique_backends.base import Session
-    from tique_backends.sharing import Anchor, SharedSequencer
+    from tique_backends.sharing import Anchor, Position, SharedSequencer
 
 logger = logging.getLogger("tique")
 
@@ -95,9 +95,11 @@ class SharedTimeline(Timeline):
         self._shared.introduce(database.epoch)
         self._thread.start()
         self.wait(before)
-        self._anchor = self._shared.hold()
+        anchor = self._shared.hold()
         database.reload(session)
         self.follower.load(self._shared.snapshot(), database.epoch * TXIDS_PER_EPOCH)
+        # From here on the thread follows too.
+        self._anchor = anchor
 
     def begin(self) -> tuple[int, int]:
         """Begin a transaction that sees all that any process has committed."""
@@ -121,9 +123,18 @@ class SharedTimeline(Timeline):
         if self._is_lost:
             raise given_up(f"its lease is {self._lease:g} s")
 
-    def stable(self) -> int:
+    @property
+    def is_lost(self) -> bool:
+        """Whether the lease ran out, or the server was restarted."""
+        return self._is_lost
+
+    def position(self) -> Position:
+        """Where the shared sequencer stands."""
         with self._noticing():
-            return self._shared.position().stable
+            return self._shared.position()
+
+    def stable(self) -> int:
+        return self.position().stable
 
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
@@ -155,8 +166,9 @@ class SharedTimeline(Timeline):
                 self.catch_up()
         return not self._is_lost
 
-    def epochs(self) -> set[int]:
-        return self._shared.epochs() - {self._database.epoch}
+    def epochs(self) -> tuple[set[int], int]:
+        alive, last = self._shared.epochs()
+        return alive - {self._database.epoch}, last
 
     def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
         """Certify against other processes' commits after ``sts``.

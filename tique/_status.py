@@ -106,7 +106,10 @@ class Status:
     format_version : int
         The version of tique's schema in it.
     sequencer : str
-        ``"c"`` or ``"python"``.
+        ``"server"`` if processes share one there; ``"c"`` or ``"python"``: this
+        process's own.
+    processes : int
+        How many processes use the database.
     certifier : str
         ``"memory"`` or ``"query"``.
     sts : int
@@ -116,7 +119,7 @@ class Status:
     stable : int
         λ: what was committed up to here may be folded into storage.
     transactions : tuple of TransactionStatus
-        The open transactions, the oldest snapshot first.
+        This process's open transactions, the oldest snapshot first.
     tables : tuple of TableStatus
         The managed tables, by name.
     unmanaged : tuple of UnmanagedTable
@@ -128,6 +131,7 @@ class Status:
     database: str
     format_version: int
     sequencer: str
+    processes: int
     certifier: str
     sts: int
     cts: int
@@ -151,23 +155,23 @@ def status(database: Database) -> Status:
     OperationalError
         If the engine cannot be asked for its tables.
     """
-    sequencer = database.sequencer
-    # In this order λ ≤ sts ≤ cts holds in what is shown: none of them decreases.
-    stable = sequencer.stable()
-    sts = sequencer.sts()
-    cts = sequencer.cts()
+    with translating():
+        position = database.timeline.position()
     return Status(
         database=database.name,
         # Nothing else is ever opened.
         format_version=FORMAT_VERSION,
-        sequencer=sequencer.kind,
+        sequencer=(
+            database.sequencer.kind if database.engine.shared is None else "server"
+        ),
+        processes=position.clients,
         certifier=database.certifier.name,
-        sts=sts,
-        cts=cts,
-        stable=stable,
+        sts=position.sts,
+        cts=position.cts,
+        stable=position.stable,
         transactions=tuple(
             TransactionStatus(entry.txid, entry.sts, entry.age)
-            for entry in sequencer.active()
+            for entry in database.sequencer.active()
         ),
         tables=_managed(database),
         unmanaged=_unmanaged(database),

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tique._recovery import recover
+from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,11 @@ class Timeline:
         """Take a new snapshot for a transaction: its sts."""
         return self._database.sequencer.refresh(txid)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether this process was given up; nothing can be done then."""
+        return False
+
     def check(self) -> None:
         """Refuse what was read if it may not be the snapshot any more.
 
@@ -44,6 +50,14 @@ class Timeline:
         OperationalError
             The process was given up for dead meanwhile.
         """
+
+    def position(self) -> Position:
+        """Where the sequencer stands."""
+        sequencer = self._database.sequencer
+        # In this order λ ≤ sts ≤ cts holds in what is shown: none of them decreases.
+        stable = sequencer.stable()
+        sts = sequencer.sts()
+        return Position(sts, sequencer.cts(), stable, 1)
 
     def stable(self) -> int:
         """λ, or less: what was committed up to here may be folded."""
@@ -61,9 +75,9 @@ class Timeline:
         """Whether what this process knows of the database still holds."""
         return True
 
-    def epochs(self) -> set[int]:
-        """The epochs of other processes that may have transactions open."""
-        return set()
+    def epochs(self) -> tuple[set[int], int]:
+        """The epochs of other processes that may have transactions open; the last."""
+        return set(), self._database.epoch
 
     def close(self) -> None:
         """Leave."""

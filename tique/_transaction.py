@@ -82,18 +82,12 @@ class _StatementScope:
         traceback: TracebackType | None,
     ) -> None:
         transaction = self._transaction
-        is_whole = False
         try:
-            if kind is None:
-                transaction.database.timeline.check()
-                is_whole = True
+            if kind is not None:
+                transaction.undo(self._before)
+                transaction.sequence = self._before
         finally:
-            try:
-                if not is_whole:
-                    transaction.undo(self._before)
-                    transaction.sequence = self._before
-            finally:
-                transaction.visible_sequence = transaction.sequence
+            transaction.visible_sequence = transaction.sequence
 
 
 class Transaction:

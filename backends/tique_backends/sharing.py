@@ -95,8 +95,8 @@ class SharedSequencer(ABC):
         """Tell the others the epoch of this process's transaction ids."""
 
     @abstractmethod
-    def epochs(self) -> set[int]:
-        """The epochs of the processes that live, this one's too."""
+    def epochs(self) -> tuple[set[int], int]:
+        """The epochs of the processes that live, this one's too, and the last one."""
 
     @abstractmethod
     def renew(self, lease: float) -> None:

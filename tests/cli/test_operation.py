@@ -33,6 +33,7 @@ def test_status_of_an_idle_database(run, adopted, path):
     assert found == {
         "database": str(path),
         "format_version": 1,
+        "processes": 1,
         "certifier": "memory",
         "sts": 0,
         "cts": 0,

@@ -63,6 +63,7 @@ def _show(found: Status, output: Console) -> None:
     facts.add_row("Database", printable(found.database))
     facts.add_row("Format", f"{found.format_version:,}")
     facts.add_row("Sequencer", found.sequencer)
+    facts.add_row("Processes", f"{found.processes}")
     facts.add_row("Certifier", found.certifier)
     facts.add_row("sts", f"{found.sts:,}")
     facts.add_row("cts", f"{found.cts:,}")

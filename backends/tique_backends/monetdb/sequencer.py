@@ -108,9 +108,10 @@ class MonetDBSequencer(SharedSequencer):
             f"({self._client}, {self._ownership.token}, {epoch})"
         )
 
-    def epochs(self) -> set[int]:  # noqa: D102
+    def epochs(self) -> tuple[set[int], int]:  # noqa: D102
         self.tend()
-        return {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
+        alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
+        return alive, self._number("SELECT epoch FROM tique.format")
 
     def renew(self, lease: float) -> None:  # noqa: D102
         self._ask(f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})")

@@ -1,0 +1,312 @@
+"""What processes that share a database tell each other (P1, P3, P6, P7).
+
+Each process is played by an engine and a database of its own within this one.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import pytest
+
+import tique
+from tique import _database
+from tique_backends.errors import EngineError
+from tique_backends.monetdb.connection import Connection
+from tique_backends.sharing import FencedError, FoldedMeanwhileError
+
+
+class Process:
+    """Connections to a database object that no other process's connections share."""
+
+    def __init__(self, url, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_database, "_registry", {})
+            self.connection = tique.connect(url, checkpoint="manual", **options)
+        self.database = self.connection._database
+
+    def run(self, sql, parameters=()):
+        return self.connection.execute(sql, parameters)
+
+    def rows(self, sql, parameters=()):
+        found = self.run(sql, parameters).fetchall()
+        self.connection.rollback()
+        return found
+
+    def commit(self, sql, parameters=()):
+        self.run(sql, parameters)
+        self.connection.commit()
+
+    def close(self):
+        with suppress(tique.Error):
+            self.connection.close()
+
+
+@pytest.fixture
+def process(home):
+    started = []
+
+    def start(**options):
+        started.append(Process(home.url, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def pair(process):
+    first = process()
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note CLOB)")
+    first.commit("INSERT INTO t VALUES (1, 0, 'a'), (2, 0, 'b')")
+    return first, process()
+
+
+def test_a_commit_is_seen_by_whoever_begins_afterwards(pair):
+    """P2."""
+    first, second = pair
+    for number in range(5):
+        first.commit("UPDATE t SET v = %s WHERE id = 1", (number,))
+        assert second.rows("SELECT v FROM t WHERE id = 1") == [(number,)]
+        second.commit("UPDATE t SET v = %s WHERE id = 2", (number,))
+        assert first.rows("SELECT sum(v) FROM t") == [(2 * number,)]
+
+
+def test_a_snapshot_stays(pair):
+    """P1: whatever others commit, and fold, meanwhile."""
+    first, second = pair
+    before = second.run("SELECT * FROM t ORDER BY id").fetchall()
+    first.commit("UPDATE t SET v = 9 WHERE id = 1")
+    first.commit("DELETE FROM t WHERE id = 2")
+    first.connection.checkpoint()
+    assert second.run("SELECT * FROM t ORDER BY id").fetchall() == before
+    assert second.run("SELECT v FROM t WHERE id = 2").fetchall() == [(0,)]
+    second.connection.rollback()
+    assert second.rows("SELECT id, v FROM t") == [(1, 9)]
+
+
+def test_the_first_committer_wins(pair):
+    """P3."""
+    first, second = pair
+    first.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    second.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    first.connection.commit()
+    with pytest.raises(tique.SerializationError) as refusal:
+        second.connection.commit()
+    assert (refusal.value.table, refusal.value.key) == ("sys.t", (1,))
+    assert refusal.value.winner == first.database.timeline.position().sts
+    assert second.rows("SELECT v FROM t WHERE id = 1") == [(1,)]
+
+
+def test_two_that_insert_the_same_key(pair):
+    """P3, P9."""
+    first, second = pair
+    first.run("INSERT INTO t VALUES (7, 1, 'first')")
+    second.run("INSERT INTO t VALUES (7, 2, 'second')")
+    second.connection.commit()
+    with pytest.raises(tique.SerializationError):
+        first.connection.commit()
+    assert first.rows("SELECT note FROM t WHERE id = 7") == [("second",)]
+
+
+def test_who_waits_for_an_aborted_commit_commits(pair, monkeypatch):
+    """P6: a refusal by a commit that came to nothing is no conflict."""
+    first, second = pair
+    ask = Connection.ask
+
+    def broken(connection, sql):
+        if sql.startswith("INSERT INTO tique.log"):
+            raise EngineError(_kind(), "the disk is full")
+        return ask(connection, sql)
+
+    def _kind():
+        from tique_backends.errors import ErrorKind
+
+        return ErrorKind.FULL
+
+    first.run("UPDATE t SET v = 5 WHERE id = 1")
+    second.run("UPDATE t SET v = 6 WHERE id = 1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "ask", broken)
+        with pytest.raises(tique.OperationalError, match="disk is full"):
+            first.connection.commit()
+    second.connection.commit()
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(6,)]
+    position = first.database.timeline.position()
+    assert position.sts == position.cts, "a timestamp was left open"
+
+
+def test_versions_reach_the_cache_table_once(pair):
+    """P1: both fill it, and each row is there once."""
+    first, second = pair
+    for number in range(3):
+        first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+        second.commit("UPDATE t SET note = %s WHERE id = 2", (str(number),))
+    for one in (first, second, first):
+        one.run("SELECT 1 FROM t WHERE id = 1")
+        for versions in one.database.catalog.all_versions():
+            versions.drain(one.connection._holder.session)
+        one.connection.rollback()
+    session = first.database.engine.session()
+    stamps = session.execute('SELECT _cts, id FROM tique."sys.t"').fetch_all()
+    session.close()
+    assert len(stamps) == len(set(stamps)) == 8
+
+
+def test_one_folds_and_the_other_forgets(pair):
+    """P7."""
+    first, second = pair
+    second.commit("UPDATE t SET v = 3 WHERE id = 1")
+    first.rows("SELECT 1 FROM t")
+    deadline = time.monotonic() + 10
+    while any(one.database.catalog.by_id() and _cached(one) for one in pair):
+        first.connection.checkpoint()
+        assert time.monotonic() < deadline, [_cached(one) for one in pair]
+        time.sleep(0.05)
+    assert second.rows("SELECT * FROM t ORDER BY id") == [(1, 3, "a"), (2, 0, "b")]
+    second.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(4,)]
+
+
+def _cached(process):
+    return sum(v.rows for v in process.database.catalog.all_versions())
+
+
+def test_a_fold_from_an_older_state_is_refused(pair):
+    """P7: it would bring back what a newer one replaced."""
+    first, _ = pair
+    engine = first.database.engine
+    (table,) = first.database.catalog
+    session = engine.session()
+    known = first.database.catalog.versions(table).folded_until
+    engine.store(session, table, {(1,): (1, 10, "x")}, known + 1, since=known)
+    with pytest.raises(FoldedMeanwhileError):
+        engine.store(session, table, {(1,): (1, 11, "y")}, known + 2, since=known)
+    with pytest.raises(FoldedMeanwhileError):
+        engine.fold(session, table, known + 2, since=known)
+    found = session.execute("SELECT v FROM t WHERE id = 1").fetch_all()
+    session.close()
+    assert found == [(10,)]
+
+
+def test_what_needs_to_be_alone_is_refused(pair):
+    first, second = pair
+    for statement in ("CREATE TABLE u (id INTEGER PRIMARY KEY)", "DROP TABLE t"):
+        with pytest.raises(tique.OperationalError, match="1 other process") as refusal:
+            first.run(statement)
+        assert refusal.value.sqlstate == "55006"
+        first.connection.rollback()
+    second.close()
+    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    assert first.rows("SELECT count(*) FROM u") == [(0,)]
+
+
+def test_a_later_process_knows_what_is_not_folded(pair, process):
+    """P1: from the log, with gaps and tombstones."""
+    first, second = pair
+    first.commit("UPDATE t SET v = 8 WHERE id = 1")
+    second.commit("DELETE FROM t WHERE id = 2")
+    third = process()
+    assert third.rows("SELECT * FROM t") == [(1, 8, "a")]
+    assert third.rows("SELECT * FROM t WHERE id = 2") == []
+    third.commit("INSERT INTO t VALUES (2, 5, 'again')")
+    assert first.rows("SELECT note FROM t WHERE id = 2") == [("again",)]
+
+
+def test_a_client_whose_lease_ended_reads_and_writes_no_more(pair):
+    """P6: what it reads might not be its snapshot any more."""
+    first, second = pair
+    second.run("SELECT * FROM t").fetchall()
+    second.database.timeline._stopping.set()
+    second.database.timeline._thread.join()
+    second.database.engine.shared.leave()
+    with pytest.raises(tique.OperationalError, match="given up") as refusal:
+        second.commit("UPDATE t SET v = 1 WHERE id = 1")
+    assert refusal.value.sqlstate == "08006"
+    second.connection.rollback()
+    with pytest.raises(tique.OperationalError, match="given up"):
+        second.run("SELECT 1 FROM t")
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(0,)]
+
+
+def test_a_silent_process_knows_that_it_was_given_up(pair):
+    """P6: by its own clock, without asking."""
+    _, second = pair
+    timeline = second.database.timeline
+    timeline._stopping.set()
+    timeline._thread.join()
+    second.run("SELECT * FROM t").fetchall()
+    timeline._expires = time.monotonic()
+    with pytest.raises(tique.OperationalError, match="given up"):
+        second.run("SELECT 1 FROM t WHERE id = 1").fetchall()
+
+
+def test_a_new_connection_opens_a_lost_database_afresh(home):
+    first = tique.connect(home.url)
+    first.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    first.commit()
+    first._database.engine.shared.leave()
+    with pytest.raises(tique.OperationalError, match="given up"):
+        first.execute("SELECT * FROM t")
+    with tique.connect(home.url) as second:
+        second.execute("INSERT INTO t VALUES (1)")
+        assert second._database is not first._database
+    first.close()
+
+
+def test_fenced_is_fenced(home, engine):
+    """P6: an appended commit of a client that left counts for nothing."""
+    shared = engine.shared
+    shared.join(60)
+    shared.introduce(1)
+    anchor = shared.hold()
+    (cts,) = shared.certify(anchor, anchor.sts, [[b"k" * 16]])
+    session = home.session(engine)
+    from tique_backends.base import CommitRecord
+
+    session.log([CommitRecord(cts, 77, {})])
+    shared.leave()
+    with pytest.raises(FencedError):
+        shared.finish([cts])
+    shared.tend()
+    assert shared.fenced([cts]) == {cts}
+    assert engine.find_commit(session, 77) is None
+    engine.prune_log(session, cts, 3600)
+    assert engine.find_commit(session, 77) is None
+    shared.join(60)
+    assert cts in shared.snapshot().fences
+    shared.leave()
+
+
+def test_the_checkpointers_lease_is_one_processs(process):
+    one, other = process(), process()
+    first, second = one.database.engine.shared, other.database.engine.shared
+    assert first.may_checkpoint(60)
+    assert not second.may_checkpoint(60)
+    first.end_checkpoint()
+    assert second.may_checkpoint(0.0)
+    time.sleep(0.01)
+    assert first.may_checkpoint(60)
+
+
+def test_outcomes_of_other_processes(pair):
+    """P4."""
+    first, second = pair
+    second.run("UPDATE t SET v = 1 WHERE id = 1")
+    txid = second.connection.txid
+    assert first.connection.outcome(txid) == "active"
+    second.connection.commit()
+    assert first.connection.outcome(txid) == "committed"
+    second.run("UPDATE t SET v = 2 WHERE id = 1")
+    txid = second.connection.txid
+    second.close()
+    assert first.connection.outcome(txid) == "aborted"
+
+
+def test_status(pair):
+    first, _ = pair
+    status = first.connection.status()
+    assert (status.sequencer, status.processes) == ("server", 2)
+    assert status.stable <= status.sts <= status.cts
