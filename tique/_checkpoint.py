@@ -26,9 +26,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError
+from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
     from tique._database import Database
@@ -40,6 +42,7 @@ logger = logging.getLogger("tique")
 _TICK = 0.25
 _BATCH_ROWS = 20_000
 _PRUNE_INTERVAL = 60.0
+_ATTEMPTS = 3
 
 
 class Checkpointer:
@@ -147,6 +150,13 @@ class Checkpointer:
         compact
             Whether to run the engine's own checkpoint even if its log is short.
         """
+        for _ in range(_ATTEMPTS):
+            # What a killed process had sent may still have been done.
+            with suppress(FoldedMeanwhileError):
+                return self._round(compact=compact)
+        return self._round(compact=compact)
+
+    def _round(self, *, compact: bool) -> int:
         with self.lock, self._database.timeline.checkpointing() as is_mine:
             if not is_mine:
                 self._due_since = time.monotonic()
