@@ -88,6 +88,12 @@ def main() -> None:
 @click.option("--seconds", type=float, default=20.0, show_default=True)
 @click.option("--warmup", type=float, default=10.0, show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Divide the clients among so many processes of their own (MonetDB).",
+)
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
     "--plot",
@@ -106,6 +112,7 @@ def compare_command(
     seconds: float,
     warmup: float,
     rounds: int,
+    processes: int,
     roam: bool,
     plot: Path | None,
     seed: int,
@@ -120,7 +127,7 @@ def compare_command(
     scale = Scale(warehouses, districts, customers, items)
     result = _compare(
         workloads.make_workload(workload, scale, seed, roam=roam),
-        Plan(names, clients, seconds, warmup, rounds),
+        Plan(names, clients, seconds, warmup, rounds, processes),
         directory,
         as_json,
     )

@@ -30,6 +30,7 @@ class Plan:
     seconds: float
     warmup: float
     rounds: int
+    processes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ def compare(
                     clients=clients,
                     seconds=plan.seconds,
                     warmup=plan.warmup,
+                    processes=plan.processes,
                 )
                 results.setdefault((name, clients), []).append(found)
                 failures += [f"{where}: {failure}" for failure in found.failures]

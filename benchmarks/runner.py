@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-import traceback
 from collections import Counter
-from dataclasses import dataclass, field
-from random import Random
+from dataclasses import dataclass
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
+from benchmarks.crews import ClientCrew, ProcessCrew
 from benchmarks.environment import durable_copy, scratch_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from benchmarks.targets.base import Connection, Target
-    from benchmarks.workload import Client, Workload
-
-FIRST_BACKOFF = 0.001
-"""Seconds within which the first retry starts; doubles with every further one."""
-
-LONGEST_BACKOFF = 0.05
-
-STUCK_AFTER = 60.0
-"""Seconds after the end of a round after which a client counts as stuck."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one client did.
-
-    Latencies are in seconds, from the first attempt of a transaction to its commit,
-    with its retries, for commits within the measured window. `committed` counts every
-    commit, those of the warm-up and of the last moments too.
-    """
-
-    latencies: dict[str, list[float]] = field(default_factory=dict)
-    rolled_back: Counter[str] = field(default_factory=Counter)
-    aborts: Counter[str] = field(default_factory=Counter)
-    committed: Counter[str] = field(default_factory=Counter)
-    error: str | None = None
+    from benchmarks.targets.base import Target
+    from benchmarks.workload import Workload
 
 
 @dataclass(slots=True)
@@ -102,6 +76,7 @@ def run_round(
     clients: int,
     seconds: float,
     warmup: float,
+    processes: int = 0,
 ) -> Round:
     """Run one round on a copy of a loaded database and check what it left.
 
@@ -117,12 +92,19 @@ def run_round(
         Number of threads, each with a connection.
     seconds, warmup : float
         Length of the measured window and of the run before it.
+    processes : int
+        Among how many processes the clients are divided; 0: they are in this one.
     """
     with scratch_directory(database.parent) as directory:
         target.prepare(durable_copy(database, directory))
         try:
             return measure(
-                target, workload, clients=clients, seconds=seconds, warmup=warmup
+                target,
+                workload,
+                clients=clients,
+                seconds=seconds,
+                warmup=warmup,
+                processes=processes,
             )
         finally:
             target.close()
@@ -135,6 +117,7 @@ def measure(
     clients: int,
     seconds: float,
     warmup: float,
+    processes: int = 0,
 ) -> Round:
     """Run a workload's clients on a prepared target and check what they left.
 
@@ -142,13 +125,16 @@ def measure(
     """
     observer = target.connect()
     before = workload.state(observer)
-    crew = ClientCrew(target, workload, clients)
+    crew = (
+        ProcessCrew(target, workload, clients, processes)
+        if processes
+        else ClientCrew(target, workload, range(clients))
+    )
     crew.start()
     sleep(warmup)
     crew.open_window()
-    first_statement, start = target.engine_statements(), perf_counter()
+    start = perf_counter()
     crew.wait(seconds)
-    statements = target.engine_statements() - first_statement
     elapsed = perf_counter() - start
     crew.stop()
 
@@ -172,103 +158,6 @@ def measure(
         latencies=latencies,
         rolled_back=rolled_back,
         aborts=aborts,
-        engine_statements=statements,
+        engine_statements=crew.engine_statements,
         failures=failures,
     )
-
-
-class ClientCrew:
-    """The client threads of a round.
-
-    Parameters
-    ----------
-    target : Target
-        Gives every client its connection.
-    workload : Workload
-        What they run.
-    clients : int
-        Their number.
-    """
-
-    def __init__(self, target: Target, workload: Workload, clients: int) -> None:
-        self._target = target
-        self._workload = workload
-        self._measuring = False
-        self._stopping = threading.Event()
-        self.tallies = [Tally() for _ in range(clients)]
-        self._threads = [
-            threading.Thread(
-                target=self._run, args=(number,), name=f"client-{number}", daemon=True
-            )
-            for number in range(clients)
-        ]
-
-    def start(self) -> None:
-        """Let the clients run; nothing is measured yet."""
-        for thread in self._threads:
-            thread.start()
-
-    def open_window(self) -> None:
-        """Measure from now on."""
-        self._measuring = True
-
-    def wait(self, seconds: float) -> None:
-        """Close the window after so many seconds, or when a client has failed."""
-        self._stopping.wait(seconds)
-        self._measuring = False
-
-    def stop(self) -> None:
-        """Let every client finish what it is doing, and wait for it."""
-        self._stopping.set()
-        deadline = perf_counter() + STUCK_AFTER
-        for thread, tally in zip(self._threads, self.tallies, strict=True):
-            thread.join(max(0.0, deadline - perf_counter()))
-            if thread.is_alive():
-                tally.error = (
-                    f"{thread.name} is stuck: it did not finish its transaction within"
-                    f" {STUCK_AFTER:.0f} s of the end of the round"
-                )
-
-    def _run(self, number: int) -> None:
-        tally = self.tallies[number]
-        try:
-            connection = self._target.connect(autocommit=self._workload.autocommit)
-            try:
-                client = self._workload.client(
-                    number, connection, self._target.parameter_style
-                )
-                self._work(client, connection, tally, Random(number))  # noqa: S311
-            finally:
-                connection.close()
-        except Exception:
-            tally.error = f"client-{number} failed: {traceback.format_exc()}"
-            self._stopping.set()
-
-    def _work(
-        self, client: Client, connection: Connection, tally: Tally, random: Random
-    ) -> None:
-        conflicts, stopping = self._target.conflicts, self._stopping
-        while not stopping.is_set():
-            kind, run = client.next_transaction()
-            start = perf_counter()
-            backoff = FIRST_BACKOFF
-            while True:
-                try:
-                    result = run()
-                except conflicts:
-                    connection.rollback()
-                    if self._measuring:
-                        tally.aborts[kind] += 1
-                    if stopping.wait(random.uniform(0, backoff)):
-                        return
-                    backoff = min(2 * backoff, LONGEST_BACKOFF)
-                else:
-                    break
-            elapsed = perf_counter() - start
-            if result is None:
-                if self._measuring:
-                    tally.rolled_back[kind] += 1
-                continue
-            tally.committed[kind] += 1
-            if self._measuring:
-                tally.latencies.setdefault(kind, []).append(elapsed)

@@ -77,6 +77,20 @@ class Target(ABC):
         With `autocommit` every statement is a transaction of its own.
         """
 
+    def address(self) -> str:
+        """Return where other processes find the prepared database.
+
+        Raises
+        ------
+        ValueError
+            If it belongs to this process.
+        """
+        raise ValueError(f"the database of target {self.name} belongs to one process")
+
+    def attach(self, address: str) -> None:
+        """Use a database that another process has prepared, in place of `prepare`."""
+        raise ValueError(f"the database of target {self.name} belongs to one process")
+
     @abstractmethod
     def engine_statements(self) -> int:
         """Return how many statements the engine has executed since `prepare`.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pymonetdb
 
 from benchmarks.targets.base import ParameterStyle, Target
-from benchmarks.targets.monetdb_server import LoadedServer
+from benchmarks.targets.monetdb_server import LoadedServer, connect_natively
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,17 +90,27 @@ class MonetDBTarget(Target):
 
     def __init__(self) -> None:
         self._server: LoadedServer | None = None
+        self._url = ""
         self._connections: list[NativeConnection] = []
 
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables."""
         self._server = LoadedServer(path)
+        self._url = self._server.url
+
+    def address(self) -> str:
+        """Return the server's URL."""
+        return self._url
+
+    def attach(self, address: str) -> None:
+        """Use another process's server."""
+        self._url = address
 
     def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a connection of its own."""
-        if self._server is None:
-            raise RuntimeError(f"target {self.name}: prepare() comes before connect()")
-        connection = NativeConnection(self._server.connect(autocommit=autocommit))
+        connection = NativeConnection(
+            connect_natively(self._url, autocommit=autocommit)
+        )
         self._connections.append(connection)
         return connection
 

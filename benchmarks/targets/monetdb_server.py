@@ -24,18 +24,6 @@ class LoadedServer:
         if path.exists():
             self._load(path)
 
-    def connect(self, *, autocommit: bool = False) -> Any:
-        """Return a connection of pymonetdb's own."""
-        parts = urlsplit(self.url)
-        return pymonetdb.connect(
-            parts.path.removeprefix("/"),
-            hostname=parts.hostname,
-            port=parts.port,
-            username=parts.username,
-            password=parts.password,
-            autocommit=autocommit,
-        )
-
     def stop(self) -> None:
         """Stop the server."""
         self._server.stop()
@@ -44,7 +32,7 @@ class LoadedServer:
         """Copy definitions, keys among them, and rows, which go through a CSV file."""
         with (
             duckdb.connect(str(path), read_only=True) as source,
-            closing(self.connect(autocommit=True)) as connection,
+            closing(connect_natively(self.url, autocommit=True)) as connection,
         ):
             cursor = connection.cursor()
             for (table,) in source.execute(
@@ -60,6 +48,19 @@ class LoadedServer:
                     "USING DELIMITERS ',', E'\\n', '\"' NULL AS ''"
                 )
                 rows.unlink()
+
+
+def connect_natively(url: str, *, autocommit: bool = False) -> Any:
+    """Return a connection of pymonetdb's own."""
+    parts = urlsplit(url)
+    return pymonetdb.connect(
+        parts.path.removeprefix("/"),
+        hostname=parts.hostname,
+        port=parts.port,
+        username=parts.username,
+        password=parts.password,
+        autocommit=autocommit,
+    )
 
 
 def _definition(source: duckdb.DuckDBPyConnection, table: str) -> str:

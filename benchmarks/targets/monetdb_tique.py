@@ -1,4 +1,4 @@
-"""MonetDB through tique, which this process owns it for."""
+"""MonetDB through tique, from one process or several."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
 
     name: ClassVar[str] = "monetdb+tique"
 
+    def __init__(self, checkpoint: str | None = None) -> None:
+        super().__init__(checkpoint)
+        self._server: LoadedServer | None = None
+
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
         self._server = LoadedServer(path)
@@ -24,10 +28,20 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
         tique.adopt(self._url)
         self._observe()
 
+    def address(self) -> str:
+        """Return the server's URL."""
+        return self._url
+
+    def attach(self, address: str) -> None:
+        """Use another process's server."""
+        self._url = address
+        self._observe()
+
     def close(self) -> None:
-        """Close the last connection and stop the server."""
+        """Close the last connection, and stop the server if it is this process's."""
         super().close()
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
 
 
 TARGET = TiqueMonetDBTarget
