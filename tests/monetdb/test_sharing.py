@@ -12,7 +12,8 @@ import pytest
 
 import tique
 from tique import _database
-from tique_backends.errors import EngineError
+from tique_backends.base import CommitRecord
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
 from tique_backends.sharing import FencedError, FoldedMeanwhileError
 
@@ -118,13 +119,8 @@ def test_who_waits_for_an_aborted_commit_commits(pair, monkeypatch):
 
     def broken(connection, sql):
         if sql.startswith("INSERT INTO tique.log"):
-            raise EngineError(_kind(), "the disk is full")
+            raise EngineError(ErrorKind.FULL, "the disk is full")
         return ask(connection, sql)
-
-    def _kind():
-        from tique_backends.errors import ErrorKind
-
-        return ErrorKind.FULL
 
     first.run("UPDATE t SET v = 5 WHERE id = 1")
     second.run("UPDATE t SET v = 6 WHERE id = 1")
@@ -256,16 +252,16 @@ def test_a_new_connection_opens_a_lost_database_afresh(home):
     first.close()
 
 
-def test_fenced_is_fenced(home, engine):
+def test_fenced_is_fenced(home, engine, process):
     """P6: an appended commit of a client that left counts for nothing."""
+    # The first one since the server's start recovers.
+    process().close()
     shared = engine.shared
     shared.join(60)
     shared.introduce(1)
     anchor = shared.hold()
     (cts,) = shared.certify(anchor, anchor.sts, [[b"k" * 16]])
     session = home.session(engine)
-    from tique_backends.base import CommitRecord
-
     session.log([CommitRecord(cts, 77, {})])
     shared.leave()
     with pytest.raises(FencedError):
@@ -278,6 +274,32 @@ def test_fenced_is_fenced(home, engine):
     shared.join(60)
     assert cts in shared.snapshot().fences
     shared.leave()
+
+
+def test_an_appended_commit_of_a_fenced_process_is_nobodys(pair, process, monkeypatch):
+    """P6: whoever follows skips it, and so does who joins later and who folds."""
+    first, second = pair
+    shared = second.database.engine.shared
+    finish = shared.finish
+
+    def too_late(stamps):
+        shared.leave()
+        return finish(stamps)
+
+    monkeypatch.setattr(shared, "finish", too_late)
+    second.run("UPDATE t SET v = 66 WHERE id = 1")
+    txid = second.connection.txid
+    with pytest.raises(tique.OperationalError, match="given up") as refusal:
+        second.connection.commit()
+    assert refusal.value.sqlstate == "08006"
+    third = process()
+    for one in (first, third):
+        assert one.rows("SELECT v FROM t WHERE id = 1") == [(0,)]
+        assert one.rows("SELECT sum(v) FROM t") == [(0,)]
+        assert one.connection.outcome(txid) == "aborted"
+    first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    third.connection.checkpoint()
+    assert process().rows("SELECT v FROM t WHERE id = 1") == [(1,)]
 
 
 def test_the_checkpointers_lease_is_one_processs(process):
