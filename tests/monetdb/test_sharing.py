@@ -81,7 +81,9 @@ def test_a_snapshot_stays(pair):
     before = second.run("SELECT * FROM t ORDER BY id").fetchall()
     first.commit("UPDATE t SET v = 9 WHERE id = 1")
     first.commit("DELETE FROM t WHERE id = 2")
-    first.connection.checkpoint()
+    for _ in range(2):
+        second.database.timeline._beat()
+        first.connection.checkpoint()
     assert second.run("SELECT * FROM t ORDER BY id").fetchall() == before
     assert second.run("SELECT v FROM t WHERE id = 2").fetchall() == [(0,)]
     second.connection.rollback()
