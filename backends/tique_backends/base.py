@@ -208,7 +208,7 @@ class Session(ABC):
     ) -> pyarrow.Table:
         """Return a stretch of storage rows, in any order, at most ``limit``.
 
-        The key's columns but the last are equal to ``prefix``; the last lies between
+        The key's first columns are equal to ``prefix``; the one after them lies between
         ``first`` and ``last``, both included.
         """
 

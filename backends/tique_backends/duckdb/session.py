@@ -444,7 +444,7 @@ def _key_match(table: Table, key: Row) -> str:
 
 
 def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
-    *fixed, ranged = table.primary_key
+    *fixed, ranged = table.primary_key[: len(prefix) + 1]
     matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
     matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
     return " AND ".join(matches)

@@ -21,6 +21,9 @@ _EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
 _CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
 """40000, 42000, or no more than that a change failed: it differs between releases."""
 
+_UNREADABLE = re.compile(r"unable to find \S+\.\S+\(.+\)")
+"""What 11.41 says while another session's commit puts a column's changes in place."""
+
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 _KINDS = (
@@ -39,6 +42,10 @@ class ConflictError(EngineError):
 
     Nothing of it was committed: whoever knows all of its statements may run it again.
     """
+
+
+class UnreadableError(ConflictError):
+    """The engine could not read a column at the moment of a concurrent commit."""
 
 
 class ConnectionLostError(EngineError):
@@ -71,6 +78,8 @@ def complaint(text: str) -> EngineError:
     found = _STATE.match(text)
     state = found[1] if found else ""
     message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
+    if _UNREADABLE.match(message):
+        return UnreadableError(ErrorKind.OPERATIONAL, message)
     if _CONFLICT.search(message):
         return ConflictError(ErrorKind.OPERATIONAL, message)
     return EngineError(_kind(state, message), message)

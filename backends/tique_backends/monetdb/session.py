@@ -40,7 +40,7 @@ from tique_backends.base import (
     Versions,
 )
 from tique_backends.errors import EngineError
-from tique_backends.monetdb.errors import ConflictError
+from tique_backends.monetdb.errors import ConflictError, UnreadableError
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
@@ -124,6 +124,12 @@ class MonetDBSession(Session):
     def _run(self, sql: str) -> Reply:
         """Send a statement after which a transaction cannot be sent once more."""
         self._appends = None
+        for _ in range(_ATTEMPTS):
+            with suppress(UnreadableError):
+                return self._ask(sql)
+            if self._in_transaction:
+                break
+            time.sleep(0.001)
         return self._ask(sql)
 
     def _append(self, statement: str) -> int:
@@ -272,7 +278,7 @@ class MonetDBSession(Session):
         columns: Sequence[int],
         limit: int | None = None,
     ) -> pyarrow.Table:
-        *fixed, ranged = table.primary_key
+        *fixed, ranged = table.primary_key[: len(prefix) + 1]
         match = f"{key_list(table, [ranged])} BETWEEN {first} AND {last}"
         if fixed:
             match = f"{_key_match(table, fixed, prefix)} AND {match}"
