@@ -179,7 +179,13 @@ class Checkpointer:
             until = versions.batch_end(stable, _BATCH_ROWS)
             if from_memory and versions.is_complete:
                 with versions.no_draining():
-                    engine.store(session, table, versions.newest_until(until), until)
+                    rows = versions.newest_until(until)
+                    new = versions.new_keys(rows)
+                    try:
+                        engine.store(session, table, rows, until, new)
+                    except BaseException:
+                        versions.forget_storage()
+                        raise
                     versions.folded(until)
             else:
                 versions.drain(session)

@@ -101,6 +101,7 @@ class Source:
         self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
         self._is_group = bool(key) and bound == key[:-1]
+        self.is_narrow = bool(bound)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
         self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
         used = reference.columns
@@ -343,6 +344,8 @@ class SnapshotText:
 
     def __init__(self, references: Sequence[Reference]) -> None:
         self._sources = [Source(reference) for reference in references]
+        self.is_wide = not all(source.is_narrow for source in self._sources)
+        """Whether some table is read with no column of its key bound."""
 
     def rows(
         self,

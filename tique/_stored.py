@@ -71,7 +71,15 @@ class StoredRows:
 
     def peek(self, key: Key) -> Row | None:
         """The row as far as it is known."""
-        return self._rows.get(key)
+        row = self._rows.get(key)
+        if row is None and (group := self.group(key[:-1])) is not None:
+            return group.get(key[-1])
+        return row
+
+    def excludes(self, key: Key) -> bool:
+        """Whether it is known that there is no row under the key."""
+        known, _, row = self.find(key, (), frozenset())
+        return known and row is None
 
     def find(
         self, key: Key, columns: Collection[int], welcome: Set[int]

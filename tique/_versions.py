@@ -334,6 +334,16 @@ class TableVersions:
             newest[key] = row
         return newest
 
+    def new_keys(self, keys: Iterable[Key]) -> set[Key]:
+        """Those keys that storage certainly does not have."""
+        return {key for key in keys if self._stored.excludes(key)}
+
+    def forget_storage(self) -> None:
+        """Forget what storage has: nobody knows whether a fold changed it."""
+        with self.lock:
+            self.epoch += 1
+            self._stored.clear()
+
     def folded(self, until: int) -> None:
         """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
         with self.lock:

@@ -317,7 +317,7 @@ def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):
 @pytest.fixture
 def conflicts(session, monkeypatch):
     """Have the engine abort the session's next transactions at their end."""
-    ask = session._connection.ask
+    ask = session._connection.ask_text
 
     def abort(times):
         left = [None] * times
@@ -330,7 +330,7 @@ def conflicts(session, monkeypatch):
                 raise ConflictError(ErrorKind.OPERATIONAL, "conflict")
             return ask(sql)
 
-        monkeypatch.setattr(session._connection, "ask", aborting)
+        monkeypatch.setattr(session._connection, "ask_text", aborting)
 
     return abort
 
@@ -406,7 +406,7 @@ def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
 
     session.begin()
     session.log([CommitRecord(1, 1, {})])
-    monkeypatch.setattr(session._connection, "ask", lose)
+    monkeypatch.setattr(session._connection, "ask_text", lose)
     with pytest.raises(ConnectionLostError):
         session.commit()
     with pytest.raises(ConnectionLostError):

@@ -164,7 +164,9 @@ class ChangeStatement(Statement):
         ):
             sql, bound = self.query(transaction, parameters)
             most = BUFFERED_ROWS + 1
-            result = transaction.session.execute_some(sql, bound, most)
+            result = transaction.session.execute_some(
+                sql, bound, most, wide=self.text.is_wide
+            )
             found = result.fetch(most)
             result.close()
             if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):

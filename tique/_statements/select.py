@@ -33,7 +33,9 @@ class SelectStatement(Statement):
         return self._ask(transaction, parameters)
 
     def _ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        result = transaction.session.execute(*self.query(transaction, parameters))
+        result = transaction.session.execute(
+            *self.query(transaction, parameters), wide=self.text.is_wide
+        )
         return Outcome(columns=result.columns, result=result)
 
     def query(
