@@ -1,7 +1,7 @@
 """Answers to simple queries from rows that the driver has.
 
-Only what means the same in every engine: columns as they are, sorted by numbers or
-moments that are never NULL, and aggregates that are exact in whatever order they are
+Only what means the same in every engine: columns as they are, sorted by what is never
+NULL, and aggregates that are exact in whatever order they are
 computed. Everything else is left to the engine.
 """
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Answer = Callable[[Sequence["Row"]], list["Row"]]
 """From the rows that a query finds to those that it returns."""
 
-_SORTED = frozenset({"integer", "decimal", "date", "timestamp"})
+_SORTED = frozenset({"integer", "decimal", "date", "timestamp", "text"})
+"""Text sorts by code points, as its bytes do: tables with a collation are refused."""
 
 _WIDEST = 18
 """Digits: the sum of some thousand numbers is no overflow anywhere."""

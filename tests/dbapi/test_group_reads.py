@@ -16,6 +16,7 @@ QUERIES = [
     "SELECT n FROM line WHERE a = %s AND b = %s ORDER BY done, n LIMIT 3",
     "SELECT n FROM line WHERE a = %s AND b = %s AND note = 'x' ORDER BY n",
     "SELECT note FROM line WHERE a = %s AND b = %s ORDER BY note, n LIMIT 5",
+    "SELECT n FROM line WHERE a = %s AND b = %s ORDER BY label, n DESC",
     "SELECT SUM(amount), COUNT(*), COUNT(note), MIN(n), MAX(n), SUM(n), MAX(amount)"
     " FROM line WHERE a = %s AND b = %s",
     "SELECT SUM(amount) AS total FROM line WHERE a = %s AND b = %s AND note = 'none'",
@@ -28,10 +29,10 @@ def connection(engine):
     connection = engine.connect(checkpoint="manual")
     connection.execute(
         "CREATE TABLE line (a INTEGER, b INTEGER, n INTEGER, amount DECIMAL(6,2), "
-        "note VARCHAR(10), done TIMESTAMP NOT NULL, PRIMARY KEY (a, b, n))"
+        "note VARCHAR(10), done TIMESTAMP NOT NULL, label VARCHAR(10) NOT NULL, PRIMARY KEY (a, b, n))"
     )
     connection.cursor().executemany(
-        "INSERT INTO line VALUES (%s, %s, %s, %s, %s, %s)",
+        "INSERT INTO line VALUES (%s, %s, %s, %s, %s, %s, %s)",
         [
             (
                 a,
@@ -40,6 +41,7 @@ def connection(engine):
                 None if n == 4 else Decimal(100 * a + 10 * b + n) / 4,
                 ("x", None, "y")[n % 3],
                 datetime(2026, 1, 1 + n % 2),
+                ("é", "Z", "a", "🙂", "", "\uffff")[n % 6],
             )
             for a in (1, 2)
             for b in range(40)
@@ -87,7 +89,7 @@ def test_the_engine_agrees(connection):
     connection.execute("UPDATE line SET amount = 1.5 WHERE a = 1 AND b = 7 AND n = 3")
     connection.execute("DELETE FROM line WHERE a = 1 AND b = 7 AND n = 1")
     connection.execute(
-        "INSERT INTO line VALUES (1, 7, 9, 3, 'x', %s)", (datetime(2030, 1, 1),)
+        "INSERT INTO line VALUES (1, 7, 9, 3, 'x', %s, 'b')", (datetime(2030, 1, 1),)
     )
     compare()
     connection.commit()

@@ -71,7 +71,7 @@ class MonetDBEngine(Engine):
     # A page of 1024 rows takes the server as long as one row, and the driver 4 µs a
     # row; VALUES in FROM take more than linear time.
     capabilities = Capabilities(
-        exclusive=True, dialect="monetdb", page_keys=1024, overlay_values=1000
+        exclusive=True, dialect="monetdb", page_keys=1024, overlay_values=2000
     )
 
     def __init__(self, address: Address) -> None:
