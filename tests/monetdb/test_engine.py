@@ -134,6 +134,17 @@ def test_store(managed, session, engine, number, unique):
     assert stored(session, table) == Counter(model.storage)
 
 
+def test_store_of_new_keys(managed, session, engine):
+    """Nothing is looked for in their place, and there is nothing."""
+    table = managed("t", "k INTEGER PRIMARY KEY, v INTEGER")
+    session.execute("INSERT INTO app.t VALUES (1, 1), (2, 2)")
+    rows = {(1,): None, (2,): (2, 20), (3,): (3, 30), (4,): None}
+    engine.store(session, table, rows, 1, {(3,), (4,)})
+    assert stored(session, table) == Counter([(2, 20), (3, 30)])
+    engine.store(session, table, {(5,): (5, 5)}, 1, {(5,)})
+    assert stored(session, table) == Counter([(2, 20), (3, 30), (5, 5)])
+
+
 def test_store_of_unique_values_that_change_places(managed, session, engine):
     """A new row has what a row that is known in part gives up."""
     table = managed("t", "k INTEGER PRIMARY KEY, u INTEGER, v INTEGER, UNIQUE (u)")

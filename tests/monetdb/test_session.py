@@ -12,7 +12,12 @@ import pytest
 
 from tique_backends.base import MISSING, CommitRecord, Versions
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
+from tique_backends.monetdb.errors import (
+    ConflictError,
+    ConnectionLostError,
+    UnreadableError,
+    complaint,
+)
 
 ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
 
@@ -217,6 +222,34 @@ def test_read_range(session, ordered):
     assert session.read_range(ordered, ("x",), 0, 50, [1, 2]).num_rows == 0
     assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=7).num_rows == 7
     assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=0).num_rows == 0
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_read_that_meets_a_commit_is_repeated(session, ordered, monkeypatch, times):
+    """Of 11.41: a column could not be read at the moment its changes were put in place."""
+    ask, left = session._connection.ask_text, [None] * times
+
+    def refusing(sql):
+        if left and sql.startswith("SELECT"):
+            left.pop()
+            raise complaint("42000!unable to find app.ordered(v)")
+        return ask(sql)
+
+    monkeypatch.setattr(session._connection, "ask_text", refusing)
+    assert session.read_greatest(ordered, ("it's",)) == 40
+    left.append(None)
+    session.begin()
+    with pytest.raises(UnreadableError):
+        session.read_greatest(ordered, ("it's",))
+    session.rollback()
+
+
+def test_narrow_and_wide_statements(session):
+    """Each kind has its optimizer, and the session the last one's."""
+    sql = "SELECT value FROM sys.var_values WHERE var_name = 'optimizer'"
+    for wide in (False, True, True, False):
+        expected = "default_pipe" if wide else "sequential_pipe"
+        assert session.execute(sql, wide=wide).fetch_all() == [(expected,)]
 
 
 def test_read_greatest(session, ordered, managed):

@@ -140,11 +140,9 @@ class MonetDBSession(Session):
 
     def _run_text(self, sql: str, *, wide: bool = False) -> str:
         self._appends = None
-        for _ in range(_ATTEMPTS):
+        for _ in range(0 if self._in_transaction else _ATTEMPTS):
             with suppress(UnreadableError):
                 return self._ask_text(sql, wide=wide)
-            if self._in_transaction:
-                break
             time.sleep(0.001)
         return self._ask_text(sql, wide=wide)
 
