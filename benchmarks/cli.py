@@ -188,20 +188,36 @@ def driver_cost_command(statements: int, directory: Path, as_json: bool) -> None
 
 
 @main.command("scans")
+@click.option(
+    "--engine",
+    type=click.Choice([n for n in targets.NAMES if targets.baseline_of(n) is None]),
+    default="duckdb",
+    show_default=True,
+)
 @click.option("--rows", type=click.IntRange(min=1), default=1_000_000)
 @click.option("--cached", type=click.IntRange(min=1), default=10_000)
 @click.option("--repetitions", type=click.IntRange(min=1), default=21)
 @_directory_option
 @_json_option
 def scans_command(
-    rows: int, cached: int, repetitions: int, directory: Path, as_json: bool
+    engine: str,
+    rows: int,
+    cached: int,
+    repetitions: int,
+    directory: Path,
+    as_json: bool,
 ) -> None:
     """Time analytical queries with an empty cache and a filled one."""
     from benchmarks.micro.scans import measure_scans
 
     with report.progress() as tell:
         result = measure_scans(
-            directory, rows=rows, cached=cached, repetitions=repetitions, progress=tell
+            directory,
+            engine=engine,
+            rows=rows,
+            cached=cached,
+            repetitions=repetitions,
+            progress=tell,
         )
     if as_json:
         click.echo(report.as_json(result))

@@ -172,7 +172,8 @@ def print_scans(result: Scans, console: Console) -> None:
     """Print analytical queries through tique against native ones."""
     console.print(environment_line(result.environment))
     table = Table(
-        title=f"{result.rows:,} stored rows, median of {result.repetitions}"
+        title=f"{result.engine}, {result.rows:,} stored rows,"
+        f" median of {result.repetitions}"
         " (lowest–highest)"  # noqa: RUF001
     )
     table.add_column("query")

@@ -197,8 +197,13 @@ class Checkpointer:
             until = versions.batch_end(stable, _BATCH_ROWS)
             if from_memory and versions.is_complete:
                 with versions.no_draining():
-                    newest = versions.newest_until(until)
-                    engine.store(session, table, newest, until, since=since)
+                    rows = versions.newest_until(until)
+                    new = versions.new_keys(rows)
+                    try:
+                        engine.store(session, table, rows, until, new, since=since)
+                    except BaseException:
+                        versions.forget_storage()
+                        raise
                     versions.folded(until)
             else:
                 versions.drain(session)

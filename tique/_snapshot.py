@@ -18,10 +18,10 @@ is filled with one of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tique._rows import lacks
+from tique._rows import lacks, merged
 from tique_backends.base import MISSING
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference, Text
@@ -37,6 +37,9 @@ Coercer = Callable[[Any], Any]
 
 _GROUP_VALUES = 2000
 """Constants instead of storage pay up to so many values."""
+
+_GROUP_ROWS = 2000
+"""More rows of a group than these are the engine's business."""
 
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
@@ -98,6 +101,7 @@ class Source:
         self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
         self._is_group = bool(key) and bound == key[:-1]
+        self.is_narrow = bool(bound)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
         self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
         used = reference.columns
@@ -128,15 +132,12 @@ class Source:
             or (versions.oldest is not None and versions.oldest > transaction.sts)
         ):
             return None
-        if (
-            self.table.is_bag
-            or not versions.is_complete
-            or (writes is not None and writes.is_staged)
-            or not transaction.database.catalog.buffers(self.table)
-        ):
+        if not self._is_known(transaction, versions):
             return self._scan(transaction, versions)
         bound = _bound_values(self._bound, self._keys, parameters)
-        replaced = self._replaced(transaction, versions, bound)
+        most = transaction.database.engine.capabilities.overlay_values
+        limit = most // len(self._columns)
+        replaced = self._replaced(transaction, versions, bound, limit)
         if replaced is None:
             return self._scan(transaction, versions)
         others = _bound_values(self._others, self._filters, parameters)
@@ -155,19 +156,54 @@ class Source:
         self._complete(transaction, replaced)
         return self._overlay(transaction, bound, replaced)
 
+    def rows(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        columns: Iterable[int],
+    ) -> list[Row] | None:
+        """The rows with the values that the statement binds, if they are in memory.
+
+        They have these columns, whatever else is known of them, and may have gaps.
+        """
+        versions = transaction.versions(self.table)
+        if not self._is_group or not self._is_known(transaction, versions):
+            return None
+        try:
+            bound = self._keys.read(parameters)
+            filters = self._filters.read(parameters)
+        except NotLocal:
+            return None
+        values = dict(zip(self._bound, bound, strict=True))
+        replaced = self._replaced(transaction, versions, values, _GROUP_ROWS)
+        if replaced is None:
+            return None
+        others = dict(zip(self._others, filters, strict=True))
+        free = frozenset(columns).difference(self._bound)
+        return self._group_rows(transaction, values, others, replaced, free)
+
+    def _is_known(self, transaction: Transaction, versions: TableVersions) -> bool:
+        """Whether memory has all versions and the transaction's own writes."""
+        writes = transaction.writes.get(self.table.id)
+        return (
+            not self.table.is_bag
+            and versions.is_complete
+            and not (writes is not None and writes.is_staged)
+            and transaction.database.catalog.buffers(self.table)
+        )
+
     def _replaced(
         self,
         transaction: Transaction,
         versions: TableVersions,
         bound: Mapping[int, Any],
+        limit: int,
     ) -> dict[Key, Row | None] | None:
         """What stands in place of storage rows (None: nothing), by key.
 
-        None if there are so many that the engine had better find them itself.
+        None if there is more than ``limit``: the engine had better find it itself.
         """
         writes = transaction.writes.get(self.table.id)
-        most = transaction.database.engine.capabilities.overlay_values
-        limit = most // len(self._columns)
         keys: Collection[Key]
         if len(bound) == len(self.table.primary_key):
             keys = [tuple(bound.values())]
@@ -217,17 +253,32 @@ class Source:
         replaced: Mapping[Key, Row | None],
     ) -> str | None:
         """The group form; None if what storage has is not in memory."""
-        needed = {*self._free, *filters}
+        rows = self._group_rows(transaction, bound, filters, replaced, self._free)
+        if rows is None or len(rows) * len(self._free) > _GROUP_VALUES:
+            return None
+        values = [[row[i] for row in rows] for i in self._free]
+        forms = transaction.database.engine.forms
+        return forms.constants(self.table, self._columns, bound, values)
+
+    def _group_rows(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        filters: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+        columns: Collection[int],
+    ) -> list[Row] | None:
+        """The visible rows of a group; None if what storage has is not in memory."""
+        needed = {*columns, *filters}
         group = transaction.group(self.table, tuple(bound.values()), needed)
         if group is None:
             return None
         stored = group.matching(filters)
         for key in replaced:
             stored.pop(key[-1], None)
-        if (len(stored) + len(replaced)) * len(self._free) > _GROUP_VALUES:
+        if len(stored) > _GROUP_ROWS:
             return None
-        places = [(i, group.columns.index(i)) for i in needed]
-        current: list[Row] = []
+        rows = list(stored.values())
         for key, row in replaced.items():
             if row is None:
                 continue
@@ -235,16 +286,10 @@ class Source:
                 base = group.get(key[-1])
                 if base is None:
                     return None
-                gaps = {i: base[at] for i, at in places if row[i] is MISSING}
-                row = tuple([gaps.get(i, value) for i, value in enumerate(row)])
+                row = merged(row, base)
             if all(row[i] == value for i, value in filters.items()):
-                current.append(row)
-        values = [
-            [row[at] for row in stored.values()] + [row[i] for row in current]
-            for i, at in [(i, group.columns.index(i)) for i in self._free]
-        ]
-        forms = transaction.database.engine.forms
-        return forms.constants(self.table, self._columns, bound, values)
+                rows.append(row)
+        return rows
 
     def _complete(
         self, transaction: Transaction, replaced: dict[Key, Row | None]
@@ -299,6 +344,18 @@ class SnapshotText:
 
     def __init__(self, references: Sequence[Reference]) -> None:
         self._sources = [Source(reference) for reference in references]
+        self.is_wide = not all(source.is_narrow for source in self._sources)
+        """Whether some table is read with no column of its key bound."""
+
+    def rows(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        columns: Iterable[int],
+    ) -> list[Row] | None:
+        """As :meth:`Source.rows`, for the only table that the statement reads."""
+        (source,) = self._sources
+        return source.rows(transaction, parameters, columns)
 
     @property
     def tables(self) -> list[Table]:

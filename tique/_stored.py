@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from tique._cache import Cache
-from tique._groups import Group, GroupAddress
+from tique._groups import GROUP_ROWS, STRETCH, Group, GroupAddress, Stretch
 from tique._marks import HighWaterMarks
 from tique._pages import Address, Page, Paging
 from tique._rows import lacks, merged
 from tique_backends.base import MISSING
+from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Set
+    from collections.abc import Collection, Iterable, Mapping, Set
 
     from tique._rows import Key
     from tique_backends.base import Row
@@ -64,11 +65,21 @@ class StoredRows:
         self._paging = (
             None if cache is None or table.is_bag else Paging(table, cache.page_keys)
         )
+        self._largest_group: int | None = None
+        """Rows of the largest group that was seen; None before the first."""
         self.marks = HighWaterMarks(table)
 
     def peek(self, key: Key) -> Row | None:
         """The row as far as it is known."""
-        return self._rows.get(key)
+        row = self._rows.get(key)
+        if row is None and (group := self.group(key[:-1])) is not None:
+            return group.get(key[-1])
+        return row
+
+    def excludes(self, key: Key) -> bool:
+        """Whether it is known that there is no row under the key."""
+        known, _, row = self.find(key, (), frozenset())
+        return known and row is None
 
     def find(
         self, key: Key, columns: Collection[int], welcome: Set[int]
@@ -101,7 +112,7 @@ class StoredRows:
                 return True, False, None
             page = self.page(key)
             if page is None:
-                return False, False, None
+                return self._find_in_group(key, columns)
             known, found = page.row(key, {*columns, *page.columns & welcome})
             return known, known, found
         remembered = cast("Row", row)
@@ -115,6 +126,14 @@ class StoredRows:
         if not known or rest is None:
             return False, False, None
         return True, True, merged(remembered, rest)
+
+    def _find_in_group(
+        self, key: Key, columns: Collection[int]
+    ) -> tuple[bool, bool, Row | None]:
+        group = None if self._table.is_bag else self.group(key[:-1])
+        if group is None or not group.knows(columns):
+            return False, False, None
+        return True, True, group.get(key[-1])
 
     def page(self, key: Key) -> Page | None:
         """The page in which the key lies, if it is in memory."""
@@ -134,22 +153,33 @@ class StoredRows:
             return None
         return address if self._cache.pages.wants(address) else None
 
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The range of the key's last column; None if there can be no groups."""
-        return None if self._paging is None else self._paging.span
-
     def group(self, prefix: Key) -> Group | None:
         """The group of the key's columns but the last, if it is in memory."""
         if self._cache is None:
             return None
         return self._cache.groups.find(GroupAddress(self._table.id, prefix))
 
-    def wants_group(self, prefix: Key) -> bool:
-        """Note that a group would have been of use; whether to read it now."""
-        return self._cache is not None and self._cache.groups.wants(
-            GroupAddress(self._table.id, prefix)
-        )
+    def groups_to_read(self, prefix: Key) -> Stretch | None:
+        """Note that a group would have been of use; what to read now, if anything."""
+        if self._cache is None or self._paging is None or self._paging.span is None:
+            return None
+        largest = self._largest_group or 0
+        stretch = group = Stretch(prefix, *self._paging.span)
+        if prefix and largest * STRETCH <= GROUP_ROWS:
+            stretch = self._stretch(prefix) or group
+        place = GroupAddress(self._table.id, (*stretch.prefix, *stretch[1:]))
+        if not self._cache.groups.wants(place):
+            return None
+        return group if self._largest_group is None else stretch
+
+    def _stretch(self, prefix: Key) -> Stretch | None:
+        """Where a group lies among its neighbours, if it can have any."""
+        kind = kind_of(self._table.columns[self._table.primary_key[-2]].type)
+        if kind is None or kind.family != "integer":
+            return None
+        first = prefix[-1] // STRETCH * STRETCH
+        last = min(first + STRETCH - 1, kind.high)
+        return Stretch(prefix[:-1], max(first, kind.low), last)
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
         """Remember rows, keeping what was known of their other columns."""
@@ -165,9 +195,13 @@ class StoredRows:
         if self._cache is not None:
             self._cache.pages.put(page.address, page)
 
-    def put_group(self, prefix: Key, group: Group) -> None:
-        """Remember a group."""
-        if self._cache is not None:
+    def put_groups(self, groups: Mapping[Key, Group]) -> None:
+        """Remember groups that were read together."""
+        if self._cache is None:
+            return
+        for prefix, group in groups.items():
+            rows = len(group) if group.is_whole else GROUP_ROWS
+            self._largest_group = max(self._largest_group or 0, rows)
             self._cache.groups.put(GroupAddress(self._table.id, prefix), group)
 
     def _forget_group(self, prefix: Key) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique._groups import GROUP_ROWS, Group
+from tique._groups import GROUP_ROWS, Group, groups_of
 from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
@@ -196,9 +196,7 @@ class Transaction:
 
         Columns other than ``needed`` (all by default) may be ``MISSING`` in it.
         """
-        if self.isolation is IsolationLevel.READ_COMMITTED:
-            # Its own writes outlive the snapshot that their gaps could be read in.
-            needed = None
+        needed = self.needed_to_change(needed)
         read = columns_to_read(table, needed)
         writes = self.writes.get(table.id)
         if writes is not None:
@@ -222,6 +220,13 @@ class Transaction:
             versions.complete(key, version, row)
             return row
         return self._stored_row(table, key, needed, versions)
+
+    def needed_to_change(self, needed: Sequence[int] | None) -> Sequence[int] | None:
+        """The columns to know of a row, a new version of which looks at these."""
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            # Its own writes outlive the snapshot that their gaps could be read in.
+            return None
+        return needed
 
     def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row:
         """Fill a row's gaps in the columns ``read`` from storage."""
@@ -291,17 +296,17 @@ class Transaction:
         group = versions.group(prefix)
         if group is not None and (group.knows(columns) or not group.is_whole):
             return group if group.is_whole else None
-        span = versions.span
-        if span is None or not versions.wants_group(prefix):
+        stretch = versions.groups_to_read(prefix)
+        if stretch is None:
             return None
         if not versions.grouped_columns.issuperset(columns):
-            versions.grouped_columns |= {*columns, table.primary_key[-1]}
+            versions.grouped_columns |= {*columns, *table.primary_key[-2:]}
         epoch = versions.epoch
         read = sorted(versions.grouped_columns)
-        rows = self.session.read_range(table, prefix, *span, read, limit=GROUP_ROWS + 1)
-        group = Group(table, read, rows)
-        kept = versions.remember_group(epoch, prefix, group)
-        return group if kept and group.is_whole else None
+        rows = self.session.read_range(table, *stretch, read, limit=GROUP_ROWS + 1)
+        groups = groups_of(table, stretch, read, rows)
+        kept = versions.remember_groups(epoch, groups)
+        return groups[prefix] if kept and groups[prefix].is_whole else None
 
     def expect_free(self, table: Table, key: Key) -> None:
         """Learn, before new keys like this one are looked up, where rows end."""

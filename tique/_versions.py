@@ -38,9 +38,9 @@ from tique._stored import StorageCache, StoredRows
 from tique_backends.base import Row, Session, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from tique._groups import Group
+    from tique._groups import Group, Stretch
     from tique._pages import Address, Page
     from tique._rows import Key
     from tique_backends.sharing import SharedSequencer
@@ -207,25 +207,20 @@ class TableVersions:
         """The page that had better be read, after a miss; None: just the row."""
         return None if self.bulk else self._stored.page_to_read(key)
 
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """The range of the key's last column; None if there are no groups."""
-        return self._stored.span
-
     def group(self, prefix: Key) -> Group | None:
         """A group of storage rows, if it is in memory."""
         return None if self.bulk else self._stored.group(prefix)
 
-    def wants_group(self, prefix: Key) -> bool:
-        """Whether a group that is not there had better be read."""
-        return not self.bulk and self._stored.wants_group(prefix)
+    def groups_to_read(self, prefix: Key) -> Stretch | None:
+        """What had better be read, after a miss, to have a group; None: nothing."""
+        return None if self.bulk else self._stored.groups_to_read(prefix)
 
-    def remember_group(self, epoch: int, prefix: Key, group: Group) -> bool:
-        """Keep a group that was read when the epoch was ``epoch``, if it still is."""
+    def remember_groups(self, epoch: int, groups: Mapping[Key, Group]) -> bool:
+        """Keep groups that were read when the epoch was ``epoch``, if it still is."""
         with self.lock:
             if epoch != self.epoch or not self.is_complete:
                 return False
-            self._stored.put_group(prefix, group)
+            self._stored.put_groups(groups)
             return True
 
     def mark_to_read(self, key: Key) -> Key | None:
@@ -367,6 +362,16 @@ class TableVersions:
                 row = difference(row, stored, primary_key)
             newest[key] = row
         return newest
+
+    def new_keys(self, keys: Iterable[Key]) -> set[Key]:
+        """Those keys that storage certainly does not have."""
+        return {key for key in keys if self._stored.excludes(key)}
+
+    def forget_storage(self) -> None:
+        """Forget what storage has: nobody knows whether a fold changed it."""
+        with self.lock:
+            self.epoch += 1
+            self._stored.clear()
 
     def folded(self, until: int) -> None:
         """Forget the versions with cts ≤ ``until``: the engine committed the fold."""

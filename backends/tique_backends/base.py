@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow
 
@@ -131,8 +131,12 @@ class Session(ABC):
     """One connection to the engine, used by one thread at a time."""
 
     @abstractmethod
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:
+    def execute(
+        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+    ) -> Result:
         """Run one statement; ``$n`` in it is ``parameters[n - 1]``.
+
+        ``wide`` says that it may look at much of a large table.
 
         Raises
         ------
@@ -140,12 +144,14 @@ class Session(ABC):
             Whatever the engine refused; an autocommitted statement left no trace.
         """
 
-    def execute_some(self, query: str, parameters: Sequence[Any], most: int) -> Result:
+    def execute_some(
+        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
+    ) -> Result:
         """As :meth:`execute`; rows after the first ``most`` need not be computed.
 
         ``query`` is a SELECT with neither ORDER BY nor LIMIT of its own.
         """
-        return self.execute(query, parameters)
+        return self.execute(query, parameters, wide=wide)
 
     @abstractmethod
     def explain(
@@ -208,7 +214,7 @@ class Session(ABC):
     ) -> pyarrow.Table:
         """Return a stretch of storage rows, in any order, at most ``limit``.
 
-        The key's columns but the last are equal to ``prefix``; the last lies between
+        The key's first columns are equal to ``prefix``; the one after them lies between
         ``first`` and ``last``, both included.
         """
 
@@ -371,6 +377,7 @@ class Engine(ABC):
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
+        new: Collection[Row] = (),
         *,
         since: int | None = None,
     ) -> None:
@@ -378,7 +385,8 @@ class Engine(ABC):
 
         ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
         one's row (in which unchanged columns may be ``MISSING``), None if that is a
-        tombstone. What the cache table has up to ``until`` is dropped.
+        tombstone. What the cache table has up to ``until`` is dropped. Storage
+        certainly has no rows with the keys ``new``.
         """
 
     @abstractmethod

@@ -15,8 +15,7 @@ from benchmarks.environment import (
     scratch_directory,
 )
 from benchmarks.measures import Spread, spread
-from benchmarks.targets.duckdb_native import DuckDBTarget
-from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
+from benchmarks.targets import TIQUE_SUFFIX, target_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +57,7 @@ class Scans:
     """All queries, and every answer that differed."""
 
     environment: dict[str, object]
+    engine: str
     rows: int
     repetitions: int
     results: list[ScanResult]
@@ -67,6 +67,7 @@ class Scans:
 def measure_scans(
     directory: Path,
     *,
+    engine: str,
     rows: int,
     cached: int,
     repetitions: int,
@@ -78,6 +79,8 @@ def measure_scans(
     ----------
     directory : pathlib.Path
         Where the databases are kept.
+    engine : str
+        The target without tique.
     rows : int
         Rows of each table.
     cached : int
@@ -97,7 +100,8 @@ def measure_scans(
         progress("loading")
         source = scratch / "scans.duckdb"
         _load(source, rows)
-        ours, theirs = TiqueDuckDBTarget(checkpoint="manual"), DuckDBTarget()
+        ours = target_class(engine + TIQUE_SUFFIX)(checkpoint="manual")  # type: ignore[call-arg]
+        theirs = target_class(engine)()
         (scratch / "tique").mkdir()
         ours.prepare(durable_copy(source, scratch / "tique"))
         theirs.prepare(source)
@@ -111,7 +115,7 @@ def measure_scans(
                 ):
                     _update(cursor, rows // cached_rows)
                     connection.commit()
-                their_connection.session.execute("CHECKPOINT")
+                theirs.compact(their_connection)
             for name, query in QUERIES.items():
                 progress(f"{name}, {cached_rows} cached rows")
                 results.append(
@@ -126,13 +130,13 @@ def measure_scans(
                 if our_answer != their_answer:
                     failures.append(
                         f"{name} with {cached_rows} cached rows: tique answers"
-                        f" {our_answer[:3]}, DuckDB {their_answer[:3]}"
+                        f" {our_answer[:3]}, the engine {their_answer[:3]}"
                     )
         our_connection.close()
         their_connection.close()
         ours.close()
         theirs.close()
-    return Scans(environment, rows, repetitions, results, failures)
+    return Scans(environment, engine, rows, repetitions, results, failures)
 
 
 def _load(path: Path, rows: int) -> None:

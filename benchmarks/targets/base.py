@@ -99,6 +99,9 @@ class Target(ABC):
         and so do BEGIN, COMMIT and ROLLBACK.
         """
 
+    def compact(self, connection: Connection) -> None:  # noqa: B027
+        """Have the engine bring its log to its tables, if that can be asked for."""
+
     @abstractmethod
     def close(self) -> None:
         """Close the database; its connections are closed before."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import duckdb
 
-from benchmarks.targets.base import ParameterStyle, Target
+from benchmarks.targets.base import Connection, ParameterStyle, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +112,11 @@ class DuckDBTarget(Target):
     def engine_statements(self) -> int:
         """Return the statements of all connections so far."""
         return sum(connection.statements for connection in self._connections)
+
+    def compact(self, connection: Connection) -> None:
+        """Run DuckDB's checkpoint."""
+        connection.cursor().execute("CHECKPOINT")
+        connection.commit()
 
     def close(self) -> None:
         """Close the database instance."""

@@ -158,15 +158,25 @@ def _depends_on_other_rows(join: exp.Join) -> bool:
     return join.method.upper() in ("POSITIONAL", "ASOF")
 
 
+def equalities(
+    source: Source, scope: Scope, where: exp.Expr | None, read: Read
+) -> dict[int, Operand] | None:
+    """Return a read's binding, if that is all that WHERE says.
+
+    Every condition of its own gives one column its value: so many columns, so many
+    conditions, and there is no other among them.
+    """
+    conditions = list(conjuncts(where.this if where is not None else None))
+    bound = bindings_of(source, scope, conditions).get(read.span.index, {})
+    return bound if len(conditions) == len(bound) else None
+
+
 def whole_key(
     source: Source, scope: Scope, where: exp.Expr | None, read: Read
 ) -> tuple[Operand, ...] | None:
     """Return the operands of the primary key, if that equality is all that WHERE says."""
-    conditions = list(conjuncts(where.this if where is not None else None))
     key = read.table.primary_key
-    if not key or len(conditions) != len(key):
-        return None
-    bound = bindings_of(source, scope, conditions).get(read.span.index, {})
-    if set(bound) != set(key):
+    bound = equalities(source, scope, where, read)
+    if not key or bound is None or set(bound) != set(key):
         return None
     return tuple(bound[position] for position in key)

@@ -10,6 +10,7 @@ from tique_rewriter.bindings import (
     Scope,
     bindings_of,
     conjuncts,
+    equalities,
     scope_of,
     select_bindings,
     whole_key,
@@ -94,6 +95,11 @@ class _Change:
         return whole_key(self.source, self.scope, self.where, self.target)
 
     @property
+    def is_bound(self) -> bool:
+        bound = equalities(self.source, self.scope, self.where, self.target)
+        return bound is not None and len(self.reads.reads) == 1
+
+    @property
     def references(self) -> tuple[Reference, ...]:
         bindings = select_bindings(self.source, self.tree, self.reads)
         condition = self.where.this if self.where is not None else None
@@ -138,6 +144,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         change.from_where(alias, where),
         change.qualifier,
         change.key,
+        change.is_bound,
     )
 
 
@@ -156,6 +163,7 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
         change.from_where(rest, ()),
         change.qualifier,
         change.key,
+        change.is_bound,
     )
 
 

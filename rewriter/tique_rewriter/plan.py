@@ -120,6 +120,31 @@ class PointRead:
 
 
 @dataclass(frozen=True)
+class Output:
+    """A column of a result: a table's column, or an aggregate of one.
+
+    ``function`` is COUNT, SUM, MIN or MAX, or None for the column itself. Only that
+    of COUNT(*) has no ``position``.
+    """
+
+    function: str | None
+    position: int | None
+
+
+@dataclass(frozen=True)
+class GroupRead:
+    """A SELECT from one table whose WHERE clause is the reference's binding.
+
+    The outputs are columns, or all of them aggregates. ``order`` has the columns to
+    sort by, and whether in descending order.
+    """
+
+    outputs: tuple[Output, ...]
+    order: tuple[tuple[int, bool], ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What every plan has: how many placeholders the statement's text has.
 
@@ -132,10 +157,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Select(Plan):
-    """A query. ``point`` is set where it is a pure point read."""
+    """A query. ``point`` and ``group`` are set where it is no more than that."""
 
     text: Text
     point: PointRead | None = None
+    group: GroupRead | None = None
 
 
 @dataclass(frozen=True)
@@ -166,7 +192,8 @@ class Update(Plan):
     ``source`` is `` FROM <hole> <alias> WHERE …``: put after a select list, it
     yields the rows to change. ``qualifier`` is the quoted name that the select
     list must use for the row's columns. ``key`` is set where the WHERE clause is
-    exactly an equality on the whole primary key.
+    exactly an equality on the whole primary key. ``is_bound`` says that it is exactly
+    the target's binding, and that nothing else is read.
     """
 
     table: Table
@@ -174,6 +201,7 @@ class Update(Plan):
     source: Text
     qualifier: str
     key: tuple[Operand, ...] | None = None
+    is_bound: bool = False
 
     @property
     def changes_key(self) -> bool:
@@ -189,6 +217,7 @@ class Delete(Plan):
     source: Text
     qualifier: str
     key: tuple[Operand, ...] | None = None
+    is_bound: bool = False
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_a_fold_that_is_cut_short_anywhere_leaves_nothing(
     moves = 0
     while True:
         victim = home.session(engine)
-        ask, left = victim._connection.ask, [None] * moves
+        ask, left = victim._connection.ask_text, [None] * moves
 
         def dying(sql, ask=ask, left=left, victim=victim):
             if not left:
@@ -89,7 +89,7 @@ def test_a_fold_that_is_cut_short_anywhere_leaves_nothing(
             left.pop()
             return ask(sql)
 
-        monkeypatch.setattr(victim._connection, "ask", dying)
+        monkeypatch.setattr(victim._connection, "ask_text", dying)
         try:
             engine.fold(victim, model.table, 9)
         except Crash:
@@ -132,6 +132,17 @@ def test_store(managed, session, engine, number, unique):
     # A round after a crash has the same rows again.
     engine.store(session, table, rows, 9)
     assert stored(session, table) == Counter(model.storage)
+
+
+def test_store_of_new_keys(managed, session, engine):
+    """Nothing is looked for in their place, and there is nothing."""
+    table = managed("t", "k INTEGER PRIMARY KEY, v INTEGER")
+    session.execute("INSERT INTO app.t VALUES (1, 1), (2, 2)")
+    rows = {(1,): None, (2,): (2, 20), (3,): (3, 30), (4,): None}
+    engine.store(session, table, rows, 1, {(3,), (4,)})
+    assert stored(session, table) == Counter([(2, 20), (3, 30)])
+    engine.store(session, table, {(5,): (5, 5)}, 1, {(5,)})
+    assert stored(session, table) == Counter([(2, 20), (3, 30), (5, 5)])
 
 
 def test_store_of_unique_values_that_change_places(managed, session, engine):

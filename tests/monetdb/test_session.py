@@ -12,7 +12,12 @@ import pytest
 
 from tique_backends.base import MISSING, CommitRecord, Versions
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
+from tique_backends.monetdb.errors import (
+    ConflictError,
+    ConnectionLostError,
+    UnreadableError,
+    complaint,
+)
 
 ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
 
@@ -219,6 +224,34 @@ def test_read_range(session, ordered):
     assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=0).num_rows == 0
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_read_that_meets_a_commit_is_repeated(session, ordered, monkeypatch, times):
+    """Of 11.41: a column could not be read at the moment its changes were put in place."""
+    ask, left = session._connection.ask_text, [None] * times
+
+    def refusing(sql):
+        if left and sql.startswith("SELECT"):
+            left.pop()
+            raise complaint("42000!unable to find app.ordered(v)")
+        return ask(sql)
+
+    monkeypatch.setattr(session._connection, "ask_text", refusing)
+    assert session.read_greatest(ordered, ("it's",)) == 40
+    left.append(None)
+    session.begin()
+    with pytest.raises(UnreadableError):
+        session.read_greatest(ordered, ("it's",))
+    session.rollback()
+
+
+def test_narrow_and_wide_statements(session):
+    """Each kind has its optimizer, and the session the last one's."""
+    sql = "SELECT value FROM sys.var_values WHERE var_name = 'optimizer'"
+    for wide in (False, True, True, False):
+        expected = "default_pipe" if wide else "sequential_pipe"
+        assert session.execute(sql, wide=wide).fetch_all() == [(expected,)]
+
+
 def test_read_greatest(session, ordered, managed):
     assert session.read_greatest(ordered, ("it's",)) == 40
     assert session.read_greatest(ordered, ("x",)) is None
@@ -317,7 +350,7 @@ def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):
 @pytest.fixture
 def conflicts(session, monkeypatch):
     """Have the engine abort the session's next transactions at their end."""
-    ask = session._connection.ask
+    ask = session._connection.ask_text
 
     def abort(times):
         left = [None] * times
@@ -330,7 +363,7 @@ def conflicts(session, monkeypatch):
                 raise ConflictError(ErrorKind.OPERATIONAL, "conflict")
             return ask(sql)
 
-        monkeypatch.setattr(session._connection, "ask", aborting)
+        monkeypatch.setattr(session._connection, "ask_text", aborting)
 
     return abort
 
@@ -406,7 +439,7 @@ def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
 
     session.begin()
     session.log([CommitRecord(1, 1, {})])
-    monkeypatch.setattr(session._connection, "ask", lose)
+    monkeypatch.setattr(session._connection, "ask_text", lose)
     with pytest.raises(ConnectionLostError):
         session.commit()
     with pytest.raises(ConnectionLostError):

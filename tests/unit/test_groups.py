@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow
 import pytest
 
-from tique._groups import GROUP_ROWS, Group
+from tique._groups import GROUP_ROWS, STRETCH, Stretch, groups_of
 from tique._stored import StorageCache
 from tique._versions import TableVersions
 from tique_backends.base import MISSING
@@ -23,19 +23,18 @@ A, B = 2, 3
 PREFIX = (1,)
 
 
-def group(rows, columns=(1, A)):
+def read(stretch, rows, columns=(1, A), table=TABLE):
     values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    types = {1: pyarrow.int32(), A: pyarrow.string(), B: pyarrow.int32()}
-    return Group(
-        TABLE,
-        columns,
-        pyarrow.table(
-            {
-                str(i): pyarrow.array(v, types[i])
-                for i, v in zip(columns, values, strict=True)
-            }
-        ),
-    )
+    types = {"INTEGER": pyarrow.int32(), "VARCHAR": pyarrow.string()}
+    arrays = {
+        str(i): pyarrow.array(v, types[table.columns[i].type])
+        for i, v in zip(columns, values, strict=True)
+    }
+    return groups_of(table, stretch, columns, pyarrow.table(arrays))
+
+
+def group(rows, columns=(1, A)):
+    return read(Stretch(PREFIX, -(2**31), 2**31 - 1), rows, columns)[PREFIX]
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def versions():
 
 
 def remember(versions, rows, columns=(1, A)):
-    assert versions.remember_group(versions.epoch, PREFIX, group(rows, columns))
+    assert versions.remember_groups(versions.epoch, {PREFIX: group(rows, columns)})
     return versions.group(PREFIX)
 
 
@@ -56,19 +55,45 @@ def fold(versions, cts, *writes):
 
 
 def test_a_group_is_wanted_at_the_third_miss(versions):
-    wanted = [versions.wants_group(PREFIX) for _ in range(3)]
-    assert wanted == [False, False, True]
-    assert not versions.wants_group((2,))
+    wanted = [versions.groups_to_read(PREFIX) for _ in range(3)]
+    assert wanted == [None, None, Stretch(PREFIX, -(2**31), 2**31 - 1)]
+    assert not versions.groups_to_read((200,))
+
+
+def test_small_groups_are_wanted_with_their_neighbours(versions):
+    """Once it is known that they are small."""
+    wanted = [versions.groups_to_read((n,)) for n in (33, 65, 40, 34)]
+    assert wanted == [None, None, None, Stretch((34,), -(2**31), 2**31 - 1)]
+    remember(versions, [(1, "x"), (2, "y")])
+    wanted = [versions.groups_to_read((n,)) for n in (33, 65, 40, 34)]
+    assert wanted == [None, None, None, Stretch((), 32, 63)]
+    remember(versions, [(n, "x") for n in range(GROUP_ROWS // STRETCH + 1)])
+    wanted = [versions.groups_to_read((70,)) for _ in range(3)]
+    assert wanted[-1] == Stretch((70,), -(2**31), 2**31 - 1)
+
+
+def test_a_stretch_has_all_of_its_groups():
+    groups = read(Stretch((), 4, 6), [(4, 1, "x"), (6, 1, "y"), (4, 2, "z")], (0, 1, A))
+    assert groups.keys() == {(4,), (5,), (6,)}
+    assert groups[4,].matching({}) == {
+        1: (4, 1, "x", MISSING),
+        2: (4, 2, "z", MISSING),
+    }
+    assert groups[5,].is_whole
+    assert groups[5,].matching({}) == {}
 
 
 def test_rows_by_value():
     found = group([(1, "x"), (2, "y"), (3, "x"), (4, None)])
-    assert found.matching({A: "x"}) == {1: (1, "x"), 3: (3, "x")}
+    assert found.matching({A: "x"}) == {
+        1: (1, 1, "x", MISSING),
+        3: (1, 3, "x", MISSING),
+    }
     assert found.matching({A: "z"}) == {}
-    assert found.matching({A: "y", 1: 2}) == {2: (2, "y")}
+    assert found.matching({A: "y", 1: 2}) == {2: (1, 2, "y", MISSING)}
     assert found.matching({A: "y", 1: 3}) == {}
     assert len(found.matching({})) == 4
-    assert found.knows([1, A])
+    assert found.knows([0, 1, A])
     assert not found.knows([B])
 
 
@@ -88,15 +113,20 @@ def test_a_group_follows_the_folds(versions, indexed):
         ((2, 8), (2, 8, "x", 0), False),
     )
     assert versions.group(PREFIX) is found
-    assert found.matching({}) == {1: (1, "y"), 2: (2, "y"), 4: (4, None), 9: (9, "x")}
-    assert found.matching({A: "x"}) == {9: (9, "x")}
+    assert found.matching({}) == {
+        1: (1, 1, "y", MISSING),
+        2: (1, 2, "y", 7),
+        4: (1, 4, None, MISSING),
+        9: (1, 9, "x", 0),
+    }
+    assert found.matching({A: "x"}) == {9: (1, 9, "x", 0)}
     assert sorted(found.matching({A: "y"})) == [1, 2]
 
 
 def test_a_group_that_was_read_before_a_fold_is_not_kept(versions):
     epoch = versions.epoch
     fold(versions, 5, ((1, 3), (1, 3, "x", 0), True))
-    assert not versions.remember_group(epoch, PREFIX, group([(3, "x")]))
+    assert not versions.remember_groups(epoch, {PREFIX: group([(3, "x")])})
     assert versions.group(PREFIX) is None
 
 
@@ -104,7 +134,7 @@ def test_a_bulk_commit_makes_groups_worthless(versions):
     remember(versions, [(1, "x")])
     versions.publish_bulk(3, 1, 0)
     assert versions.group(PREFIX) is None
-    assert not versions.remember_group(versions.epoch, PREFIX, group([(1, "x")]))
+    assert not versions.remember_groups(versions.epoch, {PREFIX: group([(1, "x")])})
     versions.folded(3)
     assert versions.group(PREFIX) is None
 
@@ -134,5 +164,7 @@ def test_values_that_python_cannot_hold():
         id=8,
     )
     rows = pyarrow.table({"n": pyarrow.array([1], pyarrow.int32()), "d": column})
-    assert not Group(table, (0, 1), rows).is_whole
-    assert Group(table, (0,), rows.select(["n"])).matching({}) == {1: (1,)}
+    everything = Stretch((), -(2**31), 2**31 - 1)
+    assert not groups_of(table, everything, (0, 1), rows)[()].is_whole
+    group = groups_of(table, everything, (0,), rows.select(["n"]))[()]
+    assert group.matching({}) == {1: (1, MISSING)}

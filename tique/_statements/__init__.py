@@ -12,7 +12,11 @@ from tique._statements.definition import (
 )
 from tique._statements.explain import ExplainStatement
 from tique._statements.insert import InsertQueryStatement, InsertRowsStatement
-from tique._statements.select import PointSelectStatement, SelectStatement
+from tique._statements.select import (
+    GroupSelectStatement,
+    PointSelectStatement,
+    SelectStatement,
+)
 from tique_rewriter import plan
 
 __all__ = ["Outcome", "Statement", "executable"]
@@ -34,6 +38,8 @@ def executable(found: plan.Plan) -> Statement:
     """The statement that executes a plan."""
     if isinstance(found, plan.Select) and found.point is not None:
         return PointSelectStatement(found)
+    if isinstance(found, plan.Select) and found.group is not None:
+        return GroupSelectStatement(found)
     if isinstance(found, plan.Explain):
         return ExplainStatement(executable(found.statement))
     return _CLASSES[type(found)](found)

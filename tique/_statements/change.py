@@ -17,7 +17,7 @@ from tique._constraints import (
     check_not_null,
     not_null_columns,
 )
-from tique._rows import key_of
+from tique._rows import columns_to_read, key_of
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique._statements.insert import (
@@ -46,6 +46,7 @@ class ChangeStatement(Statement):
         super().__init__(plan)
         self._table = table = plan.table
         self._source = plan.source
+        self._is_bound = plan.is_bound
         self._qualifier = plan.qualifier
         self._changed: tuple[int, ...] = ()
         self._changes_key = False
@@ -131,7 +132,26 @@ class ChangeStatement(Statement):
                     return 1
             except NotLocal:
                 pass
+        if self._is_bound:
+            try:
+                changes = self._group_changes(transaction, parameters)
+            except NotLocal:
+                changes = None
+            if changes is not None:
+                self._buffer(transaction, changes, check=check)
+                return len(changes)
         return self._change_by_query(transaction, parameters, check=check)
+
+    def _group_changes(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Change] | None:
+        """What becomes of the rows with one prefix of the key, where memory has them."""
+        needed = transaction.needed_to_change(self._needed)
+        columns = columns_to_read(self._table, needed)
+        rows = self.text.rows(transaction, parameters, columns)
+        if rows is None or not all(map(self._is_exact, rows)):
+            return None
+        return [(row, self._local_change(row, parameters)) for row in rows]
 
     # By a query over the snapshot
 
@@ -144,7 +164,9 @@ class ChangeStatement(Statement):
         ):
             sql, bound = self.query(transaction, parameters)
             most = BUFFERED_ROWS + 1
-            result = transaction.session.execute_some(sql, bound, most)
+            result = transaction.session.execute_some(
+                sql, bound, most, wide=self.text.is_wide
+            )
             found = result.fetch(most)
             result.close()
             if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):

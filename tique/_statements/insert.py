@@ -297,7 +297,7 @@ class InsertQueryStatement(Statement):
             sql, bound = self.query(transaction, parameters)
             if transaction.database.catalog.buffers(table):
                 most = BUFFERED_ROWS + 1
-                result = session.execute_some(sql, bound, most)
+                result = session.execute_some(sql, bound, most, wide=self.text.is_wide)
                 rows = result.fetch(most)
                 result.close()
                 if len(rows) <= BUFFERED_ROWS and all(map(self._is_exact, rows)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from tique._answers import group_answer, group_columns
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
@@ -29,7 +30,12 @@ class SelectStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the snapshot query."""
         transaction.refresh()
-        result = transaction.session.execute(*self.query(transaction, parameters))
+        return self._ask(transaction, parameters)
+
+    def _ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        result = transaction.session.execute(
+            *self.query(transaction, parameters), wide=self.text.is_wide
+        )
         return Outcome(columns=result.columns, result=result)
 
     def query(
@@ -77,3 +83,34 @@ class PointSelectStatement(SelectStatement):
             if self._is_single:
                 row = (row,)
         return Outcome(1, self._columns, [row])
+
+
+class GroupSelectStatement(SelectStatement):
+    """A query for the rows with one prefix of the key, or for aggregates of them.
+
+    The driver answers it where memory has the rows and what is asked means the same in
+    every engine. How the result's columns are called and of what types they are, the
+    engine says, once.
+    """
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        assert plan.group is not None
+        (reference,) = plan.references
+        self._columns: Sequence[ResultColumn] | None = None
+        self._answer = group_answer(reference.table, plan.group)
+        self._needed = group_columns(plan.group)
+
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Answer from memory, if it can be done; else ask the engine."""
+        transaction.refresh()
+        if self._answer is None:
+            return self._ask(transaction, parameters)
+        if self._columns is not None:
+            rows = self.text.rows(transaction, parameters, self._needed)
+            if rows is not None:
+                found = self._answer(rows)
+                return Outcome(len(found), self._columns, found)
+        outcome = self._ask(transaction, parameters)
+        self._columns = outcome.columns
+        return outcome

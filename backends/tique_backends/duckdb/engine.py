@@ -43,7 +43,7 @@ from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow
 
@@ -238,6 +238,7 @@ class DuckDBEngine(Engine):
         table: Table,
         rows: Mapping[Row, Row | None],
         until: int,
+        new: Collection[Row] = (),
         *,
         since: int | None = None,
     ) -> None:
@@ -256,7 +257,9 @@ class DuckDBEngine(Engine):
         try:
             if whole:
                 session.replace(
-                    table, list(whole), [row for row in whole.values() if row]
+                    table,
+                    [key for key in whole if key not in new],
+                    [row for row in whole.values() if row],
                 )
             for known, changed in partial.items():
                 session.update(table, known, changed)

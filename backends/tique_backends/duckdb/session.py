@@ -167,7 +167,9 @@ class DuckDBSession(Session):
             statistics.statements += 1
             statistics.seconds += time.perf_counter() - started
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:  # noqa: D102
+    def execute(  # noqa: D102
+        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+    ) -> Result:
         self._run(sql, parameters)
         self._pending = result = DuckDBResult(self._connection)
         return result
@@ -315,13 +317,15 @@ class DuckDBSession(Session):
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
-        same = key_equality(table, table.primary_key, "_s.", "_r.")
-        with self._relation(arrow_table(table, keys, table.primary_key)) as relation:
-            self._run(
-                f"DELETE FROM {storage_name(table)} AS _s USING {relation} AS _r "
-                f"WHERE {same}",
-                (),
-            )
+        if keys:
+            same = key_equality(table, table.primary_key, "_s.", "_r.")
+            gone = arrow_table(table, keys, table.primary_key)
+            with self._relation(gone) as relation:
+                self._run(
+                    f"DELETE FROM {storage_name(table)} AS _s USING {relation} AS _r "
+                    f"WHERE {same}",
+                    (),
+                )
         if rows:
             self._insert(arrow_table(table, rows), storage_name(table))
 
@@ -444,7 +448,7 @@ def _key_match(table: Table, key: Row) -> str:
 
 
 def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
-    *fixed, ranged = table.primary_key
+    *fixed, ranged = table.primary_key[: len(prefix) + 1]
     matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
     matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
     return " AND ".join(matches)

@@ -92,6 +92,16 @@ class Connection:
         Raises
         ------
         EngineError
+            As :meth:`ask_text`, and DATA if Python has no such value.
+        """
+        return read_reply(self.ask_text(sql))
+
+    def ask_text(self, sql: str) -> str:
+        """As :meth:`ask`; the answer as it came.
+
+        Raises
+        ------
+        EngineError
             ConnectionLostError if nobody knows what became of it.
         """
         if self._wire is None:
@@ -100,7 +110,7 @@ class Connection:
             )
         started = time.perf_counter()
         try:
-            text = self._wire.execute(sql)
+            text: str = self._wire.execute(sql)
         except (pymonetdb.Error, OSError, EOFError, UnicodeError) as error:
             failure = translated(error)
             if isinstance(failure, ConnectionLostError):
@@ -113,7 +123,7 @@ class Connection:
         finally:
             self._statistics.statements += 1
             self._statistics.seconds += time.perf_counter() - started
-        return read_reply(text)
+        return text
 
     def _lose(self) -> None:
         self.is_lost = True

@@ -25,6 +25,9 @@ _CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
 _FENCED = frozenset({"08006", "55000"})
 """A client whose lease ran out, or a server that was restarted, says the sequencer."""
 
+_UNREADABLE = re.compile(r"unable to find \S+\.\S+\(.+\)")
+"""What 11.41 says while another session's commit puts a column's changes in place."""
+
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
 _KINDS = (
@@ -43,6 +46,10 @@ class ConflictError(EngineError):
 
     Nothing of it was committed: whoever knows all of its statements may run it again.
     """
+
+
+class UnreadableError(ConflictError):
+    """The engine could not read a column at the moment of a concurrent commit."""
 
 
 class ConnectionLostError(EngineError):
@@ -77,6 +84,8 @@ def complaint(text: str) -> EngineError:
     message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
     if state in _FENCED and message.startswith("tique."):
         return FencedError(ErrorKind.OPERATIONAL, message)
+    if _UNREADABLE.match(message):
+        return UnreadableError(ErrorKind.OPERATIONAL, message)
     if _CONFLICT.search(message):
         return ConflictError(ErrorKind.OPERATIONAL, message)
     return EngineError(_kind(state, message), message)

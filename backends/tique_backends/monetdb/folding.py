@@ -25,7 +25,7 @@ from tique_backends.names import (
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tique_backends.base import Row, Session
     from tique_backends.monetdb.session import MonetDBSession
@@ -40,12 +40,14 @@ def fold_keyed(session: Session, table: Table, until: int) -> int:
     same = key_equality(table, table.primary_key, "_s.", "_v.")
     session.execute(
         f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
-        f"WHERE _v._cts <= {until} AND {same})"
+        f"WHERE _v._cts <= {until} AND {same})",
+        wide=True,
     )
     session.execute(
         f"INSERT INTO {storage} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
         f"WHERE _n._cts <= {until} AND NOT _n._deleted "
-        f"AND {newest(table, cache, '_cts', '_n', until)}"
+        f"AND {newest(table, cache, '_cts', '_n', until)}",
+        wide=True,
     )
     return drop_versions(session, table, until)
 
@@ -90,11 +92,15 @@ def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
 
 
 def store_rows(
-    session: MonetDBSession, table: Table, rows: Mapping[Row, Row | None]
+    session: MonetDBSession,
+    table: Table,
+    rows: Mapping[Row, Row | None],
+    new: Collection[Row],
 ) -> None:
     """Put rows in the place of those with their keys; None: in place of one, nothing.
 
-    Rows with gaps only change what they have, except where the table has UNIQUE keys:
+    There is nothing in the place of the keys ``new``: MonetDB looks through the whole
+    table for what is to be deleted. Rows with gaps only change what they have, except where the table has UNIQUE keys:
     an UPDATE may stumble over a value that another row is about to give up.
     """
     partial = {key: r for key, r in rows.items() if r is not None and MISSING in r}
@@ -111,7 +117,7 @@ def store_rows(
         partial = {}
     whole = {key: row for key, row in rows.items() if key not in partial}
     if whole:
-        _replace(session, table, whole)
+        _replace(session, table, whole, [key for key in whole if key not in new])
     by_columns: dict[tuple[int, ...], list[Row]] = {}
     for row in partial.values():
         known = tuple([i for i, value in enumerate(row) if value is not MISSING])
@@ -128,15 +134,19 @@ def completed(row: Row, base: Row) -> Row:
 
 
 def _replace(
-    session: MonetDBSession, table: Table, rows: Mapping[Row, Row | None]
+    session: MonetDBSession,
+    table: Table,
+    rows: Mapping[Row, Row | None],
+    old: Sequence[Row],
 ) -> None:
     storage = storage_name(table)
-    same = key_equality(table, table.primary_key, "_s.", "_r.")
-    with _piece(session, table, table.primary_key, list(rows)):
-        session.execute(
-            f"DELETE FROM {storage} AS _s "
-            f"WHERE EXISTS (SELECT 1 FROM {_PIECE} AS _r WHERE {same})"
-        )
+    if old:
+        same = key_equality(table, table.primary_key, "_s.", "_r.")
+        with _piece(session, table, table.primary_key, old):
+            session.execute(
+                f"DELETE FROM {storage} AS _s "
+                f"WHERE EXISTS (SELECT 1 FROM {_PIECE} AS _r WHERE {same})"
+            )
     kept = [row for row in rows.values() if row is not None]
     if kept:
         session.change(insert(storage, kept))

@@ -40,12 +40,14 @@ from tique_backends.base import (
     Versions,
 )
 from tique_backends.errors import EngineError
-from tique_backends.monetdb.errors import ConflictError
+from tique_backends.monetdb.columnar import read_table
+from tique_backends.monetdb.errors import ConflictError, UnreadableError
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import encode_commits
 from tique_backends.monetdb.names import equality, newest, stage_name, version_columns
+from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
@@ -57,12 +59,15 @@ if TYPE_CHECKING:
 
     from tique_backends.monetdb.connection import Connection
     from tique_backends.monetdb.owner import Ownership
-    from tique_backends.monetdb.reply import Reply
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")
 
 BEGIN = "START TRANSACTION ISOLATION LEVEL SNAPSHOT"
+
+_WIDE, _NARROW = "default_pipe", "sequential_pipe"
+"""MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it
+a millisecond and, with many sessions, everybody else's time; the other does not."""
 
 _ATTEMPTS = 50
 _LONGEST_PAUSE = 0.1
@@ -106,12 +111,20 @@ class MonetDBSession(Session):
         self._guard = threading.Lock()
         self._is_running = False
         self._is_stopped = False
+        self._is_wide = False
+        connection.ask(_optimizer(_NARROW))
 
-    def _ask(self, sql: str) -> Reply:
+    def _ask(self, sql: str, *, wide: bool = False) -> Reply:
+        return read_reply(self._ask_text(sql, wide=wide))
+
+    def _ask_text(self, sql: str, *, wide: bool = False) -> str:
         with self._guard:
             self._is_running = True
         try:
-            return self._connection.ask(sql)
+            if wide != self._is_wide:
+                self._connection.ask_text(_optimizer(_WIDE if wide else _NARROW))
+                self._is_wide = wide
+            return self._connection.ask_text(sql)
         finally:
             if self._connection.is_lost:
                 self._ownership.lost(self._connection)
@@ -121,10 +134,17 @@ class MonetDBSession(Session):
                     self._is_stopped = False
                     self._ownership.let_run(self._connection.session_id)
 
-    def _run(self, sql: str) -> Reply:
+    def _run(self, sql: str, *, wide: bool = False) -> Reply:
         """Send a statement after which a transaction cannot be sent once more."""
+        return read_reply(self._run_text(sql, wide=wide))
+
+    def _run_text(self, sql: str, *, wide: bool = False) -> str:
         self._appends = None
-        return self._ask(sql)
+        for _ in range(0 if self._in_transaction else _ATTEMPTS):
+            with suppress(UnreadableError):
+                return self._ask_text(sql, wide=wide)
+            time.sleep(0.001)
+        return self._ask_text(sql, wide=wide)
 
     def _append(self, statement: str) -> int:
         """Run an append; returns its number of rows."""
@@ -160,23 +180,25 @@ class MonetDBSession(Session):
 
         return self._persist(attempt)
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:  # noqa: D102
-        return MonetDBResult(self._run(substituted(sql, parameters)))
+    def execute(  # noqa: D102
+        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+    ) -> Result:
+        return MonetDBResult(self._run(substituted(sql, parameters), wide=wide))
 
     def change(self, sql: str) -> int:
         """Run a statement that has its values in it; returns its number of rows."""
         return self._run(sql).count
 
     def execute_some(  # noqa: D102
-        self, query: str, parameters: Sequence[Any], most: int
+        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
     ) -> Result:
         # All rows come with the reply.
-        return self.execute(f"{query}\nLIMIT {most}", parameters)
+        return self.execute(f"{query}\nLIMIT {most}", parameters, wide=wide)
 
     def explain(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
-        lines = self._run(f"EXPLAIN {substituted(query, parameters)}").rows
+        lines = self._run(f"EXPLAIN {substituted(query, parameters)}", wide=True).rows
         return [("MAL", "\n".join(str(line) for (line,) in lines))]
 
     def width(  # noqa: D102
@@ -272,7 +294,7 @@ class MonetDBSession(Session):
         columns: Sequence[int],
         limit: int | None = None,
     ) -> pyarrow.Table:
-        *fixed, ranged = table.primary_key
+        *fixed, ranged = table.primary_key[: len(prefix) + 1]
         match = f"{key_list(table, [ranged])} BETWEEN {first} AND {last}"
         if fixed:
             match = f"{_key_match(table, fixed, prefix)} AND {match}"
@@ -280,9 +302,7 @@ class MonetDBSession(Session):
         end = " AND FALSE" if limit == 0 else "" if limit is None else f" LIMIT {limit}"
         names = [table.columns[i] for i in columns]
         shape = [ResultColumn(column.name, column.type) for column in names]
-        return rows_to_arrow(
-            self._run(_reading(table, columns, match) + end).rows, shape
-        )
+        return read_table(self._run_text(_reading(table, columns, match) + end), shape)
 
     def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
         column = key_list(table, [table.primary_key[len(prefix)]])
@@ -340,13 +360,13 @@ class MonetDBSession(Session):
         statement = f"INSERT INTO {stage_name(table)} {substituted(query, parameters)}"
         self._appends = None
         if self._in_transaction:
-            return self._ask(statement).count
+            return self._ask(statement, wide=True).count
         # By itself it would be aborted by whoever changes what the query reads.
         text = "; ".join((BEGIN, statement, "COMMIT"))
 
         def attempt() -> int:
             try:
-                return self._ask(text).count
+                return self._ask(text, wide=True).count
             except EngineError:
                 with suppress(EngineError):
                     self._ask("ROLLBACK")
@@ -368,6 +388,10 @@ class MonetDBSession(Session):
 
     def close(self) -> None:  # noqa: D102
         self._connection.close()
+
+
+def _optimizer(name: str) -> str:
+    return f"SET optimizer = '{name}'"
 
 
 def _stamped(versions: Versions) -> list[Row]:

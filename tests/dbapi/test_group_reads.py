@@ -1,0 +1,154 @@
+"""Statements about the rows with one prefix of the key: from memory as from the engine."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+
+PREFIX = (1, 7)
+
+QUERIES = [
+    "SELECT n, amount, note FROM line WHERE a = %s AND b = %s",
+    "SELECT amount AS price, a FROM line WHERE b = %s AND a = %s",
+    "SELECT * FROM line WHERE a = %s AND b = %s ORDER BY n DESC",
+    "SELECT n FROM line WHERE a = %s AND b = %s ORDER BY done, n LIMIT 3",
+    "SELECT n FROM line WHERE a = %s AND b = %s AND note = 'x' ORDER BY n",
+    "SELECT note FROM line WHERE a = %s AND b = %s ORDER BY note, n LIMIT 5",
+    "SELECT n FROM line WHERE a = %s AND b = %s ORDER BY label, n DESC",
+    "SELECT SUM(amount), COUNT(*), COUNT(note), MIN(n), MAX(n), SUM(n), MAX(amount)"
+    " FROM line WHERE a = %s AND b = %s",
+    "SELECT SUM(amount) AS total FROM line WHERE a = %s AND b = %s AND note = 'none'",
+    "SELECT COUNT(DISTINCT note) FROM line WHERE a = %s AND b = %s",
+]
+
+
+@pytest.fixture
+def connection(engine):
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE line (a INTEGER, b INTEGER, n INTEGER, amount DECIMAL(6,2), "
+        "note VARCHAR(10), done TIMESTAMP NOT NULL, label VARCHAR(10) NOT NULL, PRIMARY KEY (a, b, n))"
+    )
+    connection.cursor().executemany(
+        "INSERT INTO line VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        [
+            (
+                a,
+                b,
+                n,
+                None if n == 4 else Decimal(100 * a + 10 * b + n) / 4,
+                ("x", None, "y")[n % 3],
+                datetime(2026, 1, 1 + n % 2),
+                ("é", "Z", "a", "🙂", "", "\uffff")[n % 6],
+            )
+            for a in (1, 2)
+            for b in range(40)
+            for n in range(1, 7)
+        ],
+    )
+    connection.commit()
+    connection.checkpoint()
+    return connection
+
+
+def statements(connection, work):
+    before = connection.info.engine_statements
+    work()
+    return connection.info.engine_statements - before
+
+
+def parameters(sql):
+    return PREFIX[::-1] if sql.index("b = %s") < sql.index("a = %s") else PREFIX
+
+
+def answer(connection, sql):
+    cursor = connection.execute(sql, parameters(sql))
+    rows = cursor.fetchall()
+    # MonetDB numbers what has no name.
+    names = [name.rstrip("0123456789") for name, *_ in cursor.description]
+    return names, rows if "ORDER" in sql else sorted(rows, key=repr)
+
+
+def by_the_engine(connection, sql):
+    """The same with a condition that makes it the engine's business."""
+    return answer(connection, sql.replace("WHERE", "WHERE 1 = 1 AND"))
+
+
+def test_the_engine_agrees(connection):
+    """P1, P8: without versions, with one's own, with others', and after a fold."""
+
+    def compare():
+        for sql in QUERIES:
+            expected = by_the_engine(connection, sql)
+            for _ in range(4):
+                assert answer(connection, sql) == expected
+
+    compare()
+    connection.execute("UPDATE line SET amount = 1.5 WHERE a = 1 AND b = 7 AND n = 3")
+    connection.execute("DELETE FROM line WHERE a = 1 AND b = 7 AND n = 1")
+    connection.execute(
+        "INSERT INTO line VALUES (1, 7, 9, 3, 'x', %s, 'b')", (datetime(2030, 1, 1),)
+    )
+    compare()
+    connection.commit()
+    compare()
+    connection.commit()
+    connection.checkpoint()
+    compare()
+
+
+def test_memory_answers_what_was_asked_before(connection):
+    """Neighbours of small groups are in memory then, and what folds bring there."""
+    sql = "SELECT SUM(amount) FROM line WHERE a = %s AND b = %s"
+
+    def ask():
+        return [connection.execute(sql, (1, b)).fetchall() for b in range(32, 40)]
+
+    first = [ask() for _ in range(2)]
+    assert first[0] == first[1]
+    assert statements(connection, ask) == 0
+    update = "UPDATE line SET amount = amount + 1, done = %s WHERE a = %s AND b = %s"
+    work = [(datetime(2027, 1, 1), 1, b) for b in range(32, 40)]
+
+    def change():
+        connection.cursor().executemany(update, work)
+
+    # It looks at more columns: they are read once.
+    assert statements(connection, change) <= 3
+    assert statements(connection, change) == 0
+    connection.commit()
+    assert ask() == [[(total + 10,)] for ((total,),) in first[0]]
+    connection.checkpoint()
+    assert statements(connection, ask) == 0
+    assert ask() == [[(total + 10,)] for ((total,),) in first[0]]
+    sql = "SELECT COUNT(*) FROM line WHERE a = %s AND b = %s AND done = %s"
+    for parameters in ((1, 33, datetime(2027, 1, 1)), (1, 3, datetime(2027, 1, 1))):
+        rows = connection.execute(sql, parameters).fetchall()
+        assert rows == [(6 if parameters[1] == 33 else 0,)]
+
+
+def test_changes_by_prefix(connection):
+    """P8: rows that are partly known keep what they do not show."""
+    update = "UPDATE line SET amount = amount + %s WHERE a = %s AND b = %s"
+    before = connection.execute(
+        "SELECT * FROM line WHERE a = 1 AND b = 5 ORDER BY n"
+    ).fetchall()
+    for _ in range(5):
+        assert connection.execute(update, (Decimal(1), 1, 5)).rowcount == 6
+        connection.commit()
+        connection.checkpoint()
+    assert connection.execute(
+        "SELECT * FROM line WHERE a = 1 AND b = 5 ORDER BY n"
+    ).fetchall() == [
+        (*row[:3], None if row[3] is None else row[3] + 5, *row[4:]) for row in before
+    ]
+    for b in (5, 6, 8):
+        gone = connection.execute("DELETE FROM line WHERE a = 1 AND b = %s", (b,))
+        assert gone.rowcount == 6
+        count = "SELECT COUNT(*) FROM line WHERE a = 1 AND b = %s"
+        assert connection.execute(count, (b,)).fetchone() == (0,)
+        connection.commit()
+        connection.checkpoint()
+        assert connection.execute(count, (b,)).fetchone() == (0,)

@@ -1,0 +1,100 @@
+"""Answers to simple queries from rows that the driver has.
+
+Only what means the same in every engine: columns as they are, sorted by what is never
+NULL, and aggregates that are exact in whatever order they are
+computed. Everything else is left to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from tique_rewriter.values import EXACT, kind_of
+
+if TYPE_CHECKING:
+    from tique_backends.base import Row
+    from tique_rewriter.plan import GroupRead, Output
+    from tique_rewriter.schema import Table
+
+Answer = Callable[[Sequence["Row"]], list["Row"]]
+"""From the rows that a query finds to those that it returns."""
+
+_SORTED = frozenset({"integer", "decimal", "date", "timestamp", "text"})
+"""Text sorts by code points, as its bytes do: tables with a collation are refused."""
+
+_WIDEST = 18
+"""Digits: the sum of some thousand numbers is no overflow anywhere."""
+
+
+def group_columns(read: GroupRead) -> frozenset[int]:
+    """The columns that a query looks at."""
+    outputs = {output.position for output in read.outputs}
+    sorted_by = {position for position, _ in read.order}
+    return frozenset(i for i in outputs | sorted_by if i is not None)
+
+
+def group_answer(table: Table, read: GroupRead) -> Answer | None:
+    """How a query is answered; None if the engine must say."""
+    if any(output.function is not None for output in read.outputs):
+        return _aggregates(table, read.outputs)
+    for position, _ in read.order:
+        column = table.columns[position]
+        kind = kind_of(column.type)
+        is_never_null = column.not_null or position in table.primary_key
+        if not is_never_null or kind is None or kind.family not in _SORTED:
+            return None
+    positions = [o.position for o in read.outputs if o.position is not None]
+
+    def answer(rows: Sequence[Row]) -> list[Row]:
+        # The last column to sort by comes first: sorting keeps the order of equals.
+        for position, is_descending in reversed(read.order):
+            rows = sorted(rows, key=itemgetter(position), reverse=is_descending)
+        return [tuple([row[i] for i in positions]) for row in rows[: read.limit]]
+
+    return answer
+
+
+def _aggregates(table: Table, outputs: Sequence[Output]) -> Answer | None:
+    functions = [_aggregate(table, output) for output in outputs]
+    known = [function for function in functions if function is not None]
+    if len(known) < len(functions):
+        return None
+    return lambda rows: [tuple([function(rows) for function in known])]
+
+
+def _aggregate(table: Table, output: Output) -> Callable[[Sequence[Row]], Any] | None:
+    position = output.position
+    if position is None:
+        return len
+    combine = _combination(table.columns[position].type, output.function)
+    if combine is None:
+        return None
+    value = itemgetter(position)
+    return lambda rows: combine([v for v in map(value, rows) if v is not None])
+
+
+def _combination(
+    type_name: str, function: str | None
+) -> Callable[[Sequence[Any]], Any] | None:
+    """What an aggregate makes of values that are not NULL."""
+    if function == "COUNT":
+        return len
+    kind = kind_of(type_name)
+    if kind is None:
+        return None
+    if kind.family == "decimal" and kind.precision <= _WIDEST:
+        total: Callable[[Sequence[Any]], Any] = partial(reduce, EXACT.add)
+    elif kind.family == "integer" and kind.high < 2**64:
+        total = sum
+    else:
+        return None
+    functions: dict[str | None, Callable[[Sequence[Any]], Any]] = {
+        "SUM": total,
+        "MIN": min,
+        "MAX": max,
+    }
+    combine = functions[function]
+    return lambda values: combine(values) if values else None
