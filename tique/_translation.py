@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
-from tique_rewriter.errors import RewriteError, UnsupportedSQL
+from tique_rewriter.errors import RewriteError, UnknownKey, UnsupportedSQL
 from tique_udfs import BuildError, SequencerError
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
@@ -36,7 +36,8 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
         return _BY_KIND[error.kind](str(error), sqlstate=_SQLSTATES.get(error.kind))
     if isinstance(error, UnsupportedSQL):
         return errors.NotSupportedError(str(error))
-    return errors.ProgrammingError(str(error))
+    sqlstate = "42P10" if isinstance(error, UnknownKey) else None
+    return errors.ProgrammingError(str(error), sqlstate=sqlstate)
 
 
 class translating:
