@@ -198,7 +198,7 @@ def test_from_a_query(connection, count):
         f"INSERT INTO t (id) SELECT number FROM {numbers(count + 3)} "
         "ON CONFLICT DO NOTHING"
     )
-    expected = {i: 7 for i in range(count + 3)} | expected
+    expected = dict.fromkeys(range(count + 3), 7) | expected
     assert again.rowcount == len(expected) - len({*before, *range(count)})
     assert dict(connection.execute(read).fetchall()) == expected
     assert content(connection)[1:3] == [(1, "one", 11), (2, "two", 22)]
