@@ -44,35 +44,21 @@ def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -
             )
 
 
-def check_new_keys(
-    transaction: Transaction, table: Table, keys: Sequence[Key], freed: Collection[Key]
-) -> None:
-    """Refuse keys that are there already, or twice among the new ones.
-
-    Parameters
-    ----------
-    transaction
-        The transaction that inserts.
-    table
-        The table.
-    keys
-        The new rows' primary keys.
-    freed
-        Keys that the same statement deletes.
+def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
+    """Refuse primary keys, each given once, that are there already.
 
     Raises
     ------
     UniqueViolation
         If a key is not free.
     """
-    if len(set(keys)) < len(keys):
-        raise _duplicate(table, "PRIMARY KEY")
-    if keys:
-        transaction.expect_free(table, keys[-1])
+    if not keys:
+        return
+    transaction.expect_free(table, keys[-1])
     transaction.prefetch(table, keys, ())
     for key in keys:
-        if key not in freed and transaction.row(table, key, ()) is not None:
-            raise _duplicate(table, "PRIMARY KEY")
+        if transaction.row(table, key, ()) is not None:
+            raise duplicate_key(table, "PRIMARY KEY")
 
 
 def check_buffered(
@@ -94,7 +80,7 @@ def check_buffered(
 
 
 def check_staged_keys(transaction: Transaction, table: Table) -> None:
-    """As :func:`check_new_keys`, for the rows that the statement staged."""
+    """Refuse primary keys of rows that the statement staged, as for buffered ones."""
     if table.is_bag:
         return
     transaction.prepare_scan(table)
@@ -102,7 +88,7 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
         table, transaction.sts, transaction.sequence
     )
     if transaction.session.execute(sql).fetch_all():
-        raise _duplicate(table, "PRIMARY KEY")
+        raise duplicate_key(table, "PRIMARY KEY")
 
 
 def check_unique(
@@ -125,10 +111,11 @@ def check_unique(
         )
         if transaction.session.execute(sql).fetch_all():
             names = ", ".join(table.columns[i].name for i in columns)
-            raise _duplicate(table, f"UNIQUE ({names})")
+            raise duplicate_key(table, f"UNIQUE ({names})")
 
 
-def _duplicate(table: Table, constraint: str) -> errors.UniqueViolation:
+def duplicate_key(table: Table, constraint: str) -> errors.UniqueViolation:
+    """Return the complaint about a second row with the same key."""
     return errors.UniqueViolation(
         f"duplicate key: {table.qualified_name} has a row with this {constraint} already"
     )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tique._transaction import Transaction
     from tique._versions import TableVersions
     from tique_backends.base import Row
+    from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
@@ -342,8 +343,9 @@ def _may_match(row: Row, values: Mapping[int, Any]) -> bool:
 class SnapshotText:
     """A plan's texts, made into engine SQL for one transaction's snapshot."""
 
-    def __init__(self, references: Sequence[Reference]) -> None:
-        self._sources = [Source(reference) for reference in references]
+    def __init__(self, plan: Plan) -> None:
+        self._sources = [Source(reference) for reference in plan.references]
+        self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self._sources)
         """Whether some table is read with no column of its key bound."""
 
@@ -365,7 +367,10 @@ class SnapshotText:
     def fill(
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
     ) -> tuple[list[str], Sequence[Any]]:
-        """The texts with all holes filled, and the parameters they need."""
+        """The texts with all holes filled, and the parameters they need.
+
+        (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
+        """
         filled: dict[int, str] = {}
         complete = []
         for text in texts:
@@ -380,4 +385,4 @@ class SnapshotText:
                     part = filled[index]
                 pieces.append(part)
             complete.append("".join(pieces))
-        return complete, parameters
+        return complete, parameters[: self._parameters]

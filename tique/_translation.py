@@ -5,7 +5,7 @@ from __future__ import annotations
 from tique import errors
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError
-from tique_rewriter.errors import RewriteError, UnsupportedSQL
+from tique_rewriter.errors import RewriteError, UnknownKey, UnsupportedSQL
 from tique_udfs import BuildError, SequencerError
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
@@ -41,7 +41,8 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
         return _BY_KIND[error.kind](str(error), sqlstate=_SQLSTATES.get(error.kind))
     if isinstance(error, UnsupportedSQL):
         return errors.NotSupportedError(str(error))
-    return errors.ProgrammingError(str(error))
+    sqlstate = "42P10" if isinstance(error, UnknownKey) else None
+    return errors.ProgrammingError(str(error), sqlstate=sqlstate)
 
 
 def given_up(cause: object) -> errors.OperationalError:

@@ -76,6 +76,12 @@ class ProgrammingError(DatabaseError):
     sqlstate = "42000"
 
 
+class CardinalityViolation(ProgrammingError):
+    """A statement that would change the same row twice."""
+
+    sqlstate = "21000"
+
+
 class NotSupportedError(DatabaseError):
     """A construct that tique, or this engine, refuses rather than misreads."""
 

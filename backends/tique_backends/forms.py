@@ -104,6 +104,10 @@ class Forms(ABC):
         """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
 
     @abstractmethod
+    def staged(self, table: Table, sequence: int) -> str:
+        """A parenthesised query for the rows that were staged under a number."""
+
+    @abstractmethod
     def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
         """A query for one key that statement ``sequence`` staged wrongly.
 

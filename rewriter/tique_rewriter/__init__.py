@@ -7,6 +7,7 @@ from tique_rewriter.errors import (
     RewriteError,
     SyntaxProblem,
     UnknownColumn,
+    UnknownKey,
     UnknownTable,
     UnsupportedSQL,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "Rewriter",
     "SyntaxProblem",
     "UnknownColumn",
+    "UnknownKey",
     "UnknownTable",
     "UnsupportedSQL",
     "coercer",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tique_rewriter.insert import unknown_column
 from tique_rewriter.names import refusal
 from tique_rewriter.plan import CreateTable
+from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table
 from tique_rewriter.values import normal_type

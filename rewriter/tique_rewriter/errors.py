@@ -52,6 +52,10 @@ class UnknownColumn(RewriteError):
     """A name that no column of the table has (``ProgrammingError``)."""
 
 
+class UnknownKey(RewriteError):
+    """No one key of the table is what ON CONFLICT asks for (``ProgrammingError``)."""
+
+
 class ParameterError(RewriteError):
     """Parameters that do not fit the placeholders (``ProgrammingError``)."""
 

@@ -7,76 +7,179 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import select_bindings
-from tique_rewriter.errors import UnknownColumn
+from tique_rewriter.clauses import find_clause, plan_returning
+from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
 from tique_rewriter.names import check_case
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, InsertQuery, InsertRows
 from tique_rewriter.query import references_of
-from tique_rewriter.references import Reads, find_reads, find_table, table_span
-from tique_rewriter.scalars import check_scalar, split
+from tique_rewriter.references import (
+    Read,
+    Reads,
+    find_reads,
+    find_table,
+    table_span,
+    unknown_column,
+)
+from tique_rewriter.scalars import check_default, check_scalar, split
+from tique_rewriter.source import Span
 
 if TYPE_CHECKING:
+    from tique_rewriter.plan import Conflict, Reference
     from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "conflict": ("ON CONFLICT", ("CONFLICT",), ""),
-    "returning": ("RETURNING", ("RETURNING",), "read the rows with a SELECT"),
-    "alternative": ("INSERT OR", ("OR",), ""),
     "by_name": ("INSERT BY NAME", ("BY",), "give a column list"),
     "overwrite": ("INSERT OVERWRITE", ("OVERWRITE",), ""),
-    "ignore": ("INSERT IGNORE", ("IGNORE",), ""),
+    "ignore": ("INSERT IGNORE", ("IGNORE",), "use ON CONFLICT DO NOTHING"),
 }
-_KNOWN = frozenset({"this", "expression", "default", "with_"})
+_KNOWN = frozenset(
+    {"this", "expression", "default", "with_", "alternative", "conflict", "returning"}
+)
 
 
-def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
-    """Return the plan of INSERT … VALUES, DEFAULT VALUES or a query."""
-    tree = source.parse()
-    if not isinstance(tree, exp.Insert):
-        raise source.unsupported("this statement", source.words[0].start)
-    _check_parts(source, tree)
-    insert = source.words.index(source.word("INSERT", _end_of_with(tree)))
-    if source.keywords(insert + 1)[:1] != ["INTO"]:
-        raise source.syntax("INSERT without INTO", source.words[insert].start)
-    listed = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
-    node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    if not isinstance(node, exp.Table) or node.alias or node.args.get("joins"):
-        raise source.unsupported(
-            "this form of INSERT", source.find("INTO"), "name just the table"
+class _Insert:
+    """An INSERT taken apart: the target, the body, the clauses after it.
+
+    ``insert`` is the number of the word INSERT; the body's words are those from
+    ``start`` to before ``end``, those of ON CONFLICT follow to before ``returning``.
+    """
+
+    def __init__(self, source: Source, catalog: Catalog) -> None:
+        tree = source.parse()
+        if not isinstance(tree, exp.Insert):
+            raise source.unsupported("this statement", source.words[0].start)
+        _check_parts(source, tree)
+        self.source = source
+        self.tree = tree
+        self.insert = source.words.index(source.word("INSERT", _end_of_with(tree)))
+        into = self.insert + (3 if tree.args.get("alternative") else 1)
+        if source.keywords(into)[:1] != ["INTO"]:
+            raise source.syntax("INSERT without INTO", source.words[self.insert].start)
+        listed = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
+        node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise source.unsupported(
+                "this form of INSERT", source.find("INTO"), "name just the table"
+            )
+        self.table = find_table(source, node, catalog)
+        self.target = Read(node, self.table, Span(*table_span(source, node), -1))
+        check_case(source, tree, [self.table])
+        self.columns = _columns(source, self.table, listed)
+        self.start = _after_target(source, node, bool(listed))
+        self.returning = len(source.words)
+        if tree.args.get("returning"):
+            self.returning = find_clause(source, "RETURNING")
+        self.end = self.returning
+        if (conflict := tree.args.get("conflict")) is not None:
+            verb = "DUPLICATE" if conflict.args.get("duplicate") else "CONFLICT"
+            self.end = find_clause(source, "ON", verb)
+        if self.end <= self.start:
+            raise source.syntax(
+                "an INSERT without values", source.words[self.end - 1].start
+            )
+        self.reads, self.references = self._read(catalog)
+
+    def _read(self, catalog: Catalog) -> tuple[Reads, tuple[Reference, ...]]:
+        with_ = self.tree.args.get("with_")
+        clauses = conflict_parts(self.tree)
+        if returning := self.tree.args.get("returning"):
+            clauses.append(returning)
+        if with_ and any(clause.find(exp.Table) for clause in clauses):
+            raise self.source.unsupported(
+                "WITH before an INSERT with a subquery in ON CONFLICT or RETURNING",
+                self.source.words[0].start,
+                "write WITH in the query and in the subquery",
+            )
+        parts = [part for part in (with_, self.tree.expression, *clauses) if part]
+        if not parts:
+            return Reads(), ()
+        reads = find_reads(self.source, parts, catalog)
+        bindings = select_bindings(self.source, self.tree, reads)
+        return reads, references_of(reads, bindings, parts)
+
+    @property
+    def parameters(self) -> int:
+        return self.source.parameters_before(self.source.words[self.end - 1].end)
+
+    def conflict(self) -> Conflict | None:
+        """Return the plan of ON CONFLICT or of INSERT OR, if there is one."""
+        source, tree = self.source, self.tree
+        words = source.words[self.end : self.returning]
+        alternative = tree.args.get("alternative")
+        if alternative and words:
+            raise source.syntax("ON CONFLICT after INSERT OR", words[0].start)
+        if alternative:
+            return plan_alternative(source, alternative, self.table, self.columns)
+        return (
+            plan_conflict(source, tree, self.target, words, self.reads)
+            if words
+            else None
         )
-    table = find_table(source, node, catalog)
-    check_case(source, tree, [table])
-    columns = _columns(source, table, listed)
-    start = _after_target(source, node, bool(listed))
-    if tree.args.get("default"):
-        return InsertRows(len(source.lexed.arguments), (), table, (), ((),))
-    if tree.expression is None:
-        raise source.syntax("an INSERT without values", source.words[-1].start)
-    body = tree.expression
-    parts = [part for part in (tree.args.get("with_"), body) if part is not None]
-    reads = find_reads(source, parts, catalog)
-    references = references_of(reads, select_bindings(source, tree, reads), parts)
-    parameters = len(source.lexed.arguments)
-    if isinstance(body, exp.Values) and source.words[start].keyword == "VALUES":
-        if tree.args.get("with_"):
+
+    def rows(self, body: exp.Values) -> InsertRows:
+        """Return the plan of INSERT … VALUES."""
+        source = self.source
+        if self.tree.args.get("with_"):
             raise source.unsupported(
                 "WITH before INSERT … VALUES",
                 source.words[0].start,
                 "use INSERT … SELECT",
             )
-        given = [table.columns[i] for i in columns]
-        rows = _rows(source, body, start + 1, reads, given)
-        return InsertRows(parameters, references, table, columns, rows)
-    query = source.cut(source.words[start].start, source.end, reads.spans)
-    if tree.args.get("with_"):
-        if source.words[start].keyword == "WITH":
-            raise source.unsupported(
-                "a second WITH", source.words[start].start, "write one WITH"
-            )
-        before = source.words[0].start, source.words[insert].start
-        query = source.cut(*before, reads.spans) + query
-    return InsertQuery(parameters, references, table, columns, query)
+        given = [self.table.columns[i] for i in self.columns]
+        words = source.words[self.start + 1 : self.end]
+        return self._rows(self.columns, _rows(source, body, words, self.reads, given))
+
+    def default(self) -> InsertRows:
+        """Return the plan of INSERT … DEFAULT VALUES."""
+        return self._rows((), ((),))
+
+    def _rows(
+        self,
+        columns: tuple[int, ...],
+        rows: tuple[tuple[Expression | None, ...], ...],
+    ) -> InsertRows:
+        return InsertRows(
+            self.parameters,
+            self.references,
+            self.table,
+            columns,
+            rows,
+            self.conflict(),
+            plan_returning(self.source, self.tree, self.target, self.reads.spans),
+        )
+
+    def query(self) -> InsertQuery:
+        """Return the plan of INSERT … SELECT."""
+        source, spans = self.source, self.reads.spans
+        first, last = source.words[self.start], source.words[self.end - 1]
+        query = source.cut(first.start, last.end, spans)
+        if self.tree.args.get("with_"):
+            if first.keyword == "WITH":
+                raise source.unsupported("a second WITH", first.start, "write one WITH")
+            before = source.words[0].start, source.words[self.insert].start
+            query = source.cut(*before, spans) + query
+        return InsertQuery(
+            self.parameters,
+            self.references,
+            self.table,
+            self.columns,
+            query,
+            self.conflict(),
+            plan_returning(source, self.tree, self.target, spans),
+        )
+
+
+def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
+    """Return the plan of INSERT … VALUES, DEFAULT VALUES or a query."""
+    insert = _Insert(source, catalog)
+    if insert.tree.args.get("default"):
+        return insert.default()
+    body = insert.tree.expression
+    if isinstance(body, exp.Values) and source.words[insert.start].keyword == "VALUES":
+        return insert.rows(body)
+    return insert.query()
 
 
 def _check_parts(source: Source, tree: exp.Insert) -> None:
@@ -105,26 +208,15 @@ def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int,
     return tuple(columns)
 
 
-def unknown_column(
-    source: Source, table: Table, name: str, start: int
-) -> UnknownColumn:
-    """Return the complaint about a column that the table does not have."""
-    return source.error(
-        UnknownColumn, f'table "{table.name}" has no column "{name}"', start
-    )
-
-
-def check_default(source: Source, column: Column, start: int) -> None:
-    """Complain of DEFAULT for a column that has none, where the engine does."""
-    if column.default is None and not source.rules.default_may_lack:
-        raise source.syntax(f'the column "{column.name}" has no DEFAULT', start)
-
-
 def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
     """Return the number of the first word after the table's name and column list."""
     _, end = table_span(source, node)
     words = source.words
     number = next(i for i, w in enumerate(words) if w.start >= end)
+    if node.alias:
+        if words[number].keyword != "AS" or node.args["alias"].args.get("columns"):
+            raise source.unsupported("this form of alias", words[number].start)
+        number += 2
     if listed:
         depth = words[number].depth
         while words[number].keyword != ")" or words[number].depth != depth:
@@ -142,14 +234,14 @@ def _end_of_with(tree: exp.Insert) -> int:
 def _rows(
     source: Source,
     body: exp.Values,
-    start: int,
+    words: list[Word],
     reads: Reads,
     columns: list[Column],
 ) -> tuple[tuple[Expression | None, ...], ...]:
-    """Return the rows of VALUES, whose words begin at number ``start``."""
-    pieces = split(source.words[start:])
+    """Return the rows of VALUES, whose words these are."""
+    pieces = split(words)
     if len(pieces) != len(body.expressions):
-        raise source.unsupported("this form of VALUES", source.words[start].start)
+        raise source.unsupported("this form of VALUES", words[0].start)
     rows: list[tuple[Expression | None, ...]] = []
     for piece, row in zip(pieces, body.expressions, strict=True):
         nodes = row.expressions if isinstance(row, exp.Tuple) else []

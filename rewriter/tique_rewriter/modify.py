@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.bindings import (
     Scope,
     bindings_of,
@@ -15,30 +17,20 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
-from tique_rewriter.insert import check_default, unknown_column
-from tique_rewriter.operands import kernel
-from tique_rewriter.plan import (
-    Delete,
-    Expression,
-    Literal,
-    Operand,
-    Reference,
-    Text,
-    Update,
-)
+from tique_rewriter.clauses import find_clause, plan_returning, qualifier_of
+from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
-from tique_rewriter.references import Read, Reads, find_reads, quote, table_span
-from tique_rewriter.scalars import check_scalar, split
+from tique_rewriter.references import Read, Reads, find_reads, table_span
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog, Column
+    from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
 
-_KNOWN = frozenset({"this", "expressions", "where"})
+_CLAUSES = ("SET", "WHERE", "RETURNING")
+_KNOWN = frozenset({"this", "expressions", "where", "returning"})
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
     "from_": ("UPDATE … FROM", ("FROM",), "use a subquery in SET and WHERE"),
     "using": ("DELETE … USING", ("USING",), "use WHERE … IN (SELECT …)"),
-    "returning": ("RETURNING", ("RETURNING",), "read the rows with a SELECT"),
     "with_": ("WITH before the statement", ("WITH",), "write WITH in a subquery"),
     "order": ("ORDER BY", ("ORDER",), ""),
     "limit": ("LIMIT", ("LIMIT",), "use WHERE key IN (SELECT … LIMIT …)"),
@@ -46,7 +38,10 @@ _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 class _Change:
-    """What UPDATE and DELETE have in common: a target and a WHERE clause."""
+    """What UPDATE and DELETE have in common: a target, WHERE and RETURNING.
+
+    ``words`` are those before RETURNING.
+    """
 
     def __init__(self, source: Source, catalog: Catalog, kind: type[exp.Expr]) -> None:
         self.source = source
@@ -61,6 +56,10 @@ class _Change:
                     part, (part.strip("_").upper(), (), "")
                 )
                 raise source.unsupported(construct, source.find(*keywords), advice)
+        _check_order(source)
+        self.words = source.words
+        if self.tree.args.get("returning"):
+            self.words = source.words[: find_clause(source, "RETURNING")]
         node = self.tree.this
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise source.unsupported("a list of tables", source.words[0].start)
@@ -77,8 +76,9 @@ class _Change:
 
     def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
         parts = [node, *self.tree.expressions]
-        if self.where is not None:
-            parts.append(self.where)
+        parts += [
+            part for part in (self.where, self.tree.args.get("returning")) if part
+        ]
         return find_reads(self.source, parts, catalog, node)
 
     @property
@@ -87,8 +87,16 @@ class _Change:
         return where
 
     @property
+    def parameters(self) -> int:
+        return self.source.parameters_before(self.words[-1].end)
+
+    @property
     def qualifier(self) -> str:
-        return quote(self.target.node.alias or self.target.node.name)
+        return qualifier_of(self.target)
+
+    @property
+    def returning(self) -> Returning | None:
+        return plan_returning(self.source, self.tree, self.target, self.reads.spans)
 
     @property
     def key(self) -> tuple[Operand, ...] | None:
@@ -117,7 +125,7 @@ class _Change:
 def plan_update(source: Source, catalog: Catalog) -> Update:
     """Return the plan of an UPDATE."""
     change = _Change(source, catalog, exp.Update)
-    words = source.words
+    words, end = change.words, change.words[-1].end
     _, name_end = table_span(source, change.target.node)
     start = next(i for i, w in enumerate(words) if w.start >= name_end)
     first = next(i for i in range(start, len(words)) if words[i].keyword == "SET")
@@ -132,19 +140,33 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
     _check_alias(source, words[start:first])
     alias = source.cut(name_end, words[first - 1].end) if first > start else ()
     where = (
-        source.cut(words[last].start, source.end, change.reads.spans)
+        source.cut(words[last].start, end, change.reads.spans)
         if last < len(words)
         else ()
     )
+
+    def position_of(node: exp.Column) -> int | None:
+        found = change.scope.column(node)
+        return None if found is None else found[1]
+
+    assignments = plan_assignments(
+        source,
+        change.target.table,
+        words[first + 1 : last],
+        change.tree.expressions,
+        position_of,
+        lambda start, end: source.cut(start, end, change.reads.spans),
+    )
     return Update(
-        len(source.lexed.arguments),
+        change.parameters,
         change.references,
         change.target.table,
-        _assignments(change, words[first + 1 : last]),
+        assignments,
         change.from_where(alias, where),
         change.qualifier,
         change.key,
         change.is_bound,
+        change.returning,
     )
 
 
@@ -152,19 +174,32 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
     """Return the plan of a DELETE."""
     change = _Change(source, catalog, exp.Delete)
     _, name_end = table_span(source, change.target.node)
-    after = [w for w in source.words if w.start >= name_end]
+    after = [w for w in change.words if w.start >= name_end]
     where = next((i for i, w in enumerate(after) if w.keyword == "WHERE"), len(after))
     _check_alias(source, after[:where])
-    rest = source.cut(name_end, source.end, change.reads.spans)
+    rest = source.cut(name_end, change.words[-1].end, change.reads.spans)
     return Delete(
-        len(source.lexed.arguments),
+        change.parameters,
         change.references,
         change.target.table,
         change.from_where(rest, ()),
         change.qualifier,
         change.key,
         change.is_bound,
+        change.returning,
     )
+
+
+def _check_order(source: Source) -> None:
+    """Refuse clauses twice or in another order, of which the parser keeps the last."""
+    found = [w for w in source.words if w.depth == 0 and w.keyword in _CLAUSES]
+    for before, word in pairwise(found):
+        if _CLAUSES.index(before.keyword) >= _CLAUSES.index(word.keyword):
+            raise source.unsupported(
+                f"{word.keyword} after {before.keyword}",
+                word.start,
+                "put a name in double quotes",
+            )
 
 
 def _check_alias(source: Source, words: list[Word]) -> None:
@@ -174,49 +209,3 @@ def _check_alias(source: Source, words: list[Word]) -> None:
     if len(words) > 1:
         shown = source.text[words[0].start : words[0].end]
         raise source.unsupported(f'"{shown}" after the table', words[0].start)
-
-
-def _assignments(
-    change: _Change, words: list[Word]
-) -> tuple[tuple[int, Expression], ...]:
-    source, table = change.source, change.target.table
-    if not words:
-        raise source.syntax("SET without a column", source.find("SET"))
-    pieces = split(words)
-    nodes = change.tree.expressions
-    if len(pieces) != len(nodes):
-        raise source.unsupported("this form of SET", words[0].start)
-    found: dict[int, Expression] = {}
-    for piece, node in zip(pieces, nodes, strict=True):
-        if not isinstance(node, exp.EQ) or piece[1].keyword != "=":
-            raise source.unsupported(
-                "this form of SET", piece[0].start, "write SET column = value, …"
-            )
-        name = source.identifier(piece[0])
-        position = table.positions.get(name.lower())
-        if position is None:
-            raise unknown_column(source, table, name, piece[0].start)
-        if position in found:
-            raise source.syntax(f'the column "{name}" is set twice', piece[0].start)
-        column = table.columns[position]
-        found[position] = _expression(change, column, piece[2:], node.expression)
-    return tuple(found.items())
-
-
-def _expression(
-    change: _Change, column: Column, words: list[Word], node: exp.Expr
-) -> Expression:
-    source = change.source
-    if len(words) == 1 and words[0].keyword == "DEFAULT":
-        check_default(source, column, words[0].start)
-        if column.default is None:
-            return Expression(("NULL",), Literal(None))
-        return Expression((f"({column.default})",))
-    check_scalar(source, node, words[0].start, "SET")
-
-    def position_of(node: exp.Column) -> int | None:
-        found = change.scope.column(node)
-        return None if found is None else found[1]
-
-    text = source.cut(words[0].start, words[-1].end, change.reads.spans)
-    return Expression(text, kernel(source, node, position_of))

@@ -19,8 +19,8 @@ def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
     The catalog and all of the rewriter look names up without regard to case. Where
     the engine tells ``"Id"`` from ``id``, that is right as long as no two names that
     could be meant differ in nothing else: neither two of the statement nor one of
-    the statement and one of a table that it names. What the outermost SELECT calls
-    its results no condition can name.
+    the statement and one of a table that it names. What the outermost SELECT, or
+    RETURNING, calls its results no condition can name.
 
     Parameters
     ----------
@@ -65,7 +65,9 @@ def _results(tree: exp.Expr | None) -> set[int]:
     """Return the aliases, by ``id``, that name the statement's results."""
     if isinstance(tree, exp.SetOperation):
         return _results(tree.this) | _results(tree.expression)
-    if not isinstance(tree, exp.Select):
+    if isinstance(tree, exp.DML):
+        return _results(tree.args.get("returning"))
+    if not isinstance(tree, exp.Select | exp.Returning):
         return set()
     aliases = [node for node in tree.expressions if isinstance(node, exp.Alias)]
     return {id(node.args["alias"]) for node in aliases}

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tique_rewriter.schema import Table
 
@@ -47,7 +47,11 @@ Operand = Parameter | Literal
 
 @dataclass(frozen=True)
 class ColumnValue:
-    """The value of the updated row's column at ``position``, before the update."""
+    """The value of the updated row's column at ``position``, before the update.
+
+    In :class:`ConflictUpdate` the columns of the proposed row follow those of the
+    row that is there.
+    """
 
     position: int
 
@@ -146,13 +150,69 @@ class GroupRead:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every plan has: how many placeholders the statement's text has.
+    """What every plan has: how many placeholders its texts have.
 
-    ``references`` are numbered by the holes of all of the plan's texts.
+    ``references`` are numbered by the holes of all of the plan's texts. A
+    :class:`Clause` counts its placeholders for itself; they are not among
+    ``parameters``, but for those that stand before it too.
     """
 
     parameters: int
     references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """The end of a statement, which becomes a query of its own.
+
+    ``$i`` in its texts is the statement's placeholder number ``parameters[i - 1]``.
+    (Operands and kernels count as the statement does, everywhere.)
+    """
+
+    parameters: tuple[int, ...]
+
+    def bound(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values of its own ``$1 … $n``, given the statement's."""
+        return [values[number - 1] for number in self.parameters]
+
+
+@dataclass(frozen=True)
+class Returning(Clause):
+    """RETURNING: a select list over the rows that the statement wrote.
+
+    ``qualifier`` is the quoted name that those rows must go by. ``plain`` has position
+    and name of every result where all of them are columns as they stand.
+    """
+
+    items: Text
+    qualifier: str
+    plain: tuple[tuple[int, str], ...] | None = None
+
+
+PROPOSED = "_excluded_"
+"""What the column names of a row that is proposed for insertion begin with."""
+
+
+@dataclass(frozen=True)
+class ConflictUpdate(Clause):
+    """DO UPDATE: what becomes of a row that is there.
+
+    The texts are over a relation called ``qualifier`` (quoted), which has the columns
+    of the row that is there, and those of the proposed row, called ``_excluded_0``,
+    ``_excluded_1`` … by position. ``where`` is a condition, empty for none.
+    """
+
+    assignments: tuple[tuple[int, Expression], ...]
+    where: Text
+    qualifier: str
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """ON CONFLICT: the keys at which it looks, and DO UPDATE; None: DO NOTHING."""
+
+    keys: tuple[tuple[int, ...], ...]
+    update: ConflictUpdate | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +234,8 @@ class InsertRows(Plan):
     table: Table
     columns: tuple[int, ...]
     rows: tuple[tuple[Expression | None, ...], ...]
+    conflict: Conflict | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +245,8 @@ class InsertQuery(Plan):
     table: Table
     columns: tuple[int, ...]
     query: Text
+    conflict: Conflict | None = None
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +266,7 @@ class Update(Plan):
     qualifier: str
     key: tuple[Operand, ...] | None = None
     is_bound: bool = False
+    returning: Returning | None = None
 
     @property
     def changes_key(self) -> bool:
@@ -218,6 +283,7 @@ class Delete(Plan):
     qualifier: str
     key: tuple[Operand, ...] | None = None
     is_bound: bool = False
+    returning: Returning | None = None
 
 
 @dataclass(frozen=True)

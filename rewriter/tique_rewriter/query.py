@@ -80,7 +80,7 @@ def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | Non
         return None
     scope = scope_of([read.node], reads)
     key = whole_key(source, scope, tree.args.get("where"), read)
-    outputs = _plain_columns(tree, scope, read)
+    outputs = plain_columns(tree.expressions, scope, read)
     if key is None or outputs is None:
         return None
     columns, names = zip(*outputs, strict=True)
@@ -108,7 +108,7 @@ def _group_read(source: Source, tree: exp.Expr, reads: Reads) -> GroupRead | Non
     if equalities(source, scope, tree.args.get("where"), read) is None:
         return None
     order, limit = _order(tree, scope), _limit(source, tree)
-    plain = _plain_columns(tree, scope, read)
+    plain = plain_columns(tree.expressions, scope, read)
     if plain is not None:
         if order is None or limit is None:
             return None
@@ -168,16 +168,17 @@ def _limit(source: Source, tree: exp.Expr) -> Literal | None:
     return None
 
 
-def _plain_columns(
-    tree: exp.Select, scope: Scope, read: Read
+def plain_columns(
+    items: Sequence[exp.Expr], scope: Scope, read: Read
 ) -> list[tuple[int, str]] | None:
-    """Position and output name of every column that is selected.
+    """Position and output name of every column in a select list.
 
-    DuckDB names a column as the table defines it, however the query spells it.
+    None if anything in it is not a column as it stands. DuckDB names a column as the
+    table defines it, however the query spells it.
     """
     outputs: list[tuple[int, str]] = []
-    for node in tree.expressions:
-        star = _star(node)
+    for node in items:
+        star = star_of(node)
         if star is not None:
             if star.args.get("except_") or star.args.get("replace"):
                 return None
@@ -194,7 +195,8 @@ def _plain_columns(
     return outputs or None
 
 
-def _star(node: exp.Expr) -> exp.Star | None:
+def star_of(node: exp.Expr) -> exp.Star | None:
+    """Return the star of ``*`` or ``t.*``; None for anything else."""
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         return node.this
     return node if isinstance(node, exp.Star) else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import UnknownTable
+from tique_rewriter.errors import UnknownColumn, UnknownTable
 from tique_rewriter.names import check_case
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Source, Span
@@ -102,6 +102,15 @@ def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
         f'unknown table "{name}"',
         starts_at(node),
         "existing tables are taken in with `tique adopt`",
+    )
+
+
+def unknown_column(
+    source: Source, table: Table, name: str, start: int
+) -> UnknownColumn:
+    """Return the complaint about a column that the table does not have."""
+    return source.error(
+        UnknownColumn, f'table "{table.name}" has no column "{name}"', start
     )
 
 

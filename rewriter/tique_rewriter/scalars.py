@@ -1,4 +1,4 @@
-"""Scalar expressions in SET and VALUES."""
+"""Scalar expressions in SET, VALUES and RETURNING."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlglot import expressions as exp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tique_rewriter.schema import Column
     from tique_rewriter.source import Source, Word
 
 _REFUSED = (exp.AggFunc, exp.Window, exp.Explode, exp.Unnest, exp.Columns)
@@ -35,6 +36,12 @@ def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None
             raise source.unsupported(f"{_name(inner)} in {where}", start)
         if isinstance(inner, exp.Star):
             raise source.unsupported(f"* in {where}", start)
+
+
+def check_default(source: Source, column: Column, start: int) -> None:
+    """Complain of DEFAULT for a column that has none, where the engine does."""
+    if column.default is None and not source.rules.default_may_lack:
+        raise source.syntax(f'the column "{column.name}" has no DEFAULT', start)
 
 
 def _name(node: exp.Expr) -> str:

@@ -32,6 +32,7 @@ _DEEPEST = 250
 _MOST_LACKING = 8
 _WITHOUT_CONDITION = frozenset({"CROSS", "NATURAL", "POSITIONAL"})
 _NOT_SPACE = re.compile(r"\S+")
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,18 @@ class Source:
         if start < end:
             pieces.append(self.text[start:end])
         return tuple(pieces)
+
+    def placeholders(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return start and number of each placeholder in ``text[start:end]``."""
+        return [
+            (at, int(_NUMBER.match(self.text, at + 1).group()))  # type: ignore[union-attr]
+            for at in self.lexed.starts
+            if start <= at < end
+        ]
+
+    def parameters_before(self, end: int) -> int:
+        """Return how many parameters the text before ``end`` takes: the first ones."""
+        return max((number for _, number in self.placeholders(0, end)), default=0)
 
     @property
     def end(self) -> int:

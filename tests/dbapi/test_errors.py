@@ -14,6 +14,7 @@ TREE = {
     "OperationalError": "DatabaseError",
     "IntegrityError": "DatabaseError",
     "InternalError": "DatabaseError",
+    "CardinalityViolation": "ProgrammingError",
     "ProgrammingError": "DatabaseError",
     "NotSupportedError": "DatabaseError",
     "NotNullViolation": "IntegrityError",

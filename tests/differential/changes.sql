@@ -291,3 +291,89 @@ DELETE FROM item WHERE nothing = 1
 DELETE FROM item WHERE CAST(coalesce(name, 'none') AS INTEGER) = 1
 
 DELETE FROM nowhere
+
+INSERT INTO item (id, name) VALUES (1, 'new'), (300, 'new') ON CONFLICT DO NOTHING
+
+INSERT INTO item (id, name, price) VALUES (1, 'new', 1), (300, 'new', 2) ON CONFLICT (id) DO UPDATE SET name = excluded.name, price = item.price + excluded.price
+
+INSERT INTO item (id, name) VALUES (2, 'new') ON CONFLICT (id) DO UPDATE SET name = item.name || '-' || EXCLUDED.name, weight = weight * 2, added = NULL
+
+INSERT INTO item (id, price) SELECT id + 20, id FROM item WHERE id <= 40 ON CONFLICT (id) DO UPDATE SET price = excluded.price WHERE item.price > excluded.price
+
+INSERT INTO item AS i (id, active) VALUES (3, true), (4, false) ON CONFLICT (id) DO UPDATE SET active = NOT i.active AND excluded.active, kind = DEFAULT
+
+INSERT INTO item (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = NULL WHERE price IS NULL
+
+INSERT INTO sale VALUES ('2024-01-01', 3, 5, 'a'), ('2024-01-01', 999, 6, 'b') ON CONFLICT (item, day) DO UPDATE SET quantity = quantity + excluded.quantity, note = excluded.note
+
+INSERT INTO sale (day, item, quantity) SELECT day, item, 1 FROM sale ON CONFLICT DO NOTHING
+
+INSERT INTO sale (day, item, quantity) SELECT day, item + 1, 1 FROM sale WHERE item < 10 ON CONFLICT (day, item) DO UPDATE SET quantity = 0
+
+INSERT INTO sale VALUES ('2024-01-01', 3, 5, 'a') ON CONFLICT DO UPDATE SET quantity = -1
+
+INSERT INTO sale VALUES ('2024-01-01', 3, NULL, 'a') ON CONFLICT DO UPDATE SET quantity = excluded.quantity
+
+INSERT INTO sale VALUES ('2024-01-01', 999, NULL, 'a') ON CONFLICT DO NOTHING
+
+INSERT INTO code VALUES ('a', 'x', 1), ('n5', 'first', 1), ('n6', 'fresh', 1) ON CONFLICT DO NOTHING
+
+INSERT INTO code VALUES ('n5', 'first', 1) ON CONFLICT (meaning) DO UPDATE SET rank = excluded.rank + code.rank
+
+INSERT INTO code VALUES ('n5', 'first', 1), ('n6', 'toy', 9) ON CONFLICT (meaning) DO UPDATE SET rank = excluded.rank
+
+INSERT INTO code VALUES ('a', 'toy', 1) ON CONFLICT (code) DO UPDATE SET meaning = excluded.meaning
+
+INSERT INTO code VALUES ('a', 'toy', 1) ON CONFLICT (meaning) DO UPDATE SET rank = 99
+
+INSERT INTO code VALUES ('zz', NULL, 1) ON CONFLICT (meaning) DO UPDATE SET rank = 99
+
+INSERT INTO code VALUES ('zz', NULL, 1) ON CONFLICT (rank) DO NOTHING
+
+INSERT INTO code VALUES ('zz', NULL, 1) ON CONFLICT DO UPDATE SET rank = 99
+
+INSERT INTO log VALUES (1, 'x', NULL) ON CONFLICT DO NOTHING
+
+INSERT OR REPLACE INTO node VALUES (1, 2, 'new'), (70, 1, 'other')
+
+INSERT OR REPLACE INTO node (id, label) VALUES (2, 'new'), (71, DEFAULT)
+
+INSERT OR IGNORE INTO node (id) SELECT parent FROM node WHERE parent IS NOT NULL AND id < 4
+
+INSERT INTO node (id) SELECT id + 7 FROM node ON CONFLICT (id) DO UPDATE SET parent = excluded.id + node.id, label = upper(node.label)
+
+INSERT INTO item (id, name) VALUES (300, 'new'), (301, NULL) RETURNING *
+
+INSERT INTO item (ID, price) VALUES ('302', 1) RETURNING Id, price * 2 AS twice, price AS "the price", upper(name) AS upper
+
+INSERT INTO item (id) SELECT id + 500 FROM item RETURNING item.id % 7 AS rest, active IS NULL AS unknown
+
+INSERT INTO item (id, price) VALUES (1, 1), (303, 2) ON CONFLICT (id) DO UPDATE SET price = excluded.price RETURNING id, name, price
+
+INSERT INTO item (id, price) VALUES (1, 1), (303, 2) ON CONFLICT (id) DO NOTHING RETURNING id
+
+INSERT INTO log DEFAULT VALUES RETURNING *
+
+INSERT INTO thing (id, list) VALUES (400, [1, 2]) RETURNING list, id, len(list) AS length
+
+UPDATE item SET price = price * 2, name = id || 'x' WHERE id BETWEEN 3 AND 9 RETURNING *
+
+UPDATE item AS i SET active = NOT active WHERE id = 5 RETURNING i.id, i.active, i.*
+
+UPDATE item SET price = 0 WHERE id < 0 RETURNING id, price + 1 AS next
+
+UPDATE sale SET item = item + 1000 WHERE quantity = 2 RETURNING day, item, quantity
+
+UPDATE log SET item = 3 WHERE text IS NULL RETURNING *
+
+UPDATE thing SET ratio = 2 RETURNING id, span, list, pair, huge, clock, tag
+
+DELETE FROM item WHERE id % 2 = 0 RETURNING id, price + 1 AS more, name
+
+DELETE FROM sale WHERE item = 3 AND day = '2024-01-02' RETURNING *
+
+DELETE FROM log RETURNING coalesce(text, 'none') AS text, moment
+
+DELETE FROM item WHERE id = 1 RETURNING CAST(name AS INTEGER)
+
+DELETE FROM item RETURNING nothing

@@ -15,7 +15,7 @@ GENERATED = list(changes(seed=20230802, count=60))
 _expected: dict[str, object] = {}
 
 
-_TARGET = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+_TARGET = re.compile(r"(?:INSERT (?:OR \w+ )?INTO|UPDATE|DELETE FROM) (\w+)")
 
 
 def content(connection, sql):
@@ -24,13 +24,20 @@ def content(connection, sql):
     return world.content(connection, [target] if target in world.ROWS else [])
 
 
+def returned(cursor):
+    """What RETURNING gives: names and rows."""
+    return [c[0] for c in cursor.description], sorted(cursor.fetchall(), key=repr)
+
+
 def expected(native, sql):
-    """The native row count and content afterwards, or the kind of error."""
+    """The native result and content afterwards, or the kind of error."""
     if sql not in _expected:
         native.execute("BEGIN")
         try:
-            count = native.execute(sql).fetchall()[0][0]
-            _expected[sql] = count, content(native, sql)
+            cursor = native.execute(sql)
+            is_returning = "RETURNING" in sql
+            result = returned(cursor) if is_returning else cursor.fetchall()[0][0]
+            _expected[sql] = result, content(native, sql)
         except Exception as error:
             _expected[sql] = world.category(error)
         finally:
@@ -40,8 +47,9 @@ def expected(native, sql):
 
 def outcome(connection, sql, before):
     try:
-        count = connection.execute(sql).rowcount
-        return count, content(connection, sql)
+        cursor = connection.execute(sql)
+        result = returned(cursor) if cursor.description else cursor.rowcount
+        return result, content(connection, sql)
     except Exception as error:
         for table, rows in content(connection, sql).items():
             assert rows == before[table], "a failed statement left a trace"

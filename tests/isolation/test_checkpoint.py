@@ -148,6 +148,28 @@ def test_tables_without_a_key_keep_duplicates_and_nulls(engine, connection):
     assert sorted(found, key=repr) == expected[-1]
 
 
+def test_a_unique_key_of_a_table_without_a_primary_key(engine, connection):
+    """A fold never has an old row and its successor in storage at once."""
+    connection.execute("CREATE TABLE b (x INTEGER UNIQUE, y INTEGER)")
+    connection.execute("INSERT INTO b VALUES (1, 0), (2, 0), (NULL, 0)")
+    connection.commit()
+    for _ in range(2):
+        for number in range(3):
+            connection.execute("UPDATE b SET y = y + 1")
+            connection.commit()
+            connection.execute("INSERT INTO b VALUES (%s, 0)", (10 + number,))
+            connection.commit()
+            connection.execute("DELETE FROM b WHERE x >= 10")
+            connection.commit()
+        expected = contents(connection, "b")
+        connection.rollback()
+        connection.checkpoint()
+        assert versions(connection, "b").is_empty
+        assert contents(connection, "b") == expected
+        connection.rollback()
+    assert sorted(in_storage(engine, "SELECT * FROM b"), key=repr) == expected
+
+
 def test_a_key_that_moves_and_comes_back(engine, connection):
     for statement in (
         "UPDATE t SET id = id + 1000 WHERE id < 5",

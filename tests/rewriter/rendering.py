@@ -49,7 +49,9 @@ def _kernel(kernel: plan.Kernel, table: Table | None) -> str:
         case plan.Literal(value):
             return repr(value)
         case plan.ColumnValue(position):
-            return table.columns[position].name
+            width = len(table.columns)
+            proposed = "excluded." if position >= width else ""
+            return proposed + table.columns[position % width].name
         case plan.Arithmetic(operator, left, right):
             return f"({_kernel(left, table)} {operator} {_kernel(right, table)})"
 
@@ -81,6 +83,43 @@ def _bindings(made: Plan) -> Iterator[str]:
             )
 
 
+def _assignments(
+    made: Plan, assignments: tuple[tuple[int, plan.Expression], ...]
+) -> Iterator[str]:
+    for position, value in assignments:
+        name = made.table.columns[position].name
+        yield f"set: {name} = {_expression(value, made, made.table)}"
+
+
+def _taken(clause: plan.Clause) -> str:
+    """The statement's placeholders that a clause counts for itself."""
+    numbers = ", ".join(f"${number}" for number in clause.parameters)
+    return f" taking {numbers}" if numbers else ""
+
+
+def _clauses(made: Plan) -> Iterator[str]:
+    conflict = getattr(made, "conflict", None)
+    if conflict is not None:
+        keys = ", ".join(f"({_names(made.table, key)})" for key in conflict.keys)
+        update = conflict.update
+        if update is None:
+            yield f"conflict: {keys} do nothing"
+        else:
+            yield f"conflict: {keys} update {update.qualifier}{_taken(update)}"
+            yield from _assignments(made, update.assignments)
+            if update.where:
+                yield f"where: {text(update.where, made.references)}"
+    returning = made.returning
+    if returning is not None:
+        shown = text(returning.items, made.references)
+        if returning.plain is not None:
+            shown += " ⇒ " + ", ".join(
+                f"{made.table.columns[i].name} as {name}" for i, name in returning.plain
+            )
+        yield f"returning: {shown} of {returning.qualifier}{_taken(returning)}"
+    yield from _bindings(made)
+
+
 def _plan(made: Plan) -> Iterator[str]:
     match made:
         case plan.Select():
@@ -100,21 +139,19 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"insert: {made.table.qualified_name} ({columns})"
             for row in made.rows:
                 yield "row: " + " | ".join(_expression(e, made) for e in row)
-            yield from _bindings(made)
+            yield from _clauses(made)
         case plan.InsertQuery():
             columns = _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"
             yield f"query: {text(made.query, made.references)}"
-            yield from _bindings(made)
+            yield from _clauses(made)
         case plan.Update() | plan.Delete():
             kind = "update" if isinstance(made, plan.Update) else "delete"
             yield f"{kind}: {made.table.qualified_name} as {made.qualifier}"
             if isinstance(made, plan.Update):
-                for position, value in made.assignments:
-                    name = made.table.columns[position].name
-                    yield f"set: {name} = {_expression(value, made, made.table)}"
+                yield from _assignments(made, made.assignments)
             yield f"source:{text(made.source, made.references)}"
-            yield from _bindings(made)
+            yield from _clauses(made)
             if made.key is not None:
                 yield f"key: {_operands(made.table, made.key)}"
         case plan.CreateTable():

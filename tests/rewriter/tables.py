@@ -41,6 +41,18 @@ SPACED = Table(
     (Column("the id", "BIGINT", not_null=True), Column("é", "VARCHAR")),
     (0,),
 )
+MEMBER = Table(
+    "main",
+    "member",
+    (
+        Column("id", "INTEGER", not_null=True),
+        Column("email", "VARCHAR"),
+        Column("team", "INTEGER"),
+        Column("seat", "INTEGER", default="1"),
+    ),
+    (0,),
+    unique=((1,), (2, 3)),
+)
 
 SETUP = """
 CREATE SCHEMA other;
@@ -51,6 +63,8 @@ CREATE TABLE stock (warehouse INTEGER, item INTEGER, quantity INTEGER, note VARC
 CREATE TABLE event (account INTEGER, what VARCHAR);
 CREATE TABLE other.account (id INTEGER PRIMARY KEY, name VARCHAR);
 CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" VARCHAR);
+CREATE TABLE member (id INTEGER PRIMARY KEY, email VARCHAR UNIQUE, team INTEGER,
+                     seat INTEGER DEFAULT 1, UNIQUE (team, seat));
 INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
                            (3, 'cyd', NULL, true), (4, NULL, -4.25, NULL);
 INSERT INTO stock VALUES (1, 1, 5, 'x'), (1, 2, 7, NULL), (2, 1, 1, 'y'),
@@ -66,7 +80,7 @@ class Tables:
 
     version = 1
     default_schema = "main"
-    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED)
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER)
 
     def __init__(self) -> None:
         self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}

@@ -39,7 +39,7 @@ class Statement(ABC):
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.text = SnapshotText(plan.references)
+        self.text = SnapshotText(plan)
 
     @abstractmethod
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:

@@ -11,40 +11,35 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from tique._constraints import (
-    check_buffered,
-    check_new_keys,
-    check_not_null,
-    not_null_columns,
-)
-from tique._rows import columns_to_read, key_of
+from tique._constraints import check_buffered
+from tique._rows import columns_to_read
 from tique._snapshot import KeyReader
-from tique._statements.base import Outcome, Statement
-from tique._statements.insert import (
+from tique._statements.writing import (
     BUFFERED_ROWS,
+    WritingStatement,
+    Written,
+    buffer_changes,
     dated_columns,
     exactness,
     finish_staged,
 )
-from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Delete, Text, Update, kernel_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from tique._statements.writing import Change
     from tique._transaction import Transaction
-
-Change = tuple[Row, Row | None]
-"""An old row and what becomes of it; None: it is deleted."""
+    from tique_backends.base import Row
 
 
-class ChangeStatement(Statement):
+class ChangeStatement(WritingStatement):
     """What UPDATE and DELETE have in common."""
 
     def __init__(self, plan: Update | Delete) -> None:
         super().__init__(plan)
-        self._table = table = plan.table
+        table = self._table
         self._source = plan.source
         self._is_bound = plan.is_bound
         self._qualifier = plan.qualifier
@@ -67,42 +62,44 @@ class ChangeStatement(Statement):
 
     def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
         """The columns to read of a row, where it need not be known whole."""
-        if self._table.checks or self._table.unique or self._changes_key:
+        if (
+            self._table.checks
+            or self._table.unique
+            or self._changes_key
+            or self._returning
+        ):
             return None
         return [*columns, *dated_columns(self._table)]
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Change the rows that the WHERE clause finds in the snapshot."""
-        with transaction.statement():
-            return Outcome(self._change(transaction, parameters))
+        return self._change(transaction, parameters)
 
-    def run_many(
-        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
-    ) -> Outcome:
-        """Change rows for every row of parameters, as one statement.
+    def _write_many(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> int:
+        """Change rows for every row of parameters.
 
         The rows of keyed changes are read in one engine statement; later ones see
         what earlier ones did.
         """
-        rows = list(parameter_rows)
-        with transaction.statement():
-            if self._keys is not None:
-                keys = []
-                for parameters in rows:
-                    try:
-                        keys.append(self._keys.read(parameters))
-                    except NotLocal:
-                        continue
-                transaction.prefetch(self._table, keys, self._needed)
-            changed = 0
-            first = transaction.sequence
-            for parameters in rows:
-                transaction.visible_sequence = transaction.sequence
-                changed += self._change(transaction, parameters, check=False)
-                transaction.sequence += 2
-            writes = transaction.writes_to(self._table)
-            check_buffered(transaction, writes, self._changed, first)
-            return Outcome(changed)
+        if self._keys is not None:
+            keys = []
+            for parameters in parameter_rows:
+                try:
+                    keys.append(self._keys.read(parameters))
+                except NotLocal:
+                    continue
+            transaction.prefetch(self._table, keys, self._needed)
+        changed = 0
+        first = transaction.sequence
+        for parameters in parameter_rows:
+            transaction.visible_sequence = transaction.sequence
+            changed += self._change(transaction, parameters, check=False).rowcount
+            transaction.sequence += 2
+        writes = transaction.writes_to(self._table)
+        check_buffered(transaction, writes, self._changed, first)
+        return changed
 
     def _change(
         self,
@@ -110,7 +107,7 @@ class ChangeStatement(Statement):
         parameters: Sequence[Any],
         *,
         check: bool = True,
-    ) -> int:
+    ) -> Written:
         writes = transaction.writes_to(self._table)
         if (
             self._keys is not None
@@ -125,11 +122,10 @@ class ChangeStatement(Statement):
                         versions.changed_columns |= frozenset(self._needed)
                 row = transaction.row(self._table, key, self._needed)
                 if row is None:
-                    return 0
+                    return Written(0, ())
                 if self._is_exact(row):
                     new = self._local_change(row, parameters)
-                    self._buffer(transaction, [(row, new)], check=check)
-                    return 1
+                    return self._buffer(transaction, [(row, new)], check=check)
             except NotLocal:
                 pass
         if self._is_bound:
@@ -138,8 +134,7 @@ class ChangeStatement(Statement):
             except NotLocal:
                 changes = None
             if changes is not None:
-                self._buffer(transaction, changes, check=check)
-                return len(changes)
+                return self._buffer(transaction, changes, check=check)
         return self._change_by_query(transaction, parameters, check=check)
 
     def _group_changes(
@@ -157,7 +152,7 @@ class ChangeStatement(Statement):
 
     def _change_by_query(
         self, transaction: Transaction, parameters: Sequence[Any], *, check: bool
-    ) -> int:
+    ) -> Written:
         table = self._table
         if transaction.database.catalog.buffers(table) and not (
             transaction.writes_to(table).is_staged
@@ -171,8 +166,7 @@ class ChangeStatement(Statement):
             result.close()
             if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):
                 changes = [self._split(row) for row in found]
-                self._buffer(transaction, changes, check=check)
-                return len(found)
+                return self._buffer(transaction, changes, check=check)
         return self._stage(transaction, parameters)
 
     def query(
@@ -211,7 +205,7 @@ class ChangeStatement(Statement):
             new[position] = value
         return found[:width], tuple(new)
 
-    def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> int:
+    def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Let the engine compute the versions and keep them."""
         table = self._table
         writes = transaction.writes_to(table)
@@ -241,60 +235,18 @@ class ChangeStatement(Statement):
         finish_staged(
             transaction, table, count, self._changed, new_keys=self._changes_key
         )
-        return count
+        return Written(count, None)
 
     def _run_staged(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
     ) -> int:
         return transaction.session.stage_query(self._table, sql, bound)
 
-    # Through the buffer
-
     def _buffer(
         self, transaction: Transaction, changes: Sequence[Change], *, check: bool
-    ) -> None:
-        table = self._table
-        writes = transaction.writes_to(table)
-        required = [
-            (i, name) for i, name in not_null_columns(table) if i in self._changed
-        ]
-        for _, new in changes:
-            if new is not None:
-                check_not_null(table, required, new)
-        if table.is_bag:
-            for old, new in changes:
-                writes.add(transaction.version_of(old, deleted=True))
-                if new is not None:
-                    writes.add(transaction.version_of(new))
-        elif self._changes_key:
-            self._buffer_moved(transaction, changes)
-        else:
-            for old, new in changes:
-                key = key_of(table.primary_key, old)
-                writes.put(
-                    key,
-                    transaction.version_of(old, deleted=True)
-                    if new is None
-                    else transaction.version_of(new),
-                )
-        if check:
-            check_buffered(transaction, writes, self._changed)
-
-    def _buffer_moved(
-        self, transaction: Transaction, changes: Sequence[Change]
-    ) -> None:
-        """Changed keys: a tombstone for the old key and a row for the new."""
-        table = self._table
-        writes = transaction.writes_to(table)
-        old_rows = {key_of(table.primary_key, old): old for old, _ in changes}
-        new_rows = [new for _, new in changes if new is not None]
-        new_keys = [key_of(table.primary_key, new) for new in new_rows]
-        check_new_keys(transaction, table, new_keys, old_rows)
-        for key, old in old_rows.items():
-            tombstone = transaction.version_of(old, deleted=True)
-            writes.put(key, tombstone._replace(sequence=transaction.sequence - 1))
-        for key, new in zip(new_keys, new_rows, strict=True):
-            writes.put(key, transaction.version_of(new))
+    ) -> Written:
+        buffer_changes(transaction, self._table, changes, self._changed, check=check)
+        return Written(len(changes), changes)
 
 
 class UpdateStatement(ChangeStatement):

@@ -8,23 +8,22 @@ types that do not survive the way through Python, are staged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
-from tique._constraints import (
-    check_buffered,
-    check_new_keys,
-    check_not_null,
-    check_staged_keys,
-    check_unique,
-    not_null_columns,
-)
-from tique._rows import key_of
 from tique._snapshot import operand_value
-from tique._statements.base import Outcome, Statement
-from tique_backends.base import Row, Versions
+from tique._statements.conflict import ConflictClause, not_through_python
+from tique._statements.writing import (
+    BUFFERED_ROWS,
+    WritingStatement,
+    Written,
+    exactness,
+    stage_query,
+    write_changes,
+)
+from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import (
     Expression,
@@ -34,105 +33,62 @@ from tique_rewriter.plan import (
     Operand,
     Parameter,
 )
-from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
     from tique._transaction import Transaction
-    from tique_rewriter.schema import Table
-
-BUFFERED_ROWS = 2000
-"""A statement that writes more rows stages them."""
 
 _CONVERTED_AT_ONCE = 50
-
-_CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
-"""What Python makes of timestamps that it cannot hold (infinity): not exact."""
 
 RowMaker = Callable[[Sequence[Any]], Row]
 
 
-def _family(table: Table, position: int) -> str:
-    kind = kind_of(table.columns[position].type)
-    return kind.family if kind else ""
+class InsertStatement(WritingStatement):
+    """What the kinds of INSERT have in common: what to do with proposed rows."""
 
-
-def dated_columns(table: Table) -> list[int]:
-    """The columns whose values must be looked at before a row is buffered."""
-    return [
-        i
-        for i in range(len(table.columns))
-        if _family(table, i) in ("date", "timestamp")
-    ]
-
-
-def exactness(table: Table) -> Callable[[Row], bool]:
-    """A function that says whether a row from the engine can be buffered.
-
-    Timestamps that Python cannot hold come as the nearest one or as text, and a
-    NaN in a key is equal to itself in the engine but not here.
-    """
-    keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
-    dated = dated_columns(table)
-    doubles = [i for i in keys if _family(table, i) == "double"]
-    if not dated and not doubles:
-        return lambda row: True
-
-    def is_exact(row: Row) -> bool:
-        return all(
-            not isinstance(row[i], str) and row[i] not in _CLAMPED for i in dated
-        ) and all(row[i] == row[i] for i in doubles)
-
-    return is_exact
-
-
-def insert_rows(transaction: Transaction, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows whose values are exactly of their columns' types."""
-    writes = transaction.writes_to(table)
-    every_column = range(len(table.columns))
-    if writes.is_staged or len(rows) > BUFFERED_ROWS:
-        writes.switch_to_stage(transaction.session)
-        count = len(rows)
-        transaction.session.stage(
-            Versions(table, rows, [transaction.sequence] * count, [False] * count)
+    def __init__(self, plan: InsertRows | InsertQuery) -> None:
+        super().__init__(plan)
+        self._is_exact = exactness(plan.table)
+        self._conflict = (
+            None
+            if plan.conflict is None
+            else ConflictClause(plan.conflict, plan.table, self.text)
         )
-        finish_staged(transaction, table, count, every_column, new_keys=True)
-        return
-    required = not_null_columns(table)
-    for row in rows:
-        check_not_null(table, required, row)
-    if table.is_bag:
-        for row in rows:
-            writes.add(transaction.version_of(row))
-    else:
-        keys = [key_of(table.primary_key, row) for row in rows]
-        check_new_keys(transaction, table, keys, ())
-        for key, row in zip(keys, rows, strict=True):
-            writes.put(key, transaction.version_of(row))
-    check_buffered(transaction, writes, every_column)
+
+    def _can_buffer(self, transaction: Transaction) -> bool:
+        """Whether the table's rows survive the way through Python."""
+        if transaction.database.catalog.buffers(self._table):
+            return True
+        if self._conflict is not None:
+            raise not_through_python(self._table)
+        return False
+
+    def _are_exact(self, rows: Sequence[Row]) -> bool:
+        """Whether these rows, which the engine made, did."""
+        if all(map(self._is_exact, rows)):
+            return True
+        if self._conflict is not None:
+            raise not_through_python(self._table)
+        return False
+
+    def _insert(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        rows: Sequence[Row],
+    ) -> Written:
+        """Insert rows whose values are exactly of their columns' types."""
+        if self._conflict is not None:
+            return self._conflict.write(transaction, [(parameters, rows)])
+        changes = [(None, row) for row in rows]
+        every_column = range(len(self._table.columns))
+        return write_changes(transaction, self._table, changes, every_column)
 
 
-def finish_staged(
-    transaction: Transaction,
-    table: Table,
-    count: int,
-    changed: Iterable[int],
-    *,
-    new_keys: bool,
-) -> None:
-    """Account for staged rows and check their keys."""
-    transaction.writes_to(table).note_staged(count, transaction.sts)
-    if new_keys:
-        check_staged_keys(transaction, table)
-    check_unique(transaction, table, set(changed))
-
-
-class InsertRowsStatement(Statement):
+class InsertRowsStatement(InsertStatement):
     """INSERT … VALUES."""
 
     def __init__(self, plan: InsertRows) -> None:
         super().__init__(plan)
-        self._table = plan.table
-        self._is_exact = exactness(plan.table)
         self._rows = [self._by_column(plan.columns, row) for row in plan.rows]
         self._makers = [self._maker(row) for row in self._rows]
         self._simple = len(self._rows) == 1 and all(
@@ -165,38 +121,41 @@ class InsertRowsStatement(Statement):
             [coerce(operand_value(operand, parameters)) for operand, coerce in parts]
         )
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Insert the rows."""
-        with transaction.statement():
-            try:
-                rows = [self._make(transaction, m, parameters) for m in self._makers]
-            except NotLocal:
-                self._insert_converted(
-                    transaction, *self._query(parameters, transaction)
-                )
-            else:
-                insert_rows(transaction, self._table, rows)
-        return Outcome(len(self._makers))
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        try:
+            rows = [self._make(transaction, m, parameters) for m in self._makers]
+        except NotLocal:
+            sql, bound = self._query(parameters, transaction)
+            return self._insert_converted(transaction, parameters, sql, bound)
+        return self._insert(transaction, parameters, rows)
 
-    def run_many(
-        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
-    ) -> Outcome:
-        """Insert all rows as one statement."""
-        rows: list[Row] = []
-        odd: list[Sequence[Any]] = []
-        for parameters in parameter_rows:
+    def _write_many(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> int:
+        made: dict[int, list[Row]] = {}
+        odd: list[int] = []
+        for number, parameters in enumerate(parameter_rows):
             try:
-                made = [self._make(transaction, m, parameters) for m in self._makers]
+                made[number] = [
+                    self._make(transaction, maker, parameters) for maker in self._makers
+                ]
             except NotLocal:
-                odd.append(parameters)
-            else:
-                rows += made
-        with transaction.statement():
-            if rows:
-                insert_rows(transaction, self._table, rows)
-            for sql, bound in self._queries(odd, transaction):
-                self._insert_converted(transaction, sql, bound)
-        return Outcome(len(rows) + len(odd) * len(self._makers))
+                odd.append(number)
+        queries = self._queries([parameter_rows[n] for n in odd], transaction)
+        if self._conflict is None:
+            rows = [row for some in made.values() for row in some]
+            count = self._insert(transaction, (), rows).rowcount
+            for sql, bound in queries:
+                count += self._insert_converted(transaction, (), sql, bound).rowcount
+            return count
+        # What is in conflict with what depends on the order.
+        converted = iter(
+            [row for query in queries for row in self._converted(transaction, *query)]
+        )
+        for number in odd:
+            made[number] = list(islice(converted, len(self._makers)))
+        proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
+        return self._conflict.write(transaction, proposals).rowcount
 
     def _make(
         self,
@@ -204,7 +163,7 @@ class InsertRowsStatement(Statement):
         maker: RowMaker | None,
         parameters: Sequence[Any],
     ) -> Row:
-        if maker is None or not transaction.database.catalog.buffers(self._table):
+        if maker is None or not self._can_buffer(transaction):
             raise NotLocal
         return maker(parameters)
 
@@ -254,56 +213,63 @@ class InsertRowsStatement(Statement):
             yield " UNION ALL ".join(selects), bound
 
     def _insert_converted(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        sql: str,
+        bound: Sequence[Any],
+    ) -> Written:
+        try:
+            rows = self._converted(transaction, sql, bound)
+        except NotLocal:
+            query = f"SELECT * FROM ({sql}) AS _q"
+            return stage_query(transaction, self._table, query, bound)
+        return self._insert(transaction, parameters, rows)
+
+    def _converted(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
-    ) -> None:
-        if transaction.database.catalog.buffers(self._table):
+    ) -> list[Row]:
+        """The rows of a query for them; raises NotLocal if they must be staged."""
+        if self._can_buffer(transaction):
             rows = transaction.session.execute(sql, bound).fetch_all()
-            if all(map(self._is_exact, rows)):
-                insert_rows(transaction, self._table, rows)
-                return
-        stage_query(transaction, self._table, f"SELECT * FROM ({sql}) AS _q", bound)
+            if self._are_exact(rows):
+                return rows
+        raise NotLocal
 
 
-def stage_query(
-    transaction: Transaction, table: Table, query: str, bound: Sequence[Any]
-) -> int:
-    """Insert a query's rows (all columns, in order) without moving them."""
-    writes = transaction.writes_to(table)
-    writes.switch_to_stage(transaction.session)
-    sql = transaction.database.engine.forms.stage_query(
-        ["*"], f" FROM ({query}) AS _q", transaction.sequence, deleted=False
-    )
-    count = transaction.session.stage_query(table, sql, bound)
-    finish_staged(transaction, table, count, range(len(table.columns)), new_keys=True)
-    return count
-
-
-class InsertQueryStatement(Statement):
+class InsertQueryStatement(InsertStatement):
     """INSERT … SELECT."""
 
     def __init__(self, plan: InsertQuery) -> None:
         super().__init__(plan)
-        self._table = plan.table
         self._columns = plan.columns
         self._query = plan.query
-        self._is_exact = exactness(plan.table)
 
-    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Insert the query's rows: through the buffer if they are few."""
-        table = self._table
-        session = transaction.session
-        with transaction.statement():
-            transaction.writes_to(table)
-            sql, bound = self.query(transaction, parameters)
-            if transaction.database.catalog.buffers(table):
-                most = BUFFERED_ROWS + 1
-                result = session.execute_some(sql, bound, most, wide=self.text.is_wide)
-                rows = result.fetch(most)
-                result.close()
-                if len(rows) <= BUFFERED_ROWS and all(map(self._is_exact, rows)):
-                    insert_rows(transaction, table, rows)
-                    return Outcome(len(rows))
-            return Outcome(stage_query(transaction, table, sql, bound))
+        transaction.writes_to(self._table)
+        sql, bound = self.query(transaction, parameters)
+        if self._can_buffer(transaction):
+            rows = self._few(transaction, sql, bound)
+            if rows is not None and self._are_exact(rows):
+                return self._insert(transaction, parameters, rows)
+        return stage_query(transaction, self._table, sql, bound)
+
+    def _few(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> list[Row] | None:
+        """The query's rows; None if there are too many to buffer."""
+        if self._conflict is not None:
+            return transaction.session.execute(
+                sql, bound, wide=self.text.is_wide
+            ).fetch_all()
+        most = BUFFERED_ROWS + 1
+        result = transaction.session.execute_some(
+            sql, bound, most, wide=self.text.is_wide
+        )
+        rows = result.fetch(most)
+        result.close()
+        return rows if len(rows) <= BUFFERED_ROWS else None
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]

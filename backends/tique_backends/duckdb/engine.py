@@ -306,29 +306,31 @@ class DuckDBEngine(Engine):
         return self._drop_versions(session, table, until)
 
     def _fold_bag(self, session: Session, table: Table, until: int) -> int:
-        """Add the inserted rows, then remove one copy per tombstone."""
+        """Remove one copy per tombstone, then add the inserted rows.
+
+        What was both inserted and deleted since is neither: storage never had it.
+        """
         cache, storage = cache_name(table), storage_name(table)
         columns = column_list(table)
-        session.execute(
-            f"INSERT INTO {storage} SELECT {columns} FROM {cache} "
-            f"WHERE _cts <= {until} AND NOT _deleted"
+        inserted = (
+            f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
         )
-        same = " AND ".join(
-            f"_s.{quote(c.name)} IS NOT DISTINCT FROM _d.{quote(c.name)}"
-            for c in table.columns
-        )
-        tombstones = session.execute(
-            f"SELECT count(*) FROM {cache} WHERE _cts <= {until} AND _deleted"
-        ).fetch_all()[0][0]
-        if not tombstones:
-            return self._drop_versions(session, table, until)
-        session.execute(
-            f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
-            f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns}) "
-            f"AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS "
-            f"_copies FROM {cache} WHERE _cts <= {until} AND _deleted "
-            f"GROUP BY ALL) AS _d ON {same} WHERE _s._copy <= _d._copies)"
-        )
+        deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
+        tombstones = session.execute(f"SELECT count(*) FROM ({deleted})").fetch_all()
+        if tombstones[0][0]:
+            same = " AND ".join(
+                f"_s.{quote(c.name)} IS NOT DISTINCT FROM _d.{quote(c.name)}"
+                for c in table.columns
+            )
+            session.execute(
+                f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
+                f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns})"
+                f" AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS "
+                f"_copies FROM ({deleted} EXCEPT ALL {inserted}) GROUP BY ALL) AS _d "
+                f"ON {same} WHERE _s._copy <= _d._copies)"
+            )
+            inserted += f" EXCEPT ALL {deleted}"
+        session.execute(f"INSERT INTO {storage} {inserted}")
         return self._drop_versions(session, table, until)
 
     def _drop_versions(self, session: Session, table: Table, until: int) -> int:

@@ -256,6 +256,12 @@ class DuckDBForms(Forms):
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {deleted}{source}"
 
+    def staged(self, table: Table, sequence: int) -> str:  # noqa: D102
+        return (
+            f"(SELECT {column_list(table)} FROM {stage_name(table)} "
+            f"WHERE _sequence = {sequence})"
+        )
+
     def staged_duplicate(  # noqa: D102
         self, table: Table, sts: int, sequence: int
     ) -> str:

@@ -53,7 +53,9 @@ def fold_keyed(session: Session, table: Table, until: int) -> int:
 
 
 def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
-    """Add the inserted rows, then remove one copy per tombstone.
+    """Remove one copy per tombstone, then add the inserted rows.
+
+    What was both inserted and deleted since is neither: storage never had it.
 
     MonetDB shows no row ids. So all copies of the rows in question are replaced by
     those that stay. NULL is equal to nothing, and a condition with OR would compare
@@ -62,12 +64,10 @@ def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
     """
     cache, storage = cache_name(table), storage_name(table)
     columns = column_list(table)
-    session.execute(
-        f"INSERT INTO {storage} SELECT {columns} FROM {cache} "
-        f"WHERE _cts <= {until} AND NOT _deleted"
-    )
     names = [quote(column.name) for column in table.columns]
-    gone = f"FROM {cache} WHERE _cts <= {until} AND _deleted"
+    inserted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
+    deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
+    gone = f"FROM ({deleted} EXCEPT ALL {inserted}) AS _g WHERE TRUE"
     nulls = ", ".join(f"{name} IS NULL AS _{i}" for i, name in enumerate(names))
     patterns = session.execute(
         f"SELECT DISTINCT * FROM (SELECT {nulls} {gone}) AS _n"
@@ -88,6 +88,10 @@ def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
             )
             session.execute(f"DELETE FROM {storage} AS _s WHERE {matching}")
             session.execute(f"INSERT INTO {storage} SELECT {columns} FROM {_PIECE}")
+    session.execute(
+        f"INSERT INTO {storage} SELECT {columns} "
+        f"FROM ({inserted} EXCEPT ALL {deleted}) AS _a"
+    )
     return drop_versions(session, table, until)
 
 

@@ -264,6 +264,12 @@ class MonetDBForms(Forms):
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
 
+    def staged(self, table: Table, sequence: int) -> str:  # noqa: D102
+        return (
+            f"(SELECT {column_list(table)} FROM {stage_name(table)} "
+            f"WHERE _sequence = {sequence})"
+        )
+
     def staged_duplicate(  # noqa: D102
         self, table: Table, sts: int, sequence: int
     ) -> str:

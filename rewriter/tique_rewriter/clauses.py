@@ -1,0 +1,133 @@
+"""The clauses at the end of a change: where they stand, and the plan of RETURNING."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_rewriter.bindings import Scope
+from tique_rewriter.plan import Hole, Returning, Text
+from tique_rewriter.query import plain_columns, star_of
+from tique_rewriter.references import Read, quote
+from tique_rewriter.scalars import check_scalar, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sqlglot import expressions as exp
+
+    from tique_rewriter.source import Source, Span, Word
+
+
+class ClauseText:
+    """A clause's text, which counts its placeholders for itself.
+
+    Parameters
+    ----------
+    source
+        The statement.
+    words
+        The clause's words.
+    holes
+        The places where the statement reads managed tables.
+    replaced
+        What stands in the place of other parts: text by start and end.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        words: Sequence[Word],
+        holes: Iterable[Span],
+        replaced: Mapping[tuple[int, int], str] | None = None,
+    ) -> None:
+        self._source = source
+        self._holes = list(holes)
+        found = source.placeholders(words[0].start, words[-1].end)
+        self.parameters = tuple(sorted({number for _, number in found}))
+        self._replaced = dict(replaced or {}) | {
+            (at, at + len(f"${number}")): f"${self.parameters.index(number) + 1}"
+            for at, number in found
+        }
+
+    def cut(self, start: int, end: int) -> Text:
+        """``text[start:end]`` as the plan has it."""
+        pieces: list[str | Hole] = []
+        for (begin, stop), text in sorted(self._replaced.items()):
+            if start <= begin and stop <= end:
+                pieces += [*self._source.cut(start, begin, self._holes), text]
+                start = stop
+        return _joined([*pieces, *self._source.cut(start, end, self._holes)])
+
+
+def _joined(pieces: Iterable[str | Hole]) -> Text:
+    """Put neighbouring strings together."""
+    joined: list[str | Hole] = []
+    for piece in pieces:
+        if joined and isinstance(piece, str) and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+def find_clause(source: Source, *keywords: str) -> int:
+    """Return the number of the word with which a clause of the statement begins.
+
+    Raises
+    ------
+    UnsupportedSQL
+        If these keywords stand outside brackets more than once: a column may be
+        called so.
+    """
+    width = len(keywords)
+    found = [
+        number
+        for number, word in enumerate(source.words)
+        if word.depth == 0
+        and tuple(w.keyword for w in source.words[number : number + width]) == keywords
+    ]
+    if len(found) != 1:
+        start = source.words[found[-1]].start if found else source.find(*keywords)
+        raise source.unsupported(
+            f"{' '.join(keywords)} and a name that looks like it",
+            start,
+            "put the name in double quotes",
+        )
+    return found[0]
+
+
+def scope_of_target(target: Read) -> Scope:
+    """Return the scope in which nothing but the changed table's columns are known."""
+    return Scope({target.name: target}, closed=True)
+
+
+def qualifier_of(target: Read) -> str:
+    """Return the quoted name by which a statement knows the rows that it changes."""
+    return quote(target.node.alias or target.node.name)
+
+
+def plan_returning(
+    source: Source, tree: exp.Expr, target: Read, holes: Iterable[Span]
+) -> Returning | None:
+    """Return the plan of a change's RETURNING clause, if it has one."""
+    returning = tree.args.get("returning")
+    if returning is None:
+        return None
+    words = source.words[find_clause(source, "RETURNING") + 1 :]
+    if returning.args.get("into"):
+        raise source.unsupported("RETURNING … INTO", words[0].start)
+    pieces = split(words)
+    nodes: list[exp.Expr] = returning.expressions
+    if len(pieces) != len(nodes):
+        raise source.unsupported("this form of RETURNING", words[0].start)
+    for piece, node in zip(pieces, nodes, strict=True):
+        if star_of(node) is None:
+            check_scalar(source, node, piece[0].start, "RETURNING")
+    text = ClauseText(source, words, holes)
+    plain = plain_columns(nodes, scope_of_target(target), target)
+    return Returning(
+        text.parameters,
+        text.cut(words[0].start, words[-1].end),
+        qualifier_of(target),
+        None if plain is None else tuple(plain),
+    )

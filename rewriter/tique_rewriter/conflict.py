@@ -1,0 +1,226 @@
+"""Plans of ON CONFLICT, and of INSERT OR IGNORE and OR REPLACE, which mean the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.assignments import plan_assignments
+from tique_rewriter.clauses import ClauseText, qualifier_of, scope_of_target
+from tique_rewriter.errors import UnknownKey
+from tique_rewriter.plan import (
+    PROPOSED,
+    ColumnValue,
+    Conflict,
+    ConflictUpdate,
+    Expression,
+)
+from tique_rewriter.references import quote, unknown_column
+from tique_rewriter.scalars import split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.references import Read, Reads
+    from tique_rewriter.schema import Table
+    from tique_rewriter.source import Source, Word
+
+Key = tuple[int, ...]
+
+_EXCLUDED = "excluded"
+
+
+def conflict_parts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the trees of an INSERT's ON CONFLICT that may read tables."""
+    conflict = tree.args.get("conflict")
+    if conflict is None:
+        return []
+    where = conflict.args.get("where")
+    return [*conflict.expressions, *([where] if where is not None else [])]
+
+
+def plan_alternative(
+    source: Source, word: str, table: Table, columns: Sequence[int]
+) -> Conflict:
+    """Return the plan of INSERT OR IGNORE or OR REPLACE, into these columns."""
+    start = source.find("OR")
+    keys = _keys(source, table, start)
+    if word == "IGNORE":
+        return Conflict(keys)
+    if word != "REPLACE":
+        raise source.unsupported(f"INSERT OR {word}", start, "use ON CONFLICT")
+    key = _only(source, keys, start)
+    width = len(table.columns)
+    assignments = tuple(
+        (i, Expression((proposed_name(i),), ColumnValue(width + i)))
+        for i in columns
+        if i not in key
+    )
+    if not assignments:
+        return Conflict(keys)
+    return Conflict(keys, ConflictUpdate((), assignments, (), quote(table.name)))
+
+
+def plan_conflict(
+    source: Source, tree: exp.Expr, target: Read, words: list[Word], reads: Reads
+) -> Conflict:
+    """Return the plan of the ON CONFLICT clause, which these words are."""
+    start = words[0].start
+    table = target.table
+    keys = _keys(source, table, start)
+    key, action = _target(source, table, keys, words[2:])
+    match [word.keyword for word in action]:
+        case ["DO", "NOTHING"]:
+            return Conflict(keys if key is None else (key,))
+        case ["DO", "UPDATE", "SET", *_]:
+            if key is None:
+                key = _only(source, keys, start)
+            update = _plan_update(source, tree, target, action[3:], reads)
+            return Conflict((key,), update)
+        case ["ON", "CONSTRAINT", *_]:
+            raise source.unsupported(
+                "ON CONSTRAINT", action[0].start, "name the key's columns"
+            )
+        case ["WHERE", *_]:
+            raise source.unsupported(
+                "WHERE in the target of ON CONFLICT", action[0].start
+            )
+    raise source.unsupported(
+        f"this form of ON {words[1].keyword}",
+        start,
+        "write ON CONFLICT … DO NOTHING or DO UPDATE SET …",
+    )
+
+
+def proposed_name(position: int) -> str:
+    """Return what the plan's texts call a column of the proposed row, quoted."""
+    return quote(f"{PROPOSED}{position}")
+
+
+def _keys(source: Source, table: Table, start: int) -> tuple[Key, ...]:
+    keys = tuple(key for key in (table.primary_key, *table.unique) if key)
+    if not keys:
+        raise source.error(
+            UnknownKey,
+            f'no PRIMARY KEY or UNIQUE key of "{table.name}" for ON CONFLICT',
+            start,
+        )
+    return keys
+
+
+def _only(source: Source, keys: Sequence[Key], start: int) -> Key:
+    if len(keys) > 1:
+        raise source.error(
+            UnknownKey,
+            "an update of rows in conflict with one of several keys",
+            start,
+            "name the key: ON CONFLICT (column, …) DO UPDATE",
+        )
+    return keys[0]
+
+
+def _target(
+    source: Source, table: Table, keys: Sequence[Key], words: list[Word]
+) -> tuple[Key | None, list[Word]]:
+    """Return the key that is named (None: none is) and the words that follow."""
+    if not words or words[0].keyword != "(":
+        return None, words
+    end = next(i for i, w in enumerate(words) if w.keyword == ")" and w.depth == 1)
+    positions = set()
+    for piece in split(words[1:end]):
+        if len(piece) != 1:
+            raise source.unsupported(
+                "this target of ON CONFLICT", words[0].start, "name the key's columns"
+            )
+        name = source.identifier(piece[0])
+        position = table.positions.get(name.lower())
+        if position is None:
+            raise unknown_column(source, table, name, piece[0].start)
+        positions.add(position)
+    for key in keys:
+        if set(key) == positions:
+            return key, words[end + 1 :]
+    names = ", ".join(table.columns[i].name for i in sorted(positions))
+    raise source.error(
+        UnknownKey,
+        f'({names}) is neither the PRIMARY KEY nor a UNIQUE key of "{table.name}"',
+        words[0].start,
+    )
+
+
+def _plan_update(
+    source: Source, tree: exp.Expr, target: Read, words: list[Word], reads: Reads
+) -> ConflictUpdate:
+    """Return the plan of what follows DO UPDATE SET."""
+    table = target.table
+    if not words:
+        raise source.syntax("SET without a column", source.find("SET"))
+    _check_reserved(source, tree, target, reads)
+    text = ClauseText(source, words, reads.spans, _proposed(source, tree, table))
+    scope = scope_of_target(target)
+
+    def position_of(node: exp.Column) -> int | None:
+        if node.table.lower() == _EXCLUDED:
+            return len(table.columns) + table.positions[node.name.lower()]
+        found = scope.column(node)
+        return None if found is None else found[1]
+
+    where = next(
+        (i for i, w in enumerate(words) if w.keyword == "WHERE" and w.depth == 0),
+        len(words),
+    )
+    condition = words[where + 1 :]
+    nodes = tree.args["conflict"].expressions
+    return ConflictUpdate(
+        text.parameters,
+        plan_assignments(source, table, words[:where], nodes, position_of, text.cut),
+        text.cut(condition[0].start, condition[-1].end) if condition else (),
+        qualifier_of(target),
+    )
+
+
+def _proposed(
+    source: Source, tree: exp.Expr, table: Table
+) -> dict[tuple[int, int], str]:
+    """Return the places that name a column of the proposed row, and its name there."""
+    found: dict[tuple[int, int], str] = {}
+    for part in conflict_parts(tree):
+        for name in part.find_all(exp.Identifier):
+            if name.name.lower() != _EXCLUDED:
+                continue
+            start, column = name.meta["start"], name.parent
+            if (
+                not isinstance(column, exp.Column)
+                or not isinstance(column.this, exp.Identifier)
+                or [id(part) for part in column.parts] != [id(name), id(column.this)]
+            ):
+                raise source.unsupported(
+                    "EXCLUDED as anything but the proposed row",
+                    start,
+                    "write EXCLUDED.column",
+                )
+            position = table.positions.get(column.name.lower())
+            if position is None:
+                raise unknown_column(source, table, column.name, start)
+            found[start, column.this.meta["end"] + 1] = proposed_name(position)
+    return found
+
+
+def _check_reserved(source: Source, tree: exp.Expr, target: Read, reads: Reads) -> None:
+    """Refuse names that could be taken for the proposed row's or its columns'."""
+    if target.name == _EXCLUDED:
+        raise source.unsupported(
+            f'the table name "{_EXCLUDED}" with DO UPDATE',
+            target.span.start,
+            "give the table an alias",
+        )
+    tables = [target.table, *(read.table for read in reads.reads)]
+    columns = [column.name for table in tables for column in table.columns]
+    for name in [*columns, *(name.name for name in tree.find_all(exp.Identifier))]:
+        if name.lower().startswith(PROPOSED):
+            raise source.unsupported(
+                f'the name "{name}" with DO UPDATE',
+                source.find("SET"),
+                "it is reserved",
+            )

@@ -1,0 +1,77 @@
+"""RETURNING: a select list over the rows that a statement wrote.
+
+Plain columns of rows that are buffered are picked here. All else is a query: over the
+rows as constants, or over what the statement staged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique._rows import key_of
+from tique._statements.base import Outcome
+from tique_backends.base import ResultColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique._snapshot import SnapshotText
+    from tique._statements.writing import Written
+    from tique._transaction import Transaction
+    from tique_backends.base import Row
+    from tique_rewriter.plan import Returning
+    from tique_rewriter.schema import Table
+
+
+class ReturningClause:
+    """RETURNING, ready to be applied to what a statement wrote."""
+
+    def __init__(self, plan: Returning, table: Table, text: SnapshotText) -> None:
+        self._plan = plan
+        self._table = table
+        self._text = text
+        self._columns = [
+            ResultColumn(name, table.columns[position].type)
+            for position, name in plan.plain or ()
+        ]
+
+    def items(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """The select list, to be asked for before the statement writes anything.
+
+        Subqueries in it see what was there before the statement.
+        """
+        (items,), _ = self._text.fill(transaction, parameters, self._plan.items)
+        return items
+
+    def outcome(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        items: str,
+        written: Written,
+    ) -> Outcome:
+        """The statement's result. All of it is fetched: an error is the statement's."""
+        forms = transaction.database.engine.forms
+        if written.changes is None:
+            source = forms.staged(self._table, transaction.sequence)
+        else:
+            # A row as it is now, or as it was when it was deleted.
+            rows = [new or old or () for old, new in written.changes]
+            if self._plan.plain is not None:
+                return self._picked(rows)
+            every_column = range(len(self._table.columns))
+            values = [[row[i] for row in rows] for i in every_column]
+            source = forms.constants(self._table, every_column, {}, values)
+        result = transaction.session.execute(
+            f"SELECT {items} FROM {source} AS {self._plan.qualifier}",
+            self._plan.bound(parameters),
+        )
+        found = result.fetch_all()
+        return Outcome(len(found), result.columns, found)
+
+    def _picked(self, rows: Sequence[Row]) -> Outcome:
+        assert self._plan.plain is not None
+        positions = [position for position, _ in self._plan.plain]
+        return Outcome(
+            len(rows), self._columns, [key_of(positions, row) for row in rows]
+        )
