@@ -113,7 +113,7 @@ class SharedTimeline(Timeline):
         return super().refresh(txid)
 
     def catch_up(self) -> None:
-        """Follow what was committed until now."""
+        """Learn what was committed until now."""
         with self._noticing():
             self.follower.follow(self._shared.snapshot())
 
@@ -161,9 +161,12 @@ class SharedTimeline(Timeline):
         self._shared.expect_alone(session)
 
     def is_current(self) -> bool:
-        if not self._is_lost:
-            with suppress(FencedError):
+        try:
+            if not self._is_lost:
                 self.catch_up()
+        except EngineError:
+            # Whatever it is, whoever opens the database afresh is told.
+            self._is_lost = True
         return not self._is_lost
 
     def epochs(self) -> tuple[set[int], int]:

@@ -29,6 +29,9 @@ class Timeline:
         """Recover, and load the catalog."""
         recover(self._database, session)
 
+    def catch_up(self) -> None:
+        """Learn what other processes have committed."""
+
     def begin(self) -> tuple[int, int]:
         """Begin a transaction: its txid and its sts."""
         return self._database.sequencer.begin()

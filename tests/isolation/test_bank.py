@@ -165,6 +165,7 @@ def test_closed_and_collected_connections_do_not_hold_back_lambda(engine):
         connection.execute("UPDATE account SET balance = 0 WHERE id = 1")
         keeper.execute("UPDATE account SET balance = balance WHERE id = 2")
         keeper.commit()
+        keeper._database.timeline.catch_up()
         assert sequencer.stable() < sequencer.sts()
         forget(connection)
         del connection

@@ -235,13 +235,16 @@ class MonetDBSequencer(SharedSequencer):
         return max(int(drained), int(folded))
 
     def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
+        mine = f"(holder = {self._client} OR expires < {_NOW})"
+        # Most attempts of most processes are in vain, and an UPDATE is not for nothing.
+        if not self._ask(f"SELECT 1 FROM tique.checkpointer WHERE {mine}"):
+            return False
         with self._connected() as connection:
             try:
                 return bool(
                     connection.ask(
                         f"UPDATE tique.checkpointer SET holder = {self._client}, "
-                        f"expires = {_NOW} + {_milliseconds(seconds)} "
-                        f"WHERE holder = {self._client} OR expires < {_NOW}"
+                        f"expires = {_NOW} + {_milliseconds(seconds)} WHERE {mine}"
                     ).count
                 )
             except ConflictError:
