@@ -52,8 +52,9 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
     UniqueViolation
         If a key is not free.
     """
-    if keys:
-        transaction.expect_free(table, keys[-1])
+    if not keys:
+        return
+    transaction.expect_free(table, keys[-1])
     transaction.prefetch(table, keys, ())
     for key in keys:
         if transaction.row(table, key, ()) is not None:

@@ -31,7 +31,7 @@ _NARROW = 6
 
 def key_of(positions: Sequence[int], row: Row) -> Key:
     """The columns of ``row`` at ``positions``."""
-    return tuple(row[position] for position in positions)
+    return tuple([row[position] for position in positions])
 
 
 def lacks(row: Row, columns: Iterable[int]) -> bool:

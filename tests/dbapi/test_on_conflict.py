@@ -198,7 +198,7 @@ def test_from_a_query(connection, count):
         f"INSERT INTO t (id) SELECT number FROM {numbers(count + 3)} "
         "ON CONFLICT DO NOTHING"
     )
-    expected = {i: 7 for i in range(count + 3)} | expected
+    expected = dict.fromkeys(range(count + 3), 7) | expected
     assert again.rowcount == len(expected) - len({*before, *range(count)})
     assert dict(connection.execute(read).fetchall()) == expected
     assert content(connection)[1:3] == [(1, "one", 11), (2, "two", 22)]
@@ -246,13 +246,22 @@ def test_a_wide_table(engine):
     connection.execute(f"INSERT INTO w VALUES (1, {', '.join(map(str, range(12)))})")
     connection.commit()
     connection.checkpoint()
+    connection.close()
+    connection = engine.connect(checkpoint="manual")
     connection.execute("UPDATE w SET c3 = 33 WHERE id = 1")
     connection.commit()
-    connection.execute("INSERT INTO w (id) VALUES (1) ON CONFLICT DO NOTHING")
-    connection.execute(
-        "INSERT INTO w (id, c5) VALUES (1, 50) ON CONFLICT (id) DO UPDATE SET c5 = w.c3 + excluded.c5"
-    )
-    expected = [(1, 0, 1, 2, 33, 4, 83, 6, 7, 8, 9, 10, 11)]
+    for assignments in (
+        "c5 = w.c3 + excluded.c5",
+        "c7 = w.c7 + excluded.c5, c8 = c9",
+        "c10 = w.c11 * 2",
+    ):
+        connection.execute("INSERT INTO w (id) VALUES (1) ON CONFLICT DO NOTHING")
+        connection.execute(
+            "INSERT INTO w (id, c5) VALUES (1, 50) ON CONFLICT (id) "
+            f"DO UPDATE SET {assignments}"
+        )
+        connection.commit()
+    expected = [(1, 0, 1, 2, 33, 4, 83, 6, 57, 9, 9, 22, 11)]
     assert connection.execute("SELECT * FROM w").fetchall() == expected
     connection.commit()
     connection.checkpoint()
@@ -505,7 +514,8 @@ def test_many_by_the_engine(connection):
     cursor = connection.cursor()
     cursor.executemany(
         "INSERT INTO t (id, name, n) VALUES (%s, %s, %s) ON CONFLICT (name) "
-        "DO UPDATE SET n = t.n * excluded.n, id = excluded.id WHERE excluded.n <> %s",
+        "DO UPDATE SET n = t.n * 10 + excluded.n, id = excluded.id "
+        "WHERE excluded.n <> %s",
         [
             ("4", "four", 1, 0),
             (5, "four", 3, 0),
@@ -517,10 +527,25 @@ def test_many_by_the_engine(connection):
     assert cursor.rowcount == 4
     assert content(connection) == [
         (1, "one", 10),
-        (2, "four", 15),
+        (2, "four", 135),
         (3, None, 30),
-        (6, "two", 40),
+        (6, "two", 202),
     ]
+
+
+def test_many_when_a_key_is_given_up(connection):
+    """A later set may take the key that an earlier one changed."""
+    cursor = connection.cursor()
+    cursor.executemany(
+        "INSERT INTO t VALUES (%s, %s, 1) ON CONFLICT (name) "
+        "DO UPDATE SET name = excluded.name || '!'",
+        [(5, "two"), (6, "two"), (7, "two!"), (8, "four")],
+    )
+    assert cursor.rowcount == 4
+    expected = [ROWS[0], (2, "two!!", 20), ROWS[2], (6, "two", 1), (8, "four", 1)]
+    assert content(connection) == expected
+    connection.commit()
+    assert content(connection) == expected
 
 
 def test_many_with_do_nothing(connection):

@@ -193,22 +193,27 @@ def _buffer_keyed(
 ) -> None:
     """Write one version per key: a row, or a tombstone where none takes its place."""
     table = writes.table
-    before: dict[Key, Row] = {}
-    after: dict[Key, Row] = {}
+    primary_key = table.primary_key
+    given_up: dict[Key, Row] = {}
+    taken: dict[Key, Row] = {}
     for old, new in changes:
-        if old is not None:
-            before[key_of(table.primary_key, old)] = old
         if new is not None:
-            key = key_of(table.primary_key, new)
-            if key in after:
+            key = key_of(primary_key, new)
+            if old is not None and key_of(primary_key, old) == key:
+                writes.put(key, transaction.version_of(new))
+                continue
+            if key in taken:
                 raise duplicate_key(table, "PRIMARY KEY")
-            after[key] = new
-    check_new_keys(transaction, table, [key for key in after if key not in before])
-    for key, old in before.items():
-        if key not in after:
-            writes.put(key, transaction.version_of(old, deleted=True))
-    for key, new in after.items():
-        writes.put(key, transaction.version_of(new))
+            taken[key] = new
+        if old is not None:
+            given_up[key_of(primary_key, old)] = old
+    if taken:
+        check_new_keys(transaction, table, [k for k in taken if k not in given_up])
+    for key, row in given_up.items():
+        if key not in taken:
+            writes.put(key, transaction.version_of(row, deleted=True))
+    for key, row in taken.items():
+        writes.put(key, transaction.version_of(row))
 
 
 def _stage_changes(
