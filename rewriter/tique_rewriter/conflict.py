@@ -220,5 +220,7 @@ def _check_reserved(source: Source, tree: exp.Expr, target: Read, reads: Reads) 
     for name in [*columns, *(name.name for name in tree.find_all(exp.Identifier))]:
         if name.lower().startswith(PROPOSED):
             raise source.unsupported(
-                f'the name "{name}" with DO UPDATE', source.find("SET"), "it is reserved"
+                f'the name "{name}" with DO UPDATE',
+                source.find("SET"),
+                "it is reserved",
             )
