@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import expressions as exp
+
 from tique_rewriter.bindings import Scope
 from tique_rewriter.plan import Hole, Returning, Text
 from tique_rewriter.query import plain_columns, star_of
@@ -12,8 +14,6 @@ from tique_rewriter.scalars import check_scalar, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from sqlglot import expressions as exp
 
     from tique_rewriter.source import Source, Span, Word
 
@@ -70,30 +70,31 @@ def _joined(pieces: Iterable[str | Hole]) -> Text:
     return tuple(joined)
 
 
-def find_clause(source: Source, *keywords: str) -> int:
-    """Return the number of the word with which a clause of the statement begins.
+def clause_words(
+    source: Source, tree: exp.Expr, *keywords: str
+) -> list[tuple[int, Word]]:
+    """Return number and word of these keywords outside brackets, but for names."""
+    names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
+    return [
+        (number, word)
+        for number, word in enumerate(source.words)
+        if word.depth == 0 and word.keyword in keywords and word.start not in names
+    ]
+
+
+def find_clause(source: Source, tree: exp.Expr, keyword: str) -> int:
+    """Return the number of the one word that says what clause it is.
 
     Raises
     ------
     UnsupportedSQL
-        If these keywords stand outside brackets more than once: a column may be
-        called so.
+        If there are several such words: the parser keeps one of the clauses.
     """
-    width = len(keywords)
-    found = [
-        number
-        for number, word in enumerate(source.words)
-        if word.depth == 0
-        and tuple(w.keyword for w in source.words[number : number + width]) == keywords
-    ]
+    found = clause_words(source, tree, keyword)
     if len(found) != 1:
-        start = source.words[found[-1]].start if found else source.find(*keywords)
-        raise source.unsupported(
-            f"{' '.join(keywords)} and a name that looks like it",
-            start,
-            "put the name in double quotes",
-        )
-    return found[0]
+        start = found[-1][1].start if found else source.find(keyword)
+        raise source.unsupported(f"{keyword} and a word that looks like it", start)
+    return found[0][0]
 
 
 def scope_of_target(target: Read) -> Scope:
@@ -113,7 +114,7 @@ def plan_returning(
     returning = tree.args.get("returning")
     if returning is None:
         return None
-    words = source.words[find_clause(source, "RETURNING") + 1 :]
+    words = source.words[find_clause(source, tree, "RETURNING") + 1 :]
     if returning.args.get("into"):
         raise source.unsupported("RETURNING … INTO", words[0].start)
     pieces = split(words)

@@ -70,11 +70,11 @@ class _Insert:
         self.start = _after_target(source, node, bool(listed))
         self.returning = len(source.words)
         if tree.args.get("returning"):
-            self.returning = find_clause(source, "RETURNING")
+            self.returning = find_clause(source, tree, "RETURNING")
         self.end = self.returning
         if (conflict := tree.args.get("conflict")) is not None:
             verb = "DUPLICATE" if conflict.args.get("duplicate") else "CONFLICT"
-            self.end = find_clause(source, "ON", verb)
+            self.end = find_clause(source, tree, verb) - 1
         if self.end <= self.start:
             raise source.syntax(
                 "an INSERT without values", source.words[self.end - 1].start

@@ -17,7 +17,12 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
-from tique_rewriter.clauses import find_clause, plan_returning, qualifier_of
+from tique_rewriter.clauses import (
+    clause_words,
+    find_clause,
+    plan_returning,
+    qualifier_of,
+)
 from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, table_span
@@ -56,10 +61,10 @@ class _Change:
                     part, (part.strip("_").upper(), (), "")
                 )
                 raise source.unsupported(construct, source.find(*keywords), advice)
-        _check_order(source)
+        _check_order(source, self.tree)
         self.words = source.words
         if self.tree.args.get("returning"):
-            self.words = source.words[: find_clause(source, "RETURNING")]
+            self.words = source.words[: find_clause(source, self.tree, "RETURNING")]
         node = self.tree.this
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise source.unsupported("a list of tables", source.words[0].start)
@@ -190,15 +195,13 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
     )
 
 
-def _check_order(source: Source) -> None:
-    """Refuse clauses twice or in another order, of which the parser keeps the last."""
-    found = [w for w in source.words if w.depth == 0 and w.keyword in _CLAUSES]
-    for before, word in pairwise(found):
+def _check_order(source: Source, tree: exp.Expr) -> None:
+    """Refuse clauses twice or in another order: the parser keeps the last of each."""
+    words = [word for _, word in clause_words(source, tree, *_CLAUSES)]
+    for before, word in pairwise(words):
         if _CLAUSES.index(before.keyword) >= _CLAUSES.index(word.keyword):
             raise source.unsupported(
-                f"{word.keyword} after {before.keyword}",
-                word.start,
-                "put a name in double quotes",
+                f"{word.keyword} after {before.keyword}", word.start
             )
 
 

@@ -196,6 +196,8 @@ def test_a_wide_table(engine):
     connection.execute(f"INSERT INTO w VALUES (1, {', '.join(map(str, range(12)))})")
     connection.commit()
     connection.checkpoint()
+    connection.close()
+    connection = engine.connect(checkpoint="manual")
     connection.execute("UPDATE w SET c3 = c3 + 1 WHERE id = 1")
     cursor = connection.execute("UPDATE w SET c3 = c3 + 1 WHERE id = 1 RETURNING *")
     whole = (1, 0, 1, 2, 5, 4, 5, 6, 7, 8, 9, 10, 11)

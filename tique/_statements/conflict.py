@@ -5,8 +5,10 @@ snapshot has there. Proposed rows come to the driver, which looks up what is und
 keys, decides row by row, and writes the outcome as changes of any other kind. So a row
 that finds nothing in its way is an insert, which certification holds against others.
 
-All of it goes through Python, however much. A table whose rows do not survive that way
-is refused.
+All of it goes through Python, however much: 100,000 proposed rows take 1.3 to 2.4 seconds
+on DuckDB, in 90 MB, and 1.8 to 4.6 on MonetDB. To stage them instead, the rule that a row
+is met once would need queries of its own, and DO NOTHING with several keys has no form as
+one query. A table whose rows do not survive the way through Python is refused.
 
 NOT NULL and CHECK are judged for the rows that are written, as DuckDB does.
 """
