@@ -246,8 +246,10 @@ class SharedTimeline(Timeline):
             try:
                 self._beat()
             except (EngineError, errors.Error) as error:
+                if time.monotonic() >= self._expires:
+                    self._is_lost = True
                 if not self._database.is_detached:
-                    logger.warning("a shared database's lease: %s", error)
+                    logger.warning("the lease on %s: %s", self._database.name, error)
 
     def _beat(self) -> None:
         started = time.monotonic()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pymonetdb
 import pytest
 
-from tests.plugins.monetdb import connect_natively
+from tests.plugins.monetdb import connect_natively, empty
 from tests.rewriter.fixture_files import MONETDB_FOLDER, Case, read_cases
 from tests.rewriter.monetdb_tables import SETUP, MonetDBTables
 from tests.rewriter.test_execution import (
@@ -29,14 +29,12 @@ QUERIES = [c for c in read_cases("select", folder=MONETDB_FOLDER) if is_query(c)
 
 @pytest.fixture(scope="module")
 def shop(monetdb_server):
+    empty(monetdb_server.url)
     connection = connect_natively(monetdb_server.url)
     cursor = connection.cursor()
     for statement in SETUP:
         cursor.execute(statement)
     yield cursor
-    cursor.execute("DROP SCHEMA other CASCADE")
-    for table in ("account", "stock", "event", '"T x"'):
-        cursor.execute(f"DROP TABLE {table}")
     connection.close()
 
 
