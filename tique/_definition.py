@@ -241,6 +241,8 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
                 for table in tables:
                     engine.unmanage(session, table)
                 if names is None:
+                    # Afterwards there is nothing left by which it could be said.
+                    database.timeline.close()
                     engine.uninstall(session)
 
             _transact(database, session, release)

@@ -230,6 +230,7 @@ class SharedTimeline(Timeline):
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._is_lost = True
         with suppress(EngineError):
             self._shared.leave()
 

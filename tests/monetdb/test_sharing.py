@@ -192,7 +192,7 @@ def test_a_fold_from_an_older_state_is_refused(pair):
 def test_what_needs_to_be_alone_is_refused(pair):
     first, second = pair
     for statement in ("CREATE TABLE u (id INTEGER PRIMARY KEY)", "DROP TABLE t"):
-        with pytest.raises(tique.OperationalError, match="1 other process") as refusal:
+        with pytest.raises(tique.OperationalError, match="other processes") as refusal:
             first.run(statement)
         assert refusal.value.sqlstate == "55006"
         first.connection.rollback()

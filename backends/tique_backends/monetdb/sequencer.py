@@ -265,9 +265,8 @@ class MonetDBSequencer(SharedSequencer):
         if others > 0:
             raise EngineError(
                 ErrorKind.IN_USE,
-                f"{others} other process{'es' * (others > 1)} use this database: a "
-                "definition, adoption, detaching or bulk write needs to be alone; end "
-                "them first",
+                f"other processes use this database ({others}): a definition, adoption, "
+                "detaching or bulk write needs to be alone; end them first",
             )
 
     def close(self) -> None:  # noqa: D102
