@@ -259,17 +259,17 @@ class Connection:
         if transaction is None:
             transaction = self._begin()
         run = statement.run_many if many else statement.run
-        if not self._autocommit or self._controls.is_explicit:
-            outcome = run(transaction, bound)
-            self._database.timeline.check()
-            return outcome
+        commits = self._autocommit and not self._controls.is_explicit
         try:
             outcome = run(transaction, bound)
             self._database.timeline.check()
         except BaseException:
-            self._rollback()
+            if commits:
+                self._rollback()
             raise
-        self._commit()
+        if commits:
+            self._commit()
+        self._database.committer.let_work()
         return outcome
 
     # Transactions

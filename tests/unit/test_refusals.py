@@ -168,6 +168,7 @@ def test_conflicting_settings(engine, connection):
     assert engine.connect(checkpoint="manual").execute("SELECT 1").fetchone() == (1,)
 
 
+@pytest.mark.written_for(["duckdb"], reason="processes share a MonetDB database")
 def test_a_second_process_is_told_why(engine, connection):
     said = child(
         """
