@@ -39,7 +39,7 @@ from tique._following import Follower
 from tique._recovery import TXIDS_PER_EPOCH, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
-from tique_backends.errors import EngineError
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ class SharedTimeline(Timeline):
             return self._shared.position()
 
     def stable(self) -> int:
-        return self.position().stable
+        # The local λ counts too: without an anchor (the process was given up) the
+        # shared one passes commits that were not followed, and a fold would lose them.
+        return min(self.position().stable, self._database.sequencer.stable())
 
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
@@ -164,8 +166,12 @@ class SharedTimeline(Timeline):
         try:
             if not self._is_lost:
                 self.catch_up()
-        except EngineError:
-            # Whatever it is, whoever opens the database afresh is told.
+        except FencedError:
+            return False
+        except EngineError as error:
+            if error.kind is not ErrorKind.PROGRAMMING:
+                raise
+            # Another process has detached it: there are no functions to call.
             self._is_lost = True
         return not self._is_lost
 
@@ -279,7 +285,9 @@ class SharedTimeline(Timeline):
     def _note_folds(self) -> None:
         """Forget versions that another process has folded."""
         folds = self._shared.folds()
-        # What was folded by now is not beyond the anchor if it is still there.
+        # What was folded by now is not beyond the anchor if it is still there: the
+        # server says so, which may have given this process up before its time.
+        self.catch_up()
         self.check()
         for table_id, folded in folds.items():
             versions = self._database.catalog.find_versions(table_id)

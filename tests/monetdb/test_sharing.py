@@ -172,6 +172,30 @@ def _cached(process):
     return sum(v.rows for v in process.database.catalog.all_versions())
 
 
+def test_who_was_given_up_folds_no_more_than_it_knows(pair, monkeypatch):
+    """P4, P7: stopped in a checkpoint, while λ passes what it has followed."""
+    first, second = pair
+    timeline = second.database.timeline
+    timeline._stopping.set()
+    timeline._thread.join()
+    stable = timeline.stable
+
+    def stopped():
+        second.database.engine.shared.leave()
+        first.commit("UPDATE t SET v = 77 WHERE id = 1")
+        first.database.timeline._beat()
+        return stable()
+
+    monkeypatch.setattr(timeline, "stable", stopped)
+    with suppress(tique.Error):
+        second.connection.checkpoint()
+    assert first.database.timeline.position().stable > second.database.sequencer.sts()
+    first.database.timeline._beat()
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(77,)]
+    first.connection.checkpoint()
+    assert first.rows("SELECT v FROM t") == [(77,), (0,)]
+
+
 def test_a_fold_from_an_older_state_is_refused(pair):
     """P7: it would bring back what a newer one replaced."""
     first, _ = pair
