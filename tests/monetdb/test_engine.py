@@ -80,7 +80,7 @@ def test_a_fold_that_is_cut_short_anywhere_leaves_nothing(
     moves = 0
     while True:
         victim = home.session(engine)
-        ask, left = victim._connection.ask_text, [None] * moves
+        ask, left = victim._connection._send, [None] * moves
 
         def dying(sql, ask=ask, left=left, victim=victim):
             if not left:
@@ -89,7 +89,7 @@ def test_a_fold_that_is_cut_short_anywhere_leaves_nothing(
             left.pop()
             return ask(sql)
 
-        monkeypatch.setattr(victim._connection, "ask_text", dying)
+        monkeypatch.setattr(victim._connection, "_send", dying)
         try:
             engine.fold(victim, model.table, 9)
         except Crash:

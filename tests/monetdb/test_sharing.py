@@ -117,7 +117,7 @@ def test_two_that_insert_the_same_key(pair):
 def test_who_waits_for_an_aborted_commit_commits(pair, monkeypatch):
     """P6: a refusal by a commit that came to nothing is no conflict."""
     first, second = pair
-    ask = Connection.ask_text
+    ask = Connection._send
 
     def broken(connection, sql):
         if sql.startswith("INSERT INTO tique.log"):
@@ -127,7 +127,7 @@ def test_who_waits_for_an_aborted_commit_commits(pair, monkeypatch):
     first.run("UPDATE t SET v = 5 WHERE id = 1")
     second.run("UPDATE t SET v = 6 WHERE id = 1")
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "ask_text", broken)
+        patch.setattr(Connection, "_send", broken)
         with pytest.raises(tique.OperationalError, match="disk is full"):
             first.connection.commit()
     second.connection.commit()

@@ -23,7 +23,7 @@ class Brake:
 
     def __init__(self):
         self.left = None
-        ask = Connection.ask_text
+        ask = Connection._send
         brake = self
 
         def stopping(connection, sql):
@@ -37,7 +37,7 @@ class Brake:
                 brake.step()
             return reply
 
-        Connection.ask_text = stopping
+        Connection._send = stopping
 
     def step(self):
         if self.left is not None:

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pymonetdb
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import ConnectionLostError, translated
+from tique_backends.monetdb.errors import (
+    ConnectionLostError,
+    UnreadableError,
+    translated,
+)
 from tique_backends.monetdb.reply import Reply, read_reply
 
 if TYPE_CHECKING:
     from tique_backends.base import Statistics
 
 DEFAULT_PORT = 50000
+
+_READINGS = 50
+_PAUSE = 0.001
 
 # It logs every statement, in which there are values (P11).
 logging.getLogger("pymonetdb").setLevel(logging.INFO)
@@ -96,14 +103,24 @@ class Connection:
         """
         return read_reply(self.ask_text(sql))
 
-    def ask_text(self, sql: str) -> str:
+    def ask_text(self, sql: str, *, in_transaction: bool = False) -> str:
         """As :meth:`ask`; the answer as it came.
+
+        What met a concurrent commit and could not read, and so did nothing, is
+        repeated, unless it is part of a transaction: that is broken then.
 
         Raises
         ------
         EngineError
             ConnectionLostError if nobody knows what became of it.
         """
+        for _ in range(0 if in_transaction else _READINGS):
+            with suppress(UnreadableError):
+                return self._send(sql)
+            time.sleep(_PAUSE)
+        return self._send(sql)
+
+    def _send(self, sql: str) -> str:
         if self._wire is None:
             raise ConnectionLostError(
                 ErrorKind.OPERATIONAL, "the connection to MonetDB is closed"

@@ -19,18 +19,15 @@ _STATE = re.compile(r"([0-9A-Z]{5})!")
 _EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
 """What an error quotes of the rewritten statement or of COPY's data (P11)."""
 
-_CONFLICT = re.compile(
-    r"conflict|^(?:Update|Delete|Append|Insert) failed|update BATs not the same size"
-)
-"""40000, 42000, or no more than that a change failed: it differs between releases.
-
-The last one is what 11.41 says, rarely, when many update the same row at once.
-"""
+_CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
+"""40000, 42000, or no more than that a change failed: it differs between releases."""
 
 _FENCED = frozenset({"08006", "55000"})
 """A client whose lease ran out, or a server that was restarted, says the sequencer."""
 
-_UNREADABLE = re.compile(r"unable to find \S+\.\S+\(.+\)")
+_UNREADABLE = re.compile(
+    r"unable to find \S+\.\S+\(.+\)|.*update BATs not the same size"
+)
 """What 11.41 says while another session's commit puts a column's changes in place."""
 
 _FULL = ("No space left", "Disk quota exceeded", "File too large")

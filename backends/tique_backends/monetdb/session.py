@@ -41,7 +41,7 @@ from tique_backends.base import (
 )
 from tique_backends.errors import EngineError
 from tique_backends.monetdb.columnar import read_table
-from tique_backends.monetdb.errors import ConflictError, UnreadableError
+from tique_backends.monetdb.errors import ConflictError
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
@@ -124,7 +124,9 @@ class MonetDBSession(Session):
             if wide != self._is_wide:
                 self._connection.ask_text(_optimizer(_WIDE if wide else _NARROW))
                 self._is_wide = wide
-            return self._connection.ask_text(sql)
+            return self._connection.ask_text(
+                sql, in_transaction=self._in_transaction
+            )
         finally:
             if self._connection.is_lost:
                 self._ownership.lost(self._connection)
@@ -140,10 +142,6 @@ class MonetDBSession(Session):
 
     def _run_text(self, sql: str, *, wide: bool = False) -> str:
         self._appends = None
-        for _ in range(0 if self._in_transaction else _ATTEMPTS):
-            with suppress(UnreadableError):
-                return self._ask_text(sql, wide=wide)
-            time.sleep(0.001)
         return self._ask_text(sql, wide=wide)
 
     def _append(self, statement: str) -> int:
