@@ -230,6 +230,7 @@ def test_read_range(session, ordered):
     [
         "42000!unable to find app.ordered(v)",
         "GDK reported error: BATappend_or_update: update BATs not the same size",
+        "42000!Column type mismatch app.ordered.v",
     ],
 )
 def test_a_read_that_meets_a_commit_is_repeated(

@@ -27,6 +27,7 @@ _FENCED = frozenset({"08006", "55000"})
 
 _UNREADABLE = re.compile(
     r"unable to find \S+\.\S+\(.+\)|.*update BATs not the same size"
+    r"|Column type mismatch "
 )
 """What 11.41 says while another session's commit puts a column's changes in place."""
 
