@@ -157,10 +157,6 @@ class SharedSequencer(ABC):
         """Drop the clients of processes that are gone, and fence what is in doubt."""
 
     @abstractmethod
-    def fenced(self, stamps: Sequence[int]) -> set[int]:
-        """Those of the timestamps that were fenced."""
-
-    @abstractmethod
     def position(self) -> Position:
         """Where the sequencer stands; for λ, and for whoever looks."""
 

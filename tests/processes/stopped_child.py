@@ -23,21 +23,22 @@ class Brake:
 
     def __init__(self):
         self.left = None
-        ask = Connection._send
-        brake = self
+        for name in ("ask_text", "ask_prepared"):
+            setattr(Connection, name, self.stopping(getattr(Connection, name)))
 
-        def stopping(connection, sql):
+    def stopping(self, ask):
+        def braked(connection, sql, *arguments, **options):
             is_commit = any(
                 word in sql for word in ("tique.certify", "tique.log", "tique.finish")
             )
             if is_commit:
-                brake.step()
-            reply = ask(connection, sql)
+                self.step()
+            reply = ask(connection, sql, *arguments, **options)
             if is_commit:
-                brake.step()
+                self.step()
             return reply
 
-        Connection._send = stopping
+        return braked
 
     def step(self):
         if self.left is not None:

@@ -27,9 +27,10 @@ _FENCED = frozenset({"08006", "55000"})
 
 _UNREADABLE = re.compile(
     r"unable to find \S+\.\S+\(.+\)|.*update BATs not the same size"
-    r"|Column type mismatch "
+    r"|Column type mismatch |EXEC: PREPARED Statement missing"
 )
-"""What 11.41 says while another session's commit puts a column's changes in place."""
+"""What 11.41 says while another session's commit puts a column's changes in place, or
+of a statement that was prepared before another one failed."""
 
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
@@ -52,7 +53,7 @@ class ConflictError(EngineError):
 
 
 class UnreadableError(ConflictError):
-    """The engine could not read a column at the moment of a concurrent commit."""
+    """The engine could not read at this moment, and did nothing: it will in the next."""
 
 
 class ConnectionLostError(EngineError):

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
-from tique_backends.monetdb.folding import fences
 from tique_backends.monetdb.log import logged_commits
+from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.names import quote
 from tique_backends.sharing import (
@@ -33,7 +33,7 @@ from tique_backends.sharing import (
 from tique_udfs.monetdb import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.monetdb.connection import Connection
@@ -49,6 +49,9 @@ _SCHEMA = (
 
 _RECOVERY_PATIENCE = 60.0
 _NOW = "epoch_ms(now())"
+
+_NUMBER = "CAST(? AS BIGINT)"
+"""An argument: MonetDB looks for a function that takes a larger type, without CAST."""
 
 
 class MonetDBSequencer(SharedSequencer):
@@ -123,12 +126,14 @@ class MonetDBSequencer(SharedSequencer):
             self._ask(f"DELETE FROM tique.clients WHERE client = {self._client}")
 
     def snapshot(self) -> SharedSnapshot:  # noqa: D102
-        sts, *found = self._numbers(f"SELECT tique.sts_for({self._client})")
-        return SharedSnapshot(sts, frozenset(found))
+        found = self._call(f"SELECT tique.sts_for({_NUMBER})", [str(self._client)])
+        sts, *fences = map(int, found[0].split())
+        return SharedSnapshot(sts, frozenset(fences))
 
     def hold(self) -> Anchor:  # noqa: D102
         # A lost reply leaves a snapshot that goes with the client.
-        txid, sts, *_ = self._numbers(f"SELECT tique.begin_transaction({self._client})")
+        ((found,),) = self._ask(f"SELECT tique.begin_transaction({self._client})")
+        txid, sts, *_ = map(int, found.split())
         return Anchor(txid, sts)
 
     def advance(self, anchor: Anchor, sts: int) -> Anchor:  # noqa: D102
@@ -140,13 +145,14 @@ class MonetDBSequencer(SharedSequencer):
     def certify(  # noqa: D102
         self, anchor: Anchor, sts: int, write_sets: Sequence[Sequence[bytes]]
     ) -> list[int]:
-        calls = ", ".join(
-            f"tique.certify({self._client}, {anchor.txid}, {sts}, "
-            f"R'{''.join([key.hex() for key in keys])}')"
-            for keys in write_sets
-        )
+        call = f"tique.certify({_NUMBER}, {_NUMBER}, {_NUMBER}, ?)"
+        calls = ", ".join([call] * len(write_sets))
+        known = [str(self._client), str(anchor.txid), str(sts)]
+        arguments: list[str] = []
+        for keys in write_sets:
+            arguments += (*known, f"R'{''.join([key.hex() for key in keys])}'")
         try:
-            (row,) = self._ask(f"SELECT {calls}", repeat=False)
+            row = self._call(f"SELECT {calls}", arguments, repeat=False)
         except ConnectionLostError as error:
             with suppress(EngineError):
                 self.leave()
@@ -164,8 +170,10 @@ class MonetDBSequencer(SharedSequencer):
         self._settle("abort", stamps)
 
     def _settle(self, function: str, stamps: Sequence[int]) -> int:
-        calls = ", ".join(f"tique.{function}({self._client}, {cts})" for cts in stamps)
-        (row,) = self._ask(f"SELECT {calls}")
+        call = f"tique.{function}({_NUMBER}, {_NUMBER})"
+        calls = ", ".join([call] * len(stamps))
+        arguments = [str(n) for cts in stamps for n in (self._client, cts)]
+        row = self._call(f"SELECT {calls}", arguments)
         return max(map(int, row))
 
     def wait(self, cts: int, seconds: float) -> bool:  # noqa: D102
@@ -202,10 +210,6 @@ class MonetDBSequencer(SharedSequencer):
             # Another process may have been faster.
             if self._number("SELECT tique.doubtful()") == cts:
                 raise
-
-    def fenced(self, stamps: Sequence[int]) -> set[int]:  # noqa: D102
-        with closing(MonetDBSession(self._ownership.connect(), self._ownership)) as s:
-            return fences(s) & set(stamps)
 
     def position(self) -> Position:  # noqa: D102
         (row,) = self._ask(
@@ -290,11 +294,26 @@ class MonetDBSequencer(SharedSequencer):
             else:
                 self._idle.append(connection)
 
-    def _ask(self, sql: str, *, repeat: bool = True) -> list[Row]:
-        """Ask; once more over a new connection, unless it might do harm."""
+    def _ask(self, sql: str) -> list[Row]:
+        """Ask; once more over a new connection if the first one is lost."""
+        return self._attempt(lambda connection: connection.ask_text(sql))
+
+    def _call(
+        self, statement: str, arguments: Sequence[str], *, repeat: bool = True
+    ) -> Row:
+        """Call the sequencer by a prepared statement; ``repeat`` if that does no harm."""
+        (row,) = self._attempt(
+            lambda connection: connection.ask_prepared(statement, arguments),
+            repeat=repeat,
+        )
+        return row
+
+    def _attempt(
+        self, ask: Callable[[Connection], str], *, repeat: bool = True
+    ) -> list[Row]:
         try:
             with self._connected() as connection:
-                return connection.ask(sql).rows
+                return read_reply(ask(connection)).rows
         except ConnectionLostError:
             if not repeat:
                 raise
@@ -302,13 +321,10 @@ class MonetDBSequencer(SharedSequencer):
         while self._idle:
             self._idle.pop().close()
         with self._connected() as connection:
-            return connection.ask(sql).rows
+            return read_reply(ask(connection)).rows
 
     def _number(self, sql: str) -> int:
         return int(self._ask(sql)[0][0])
-
-    def _numbers(self, sql: str) -> list[int]:
-        return [int(word) for word in self._ask(sql)[0][0].split()]
 
 
 def _milliseconds(seconds: float) -> int:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique_backends.base import (
@@ -44,16 +44,16 @@ from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.errors import ConflictError
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
-from tique_backends.monetdb.literals import quoted
+from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.log import encode_commits
-from tique_backends.monetdb.names import equality, newest, stage_name, version_columns
+from tique_backends.monetdb.names import newest, stage_name, version_columns
 from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow
 
@@ -118,15 +118,19 @@ class MonetDBSession(Session):
         return read_reply(self._ask_text(sql, wide=wide))
 
     def _ask_text(self, sql: str, *, wide: bool = False) -> str:
+        with self._running(wide=wide):
+            return self._connection.ask_text(sql, in_transaction=self._in_transaction)
+
+    @contextmanager
+    def _running(self, *, wide: bool) -> Iterator[None]:
+        """Run a statement, which may be stopped, by the optimizer that is right for it."""
         with self._guard:
             self._is_running = True
         try:
             if wide != self._is_wide:
                 self._connection.ask_text(_optimizer(_WIDE if wide else _NARROW))
                 self._is_wide = wide
-            return self._connection.ask_text(
-                sql, in_transaction=self._in_transaction
-            )
+            yield
         finally:
             if self._connection.is_lost:
                 self._ownership.lost(self._connection)
@@ -204,6 +208,7 @@ class MonetDBSession(Session):
     ) -> int:
         # What it needs is described too: by the parameters' types alone.
         described = self._run(f"PREPARE {substituted(query, parameters)}").rows
+        # With what read_row and the like have prepared, which is prepared once more.
         self._run("DEALLOCATE ALL")
         return sum(column is not None for *_, column in described)
 
@@ -254,8 +259,7 @@ class MonetDBSession(Session):
         read = tuple(range(len(table.columns)) if columns is None else columns)
         # A row may be wanted for its being there only.
         read = read or table.primary_key
-        match = _key_match(table, table.primary_key, key)
-        rows = self._run(_reading(table, read, match)).rows
+        rows = read_reply(self._read(table, read, key)).rows
         return _widened(table, read, rows[0]) if rows else None
 
     def read_rows(  # noqa: D102
@@ -272,7 +276,7 @@ class MonetDBSession(Session):
             items = ", ".join(str(int(key[-1])) for key in keys)
             matches = [f"{key_list(table, [last])} IN ({items})"]
             if fixed:
-                matches.insert(0, _key_match(table, fixed, prefix))
+                matches.insert(0, _match(table, _literals(table, prefix)))
             sql = _reading(table, read, " AND ".join(matches))
         else:
             wanted = known_rows(table, table.primary_key, keys, "_x")
@@ -292,19 +296,41 @@ class MonetDBSession(Session):
         columns: Sequence[int],
         limit: int | None = None,
     ) -> pyarrow.Table:
-        *fixed, ranged = table.primary_key[: len(prefix) + 1]
-        match = f"{key_list(table, [ranged])} BETWEEN {first} AND {last}"
-        if fixed:
-            match = f"{_key_match(table, fixed, prefix)} AND {match}"
         # MonetDB 11.41 refuses LIMIT 0.
         end = " AND FALSE" if limit == 0 else "" if limit is None else f" LIMIT {limit}"
+        ranged = table.columns[table.primary_key[len(prefix)]]
+        largest = (1 << INTEGERS[ranged.type] - 1) - 1
+        between = max(first, -largest), min(last, largest)
+        text = self._read(table, columns, prefix, between, end)
         names = [table.columns[i] for i in columns]
         shape = [ResultColumn(column.name, column.type) for column in names]
-        return read_table(self._run_text(_reading(table, columns, match) + end), shape)
+        return read_table(text, shape)
+
+    def _read(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        key: Row,
+        between: tuple[int, int] | None = None,
+        end: str = "",
+    ) -> str:
+        """Read storage rows by a part of their key, and a range of the column after it."""
+        types = {table.columns[i].type for i in table.primary_key[: len(key)]}
+        if self._in_transaction or not types <= INTEGERS.keys():
+            # EXEC refuses what is too long for a column, where text is just not found.
+            match = _match(table, _literals(table, key), between)
+            return self._run_text(_reading(table, columns, match) + end)
+        self._appends = None
+        match = _match(table, ["?"] * len(key), between and ("?", "?"))
+        with self._running(wide=False):
+            return self._connection.ask_prepared(
+                _reading(table, columns, match) + end,
+                [str(int(value)) for value in (*key, *(between or ()))],
+            )
 
     def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
         column = key_list(table, [table.primary_key[len(prefix)]])
-        match = _key_match(table, table.primary_key[: len(prefix)], prefix)
+        match = _match(table, _literals(table, prefix))
         greatest: int | None = self._run(
             f"SELECT max({column}) FROM {storage_name(table)}"
             f"{' WHERE ' if match else ''}{match}"
@@ -417,7 +443,20 @@ def _reading(table: Table, read: Sequence[int], match: str) -> str:
     return f"SELECT {key_list(table, read)} FROM {storage_name(table)} WHERE {match}"
 
 
-def _key_match(table: Table, positions: Sequence[int], key: Row) -> str:
-    return " AND ".join(
-        equality(table, i, value) for i, value in zip(positions, key, strict=True)
-    )
+def _literals(table: Table, key: Row) -> list[str]:
+    """A key's first values, as literals of its columns' types."""
+    types = [table.columns[i].type for i in table.primary_key]
+    return [
+        typed(value, type_name) for value, type_name in zip(key, types, strict=False)
+    ]
+
+
+def _match(
+    table: Table, key: Sequence[str], between: tuple[object, object] | None = None
+) -> str:
+    """A condition on the key's first columns, and on the range of the one after them."""
+    names = [key_list(table, [i]) for i in table.primary_key]
+    terms = [f"{name} = {text}" for name, text in zip(names, key, strict=False)]
+    if between:
+        terms.append(f"{names[len(key)]} BETWEEN {between[0]} AND {between[1]}")
+    return " AND ".join(terms)

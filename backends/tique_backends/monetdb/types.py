@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from tique_backends.base import ResultColumn, Row
 
-INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"})
+INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+"""Bits by type."""
 
 _NAMES = {
     "tinyint": "TINYINT",
