@@ -110,7 +110,6 @@ def main(url, process):
 
     thread = threading.Thread(target=guarded)
     thread.start()
-    say("ready")
     sys.stdin.read()
     stop.set()
     thread.join()

@@ -42,7 +42,7 @@ def test_every_acknowledged_commit_survives(server):
             for number in range(PROCESSES)
         ]
         for child in children:
-            child.await_lines("ready")
+            child.await_lines("committed")
         longest = 0.0
         for _ in range(ROUNDS):
             time.sleep(chance.uniform(0.5, 2.0))
