@@ -6,6 +6,7 @@ Each process is played by an engine and a database of its own within this one.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -211,6 +212,21 @@ def test_a_fold_from_an_older_state_is_refused(pair):
     found = session.execute("SELECT v FROM t WHERE id = 1").fetch_all()
     session.close()
     assert found == [(10,)]
+
+
+def test_who_joins_waits_for_a_definition_under_way(home, process):
+    """P9: it knows the tables as they are after it."""
+    first = process()
+    session = home.session(first.database.engine)
+    session.begin()
+    first.database.timeline.expect_alone(session)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(process)
+        with pytest.raises(TimeoutError):
+            joining.result(0.5)
+        session.commit()
+        second = joining.result(20)
+    assert second.database.timeline.position().clients == 2
 
 
 def test_what_needs_to_be_alone_is_refused(pair):
