@@ -31,7 +31,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique_backends.base import (
-    MISSING,
     CommitRecord,
     Result,
     ResultColumn,
@@ -44,9 +43,15 @@ from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.errors import ConflictError
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
-from tique_backends.monetdb.literals import quoted, typed
+from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import encode_commits
 from tique_backends.monetdb.names import newest, stage_name, version_columns
+from tique_backends.monetdb.reading import (
+    key_condition,
+    key_literals,
+    storage_query,
+    widened,
+)
 from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
@@ -260,7 +265,7 @@ class MonetDBSession(Session):
         # A row may be wanted for its being there only.
         read = read or table.primary_key
         rows = read_reply(self._read(table, read, key)).rows
-        return _widened(table, read, rows[0]) if rows else None
+        return widened(table, read, rows[0]) if rows else None
 
     def read_rows(  # noqa: D102
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
@@ -276,15 +281,15 @@ class MonetDBSession(Session):
             items = ", ".join(str(int(key[-1])) for key in keys)
             matches = [f"{key_list(table, [last])} IN ({items})"]
             if fixed:
-                matches.insert(0, _match(table, _literals(table, prefix)))
-            sql = _reading(table, read, " AND ".join(matches))
+                matches.insert(0, key_condition(table, key_literals(table, prefix)))
+            sql = storage_query(table, read, " AND ".join(matches))
         else:
             wanted = known_rows(table, table.primary_key, keys, "_x")
             sql = (
                 f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS "
                 f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
             )
-        found = [_widened(table, read, row) for row in self._run(sql).rows]
+        found = [widened(table, read, row) for row in self._run(sql).rows]
         return {tuple(row[i] for i in table.primary_key): row for row in found}
 
     def read_range(  # noqa: D102
@@ -318,22 +323,22 @@ class MonetDBSession(Session):
         types = {table.columns[i].type for i in table.primary_key[: len(key)]}
         if self._in_transaction or not types <= INTEGERS.keys():
             # EXEC refuses what is too long for a column, where text is just not found.
-            match = _match(table, _literals(table, key), between)
-            return self._run_text(_reading(table, columns, match) + end)
+            condition = key_condition(table, key_literals(table, key), between)
+            return self._run_text(storage_query(table, columns, condition) + end)
         self._appends = None
-        match = _match(table, ["?"] * len(key), between and ("?", "?"))
+        condition = key_condition(table, ["?"] * len(key), between and ("?", "?"))
         with self._running(wide=False):
             return self._connection.ask_prepared(
-                _reading(table, columns, match) + end,
+                storage_query(table, columns, condition) + end,
                 [str(int(value)) for value in (*key, *(between or ()))],
             )
 
     def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
         column = key_list(table, [table.primary_key[len(prefix)]])
-        match = _match(table, _literals(table, prefix))
+        condition = key_condition(table, key_literals(table, prefix))
         greatest: int | None = self._run(
             f"SELECT max({column}) FROM {storage_name(table)}"
-            f"{' WHERE ' if match else ''}{match}"
+            f"{' WHERE ' if condition else ''}{condition}"
         ).rows[0][0]
         return greatest
 
@@ -426,37 +431,3 @@ def _stamped(versions: Versions) -> list[Row]:
             versions.rows, versions.stamps, versions.deleted, strict=True
         )
     ]
-
-
-def _widened(table: Table, read: Sequence[int], row: Row) -> Row:
-    """A row of the columns ``read`` as a whole row with gaps."""
-    if len(read) == len(table.columns):
-        return row
-    whole: list[Any] = [MISSING] * len(table.columns)
-    for position, value in zip(read, row, strict=True):
-        whole[position] = value
-    return tuple(whole)
-
-
-def _reading(table: Table, read: Sequence[int], match: str) -> str:
-    """A query for some columns of the storage rows that match."""
-    return f"SELECT {key_list(table, read)} FROM {storage_name(table)} WHERE {match}"
-
-
-def _literals(table: Table, key: Row) -> list[str]:
-    """A key's first values, as literals of its columns' types."""
-    types = [table.columns[i].type for i in table.primary_key]
-    return [
-        typed(value, type_name) for value, type_name in zip(key, types, strict=False)
-    ]
-
-
-def _match(
-    table: Table, key: Sequence[str], between: tuple[object, object] | None = None
-) -> str:
-    """A condition on the key's first columns, and on the range of the one after them."""
-    names = [key_list(table, [i]) for i in table.primary_key]
-    terms = [f"{name} = {text}" for name, text in zip(names, key, strict=False)]
-    if between:
-        terms.append(f"{names[len(key)]} BETWEEN {between[0]} AND {between[1]}")
-    return " AND ".join(terms)
