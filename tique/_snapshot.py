@@ -13,7 +13,8 @@ is filled with one of
 * *overlay*: storage with a few rows replaced by constants, if the versions that
   can matter are few;
 * *scan*: storage without what the cache supersedes, plus the newest visible
-  versions, own writes on top.
+  versions, own writes on top. A join of two such tables is asked for in parts, where
+  the plan says how.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from tique._rows import lacks, merged
 from tique_backends.base import MISSING
+from tique_backends.forms import together
 from tique_rewriter.kernel import NotLocal, coercer
-from tique_rewriter.plan import Literal, Operand, Reference, Text
+from tique_rewriter.plan import JoinRead, Literal, Operand, Reference, Text, holes
 
 if TYPE_CHECKING:
     from tique._rows import Key
@@ -112,19 +114,30 @@ class Source:
             if used is None or i in used or i in key
         )
         self._free = tuple(i for i in self._columns if i not in bound)
-        self._plain: str | None = None
+        self._plain: tuple[str, ...] | None = None
 
     def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
         """What is put in the place of the reference."""
+        return self.relation(self.queries(transaction, parameters))
+
+    def relation(self, queries: Sequence[str]) -> str:
+        """What is put there to have the rows of these of its queries."""
+        return together(queries) + self.reference.alias
+
+    def queries(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...]:
+        """What has, together, the rows that the snapshot shows to the reference."""
         form = self._form(transaction, parameters)
         if form is not None:
-            return form + self.reference.alias
+            return form
         if self._plain is None:
-            forms = transaction.database.engine.forms
-            self._plain = forms.plain(self.table) + self.reference.alias
+            self._plain = (transaction.database.engine.forms.plain(self.table),)
         return self._plain
 
-    def _form(self, transaction: Transaction, parameters: Sequence[Any]) -> str | None:
+    def _form(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...] | None:
         """The form that the snapshot needs, or None for the plain one."""
         versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)
@@ -145,7 +158,7 @@ class Source:
         if self._is_group and len(bound) == len(self._bound) and (replaced or others):
             text = self._group(transaction, bound, others, replaced)
             if text is not None:
-                return text
+                return (text,)
         if others:
             replaced = {
                 key: row
@@ -155,7 +168,7 @@ class Source:
         if not replaced:
             return None
         self._complete(transaction, replaced)
-        return self._overlay(transaction, bound, replaced)
+        return (self._overlay(transaction, bound, replaced),)
 
     def rows(
         self,
@@ -312,7 +325,9 @@ class Source:
             return forms.constant(self.table, self._columns, rows[0] if rows else None)
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
-    def _scan(self, transaction: Transaction, versions: TableVersions) -> str:
+    def _scan(
+        self, transaction: Transaction, versions: TableVersions
+    ) -> tuple[str, ...]:
         writes = transaction.prepare_scan(self.table)
         return transaction.database.engine.forms.scan(
             self.table,
@@ -372,17 +387,38 @@ class SnapshotText:
         (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
         """
         filled: dict[int, str] = {}
-        complete = []
         for text in texts:
-            pieces = []
-            for part in text:
-                if not isinstance(part, str):
-                    index = part.index
-                    if index not in filled:
-                        filled[index] = self._sources[index].text(
-                            transaction, parameters
-                        )
-                    part = filled[index]
-                pieces.append(part)
-            complete.append("".join(pieces))
-        return complete, parameters[: self._parameters]
+            for index in holes(text):
+                if index not in filled:
+                    filled[index] = self._sources[index].text(transaction, parameters)
+        return [_complete(text, filled) for text in texts], self._bound(parameters)
+
+    def join(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        join: JoinRead,
+        text: Text,
+    ) -> tuple[str, Sequence[Any]]:
+        """As :meth:`fill`, for a join; in parts where both tables come in parts."""
+        first, second = self._sources
+        parts = first.queries(transaction, parameters)
+        others = second.queries(transaction, parameters)
+        other = second.relation(others)
+        if len(parts) == 1 or len(others) == 1:
+            sql = _complete(text, (first.relation(parts), other))
+        else:
+            rows = [
+                _complete(join.rows, (first.relation([part]), other)) for part in parts
+            ]
+            sql = f"{join.before}({' UNION ALL '.join(rows)}){join.after}"
+        return sql, self._bound(parameters)
+
+    def _bound(self, parameters: Sequence[Any]) -> Sequence[Any]:
+        return parameters[: self._parameters]
+
+
+def _complete(text: Text, filled: Mapping[int, str] | Sequence[str]) -> str:
+    return "".join(
+        [part if isinstance(part, str) else filled[part.index] for part in text]
+    )

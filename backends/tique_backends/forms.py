@@ -15,6 +15,13 @@ STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
 
 
+def together(queries: Sequence[str]) -> str:
+    """One relation of the rows of several, each of which can stand in FROM."""
+    if len(queries) == 1:
+        return queries[0]
+    return f"({' UNION ALL '.join(queries)})"
+
+
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
 
@@ -35,8 +42,8 @@ class Forms(ABC):
         staged: int | None,
         tombstones: bool = True,
         flat: bool = False,
-    ) -> str:
-        """A parenthesised query for the whole table as of ``sts``.
+    ) -> tuple[str, ...]:
+        """Parenthesised queries that have, together, the whole table as of ``sts``.
 
         ``staged`` overlays the rows of the session's staging table up to that
         sequence number. ``tombstones`` False promises that a bag's visible

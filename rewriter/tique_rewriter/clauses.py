@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot import expressions as exp
-
 from tique_rewriter.bindings import Scope
 from tique_rewriter.plan import Hole, Returning, Text
 from tique_rewriter.query import plain_columns, star_of
-from tique_rewriter.references import Read, quote
 from tique_rewriter.scalars import check_scalar, split
+from tique_rewriter.shape import clause_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from sqlglot import expressions as exp
+
+    from tique_rewriter.references import Read
     from tique_rewriter.source import Source, Span, Word
 
 
@@ -70,18 +71,6 @@ def _joined(pieces: Iterable[str | Hole]) -> Text:
     return tuple(joined)
 
 
-def clause_words(
-    source: Source, tree: exp.Expr, *keywords: str
-) -> list[tuple[int, Word]]:
-    """Return number and word of these keywords outside brackets, but for names."""
-    names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
-    return [
-        (number, word)
-        for number, word in enumerate(source.words)
-        if word.depth == 0 and word.keyword in keywords and word.start not in names
-    ]
-
-
 def find_clause(source: Source, tree: exp.Expr, keyword: str) -> int:
     """Return the number of the one word that says what clause it is.
 
@@ -100,11 +89,6 @@ def find_clause(source: Source, tree: exp.Expr, keyword: str) -> int:
 def scope_of_target(target: Read) -> Scope:
     """Return the scope in which nothing but the changed table's columns are known."""
     return Scope({target.name: target}, closed=True)
-
-
-def qualifier_of(target: Read) -> str:
-    """Return the quoted name by which a statement knows the rows that it changes."""
-    return quote(target.node.alias or target.node.name)
 
 
 def plan_returning(
@@ -129,6 +113,6 @@ def plan_returning(
     return Returning(
         text.parameters,
         text.cut(words[0].start, words[-1].end),
-        qualifier_of(target),
+        target.qualifier,
         None if plain is None else tuple(plain),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.assignments import plan_assignments
-from tique_rewriter.clauses import ClauseText, qualifier_of, scope_of_target
+from tique_rewriter.clauses import ClauseText, scope_of_target
 from tique_rewriter.errors import UnknownKey
 from tique_rewriter.plan import (
     PROPOSED,
@@ -176,7 +176,7 @@ def _plan_update(
         text.parameters,
         plan_assignments(source, table, words[:where], nodes, position_of, text.cut),
         text.cut(condition[0].start, condition[-1].end) if condition else (),
-        qualifier_of(target),
+        target.qualifier,
     )
 
 

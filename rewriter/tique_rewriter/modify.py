@@ -17,15 +17,11 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
-from tique_rewriter.clauses import (
-    clause_words,
-    find_clause,
-    plan_returning,
-    qualifier_of,
-)
+from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, table_span
+from tique_rewriter.shape import clause_words
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog
@@ -97,7 +93,7 @@ class _Change:
 
     @property
     def qualifier(self) -> str:
-        return qualifier_of(self.target)
+        return self.target.qualifier
 
     @property
     def returning(self) -> Returning | None:

@@ -149,6 +149,20 @@ class GroupRead:
 
 
 @dataclass(frozen=True)
+class JoinRead:
+    """A SELECT from an inner join of two tables, references 0 and 1.
+
+    ``rows`` is a query for the joined rows. The statement is ``before``, these rows as
+    a subquery, ``after``. What is joined with one part of a table and what is joined
+    with the rest of it are all of the rows.
+    """
+
+    before: str
+    rows: Text
+    after: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """What every plan has: how many placeholders its texts have.
 
@@ -217,11 +231,12 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Select(Plan):
-    """A query. ``point`` and ``group`` are set where it is no more than that."""
+    """A query. ``point``, ``group`` and ``join`` are set where it is no more than that."""
 
     text: Text
     point: PointRead | None = None
     group: GroupRead | None = None
+    join: JoinRead | None = None
 
 
 @dataclass(frozen=True)

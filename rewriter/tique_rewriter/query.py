@@ -14,6 +14,7 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
+from tique_rewriter.joins import join_read
 from tique_rewriter.operands import operand
 from tique_rewriter.plan import GroupRead, Literal, Output, PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
@@ -49,6 +50,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
         source.cut(source.words[0].start, source.end, reads.spans),
         _point_read(source, tree, reads),
         _group_read(source, tree, reads),
+        join_read(source, tree, reads, references),
     )
 
 

@@ -40,6 +40,11 @@ class Read:
         return (self.node.alias or self.node.name).lower()
 
     @property
+    def qualifier(self) -> str:
+        """The quoted name by which the statement knows the rows."""
+        return quote(self.node.alias or self.node.name)
+
+    @property
     def added_alias(self) -> str:
         """What must follow the text that fills the hole."""
         return "" if self.own_alias else f" AS {quote(self.node.name)}"

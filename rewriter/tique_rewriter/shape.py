@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 if TYPE_CHECKING:
-    from tique_rewriter.source import Source
+    from tique_rewriter.source import Source, Word
 
 _QUERY_TAIL = {"with_", "order", "limit", "offset"}
 
@@ -81,6 +81,18 @@ def starts_at(node: exp.Expr, default: int = 0) -> int:
     """Return the offset of the first thing in ``node`` whose place is known."""
     starts = [n.meta["start"] for n in node.walk() if n.meta.get("start") is not None]
     return min(starts, default=default)
+
+
+def clause_words(
+    source: Source, tree: exp.Expr, *keywords: str
+) -> list[tuple[int, Word]]:
+    """Return number and word of these keywords outside brackets, but for names."""
+    names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
+    return [
+        (number, word)
+        for number, word in enumerate(source.words)
+        if word.depth == 0 and word.keyword in keywords and word.start not in names
+    ]
 
 
 def function_name(node: exp.Expr) -> str:

@@ -11,6 +11,7 @@ import pytest
 from tests.monetdb.model import Model, bag_model, keyed_model
 from tique_backends.base import MISSING, Versions
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.forms import together
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"
 BAG = "a INTEGER, b VARCHAR(9)"
@@ -49,7 +50,7 @@ STAMPS = [(sts, staged) for sts in (0, 1, 7, 20) for staged in (None, 0, 4, 9)]
 
 def test_scan_of_keys(keyed, engine, rows):
     for sts, staged in STAMPS:
-        form = engine.forms.scan(keyed.table, sts, staged=staged)
+        form = together(engine.forms.scan(keyed.table, sts, staged=staged))
         found = rows(f"SELECT a, b, v, w FROM {form} AS t")
         assert Counter(found) == keyed.snapshot(sts, staged), (sts, staged)
 
@@ -60,10 +61,10 @@ def test_scan_of_a_bag(bag, engine, rows):
         seen = [e for e in bag.cache if e[0] <= sts]
         seen += [e for e in bag.stage if e[0] <= (staged or 0)]
         for tombstones in {True, any(deleted for *_, deleted in seen)}:
-            form = engine.forms.scan(
+            queries = engine.forms.scan(
                 bag.table, sts, staged=staged, tombstones=tombstones
             )
-            found = rows(f"SELECT a, b FROM {form} AS t")
+            found = rows(f"SELECT a, b FROM {together(queries)} AS t")
             assert Counter(found) == bag.snapshot(sts, staged), (sts, staged)
 
 
@@ -72,7 +73,7 @@ def test_flat_scan(managed, session, engine, rows):
     model.cache = [(n, (n, "b", -n, "new"), n % 3 == 0) for n in range(1, 13)]
     model.fill(session)
     for sts in (0, 5, 12):
-        form = engine.forms.scan(model.table, sts, staged=None, flat=True)
+        form = together(engine.forms.scan(model.table, sts, staged=None, flat=True))
         found = rows(f"SELECT a, b, v, w FROM {form} AS t")
         assert Counter(found) == model.snapshot(sts)
 

@@ -26,6 +26,7 @@ class SelectStatement(Statement):
     def __init__(self, plan: Select) -> None:
         super().__init__(plan)
         self._query = plan.text
+        self._join = plan.join
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the snapshot query."""
@@ -42,6 +43,8 @@ class SelectStatement(Statement):
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, Sequence[Any]]:
         """The snapshot query and its parameters."""
+        if self._join is not None:
+            return self.text.join(transaction, parameters, self._join, self._query)
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
         return sql, bound
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
-from tique_backends.forms import STAGED_STAMPS, Forms
+from tique_backends.forms import STAGED_STAMPS, Forms, together
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -130,7 +130,7 @@ class DuckDBForms(Forms):
         staged: int | None,
         tombstones: bool = True,
         flat: bool = False,
-    ) -> str:
+    ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
         if table.is_bag:
@@ -140,13 +140,13 @@ class DuckDBForms(Forms):
             )
             if tombstones:
                 bag += f" EXCEPT ALL SELECT {columns} FROM {versions} WHERE _deleted"
-            return f"({bag})"
+            return (f"({bag})",)
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         current = versions if flat else f"({newest(table, versions, '_cts')})"
         return (
             f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
-            f"ANTI JOIN {versions} AS _v ON {same} "
-            f"UNION ALL SELECT {columns} FROM {current} WHERE NOT _deleted)"
+            f"ANTI JOIN {versions} AS _v ON {same})",
+            f"(SELECT {columns} FROM {current} WHERE NOT _deleted)",
         )
 
     def point(  # noqa: D102
@@ -267,7 +267,7 @@ class DuckDBForms(Forms):
     ) -> str:
         names = key_list(table, table.primary_key)
         staged = stage_name(table)
-        before = self.scan(table, sts, staged=sequence - 2)
+        before = together(self.scan(table, sts, staged=sequence - 2))
         old = key_equality(table, table.primary_key, "_n.", "_o.")
         gone = key_equality(table, table.primary_key, "_n.", "_d.")
         return (
@@ -284,7 +284,7 @@ class DuckDBForms(Forms):
         self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
         names = key_list(table, columns)
-        after = self.scan(table, sts, staged=sequence)
+        after = together(self.scan(table, sts, staged=sequence))
         same = key_equality(table, columns, "_a.", "_n.")
         return (
             f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.forms import STAGED_STAMPS, Forms
+from tique_backends.forms import STAGED_STAMPS, Forms, together
 from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import (
     comparable,
@@ -115,21 +115,19 @@ class MonetDBForms(Forms):
         staged: int | None,
         tombstones: bool = True,
         flat: bool = False,
-    ) -> str:
+    ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
         if table.is_bag:
-            bag = (
-                f"SELECT {columns} FROM {storage_name(table)} UNION ALL "
-                f"SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted"
+            added = f"(SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted)"
+            bag = (added, f"(SELECT {columns} FROM {storage_name(table)})")
+            if not tombstones:
+                return bag
+            # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
+            return (
+                f"(SELECT {columns} FROM {together(bag)} AS _p EXCEPT ALL "
+                f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
             )
-            if tombstones:
-                # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
-                bag = (
-                    f"SELECT {columns} FROM ({bag}) AS _p EXCEPT ALL "
-                    f"SELECT {columns} FROM {versions} AS _d WHERE _deleted"
-                )
-            return f"({bag})"
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         current = (
             f"SELECT {column_list(table, '_c.')} FROM {versions} AS _c "
@@ -137,11 +135,13 @@ class MonetDBForms(Forms):
         )
         if not flat:
             current += f" AND {newest(table, versions, '_cts', '_c')}"
-        return (
-            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}) "
-            f"UNION ALL {current})"
+        stored = (
+            f"SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same})"
         )
+        # MonetDB appends the second to the first: the other way round it copies storage
+        # twice.
+        return f"({current})", f"({stored})"
 
     def point(  # noqa: D102
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
@@ -275,7 +275,7 @@ class MonetDBForms(Forms):
     ) -> str:
         names = key_list(table, table.primary_key)
         staged = stage_name(table)
-        before = self.scan(table, sts, staged=sequence - 2)
+        before = together(self.scan(table, sts, staged=sequence - 2))
         old = key_equality(table, table.primary_key, "_n.", "_o.")
         gone = key_equality(table, table.primary_key, "_n.", "_g.")
         return (
@@ -293,7 +293,7 @@ class MonetDBForms(Forms):
         self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
         names = key_list(table, columns, "_a.")
-        after = self.scan(table, sts, staged=sequence)
+        after = together(self.scan(table, sts, staged=sequence))
         same = key_equality(table, columns, "_a.", "_n.")
         return (
             f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "

@@ -127,4 +127,5 @@ MONETDB = Rules(
     checks=False,
     default_may_lack=False,
     exact_quoted_names=True,
+    joins_in_parts=True,
 )

@@ -106,6 +106,10 @@ class Rules:
     exact_quoted_names
         Whether ``"Name"`` and ``"name"`` are two names, and a name without quotes
         stands for its small letters (ASCII only); else the case never matters.
+    joins_in_parts
+        Whether the engine joins what is in a table's order so much faster than a
+        UNION ALL with it that plans say how a join can be cut into parts. (A result
+        that is an expression must not be called by its text there.)
     """
 
     name: str
@@ -131,6 +135,7 @@ class Rules:
     checks: bool = True
     default_may_lack: bool = True
     exact_quoted_names: bool = False
+    joins_in_parts: bool = False
 
     def unquoted(self, name: str) -> str:
         """Return the name that ``name`` without quotes stands for."""

@@ -1,0 +1,145 @@
+"""Joins of two tables, in pieces, so that one of the tables can be read in parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.bindings import scope_of
+from tique_rewriter.plan import JoinRead
+from tique_rewriter.references import quote, relations_of
+from tique_rewriter.shape import clause_words, starts_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tique_rewriter.plan import Reference
+    from tique_rewriter.references import Reads
+    from tique_rewriter.source import Source
+
+_SELECT = frozenset(
+    [
+        *("distinct", "expressions", "from_", "joins", "where"),
+        *("group", "having", "order", "limit", "offset"),
+    ]
+)
+_AFTER_FROM = ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH")
+_JOIN = frozenset({"this", "on", "kind"})
+_TABLE = frozenset({"this", "db", "alias"})
+_JOINED = "_joined"
+
+# A result that is no column keeps the name that it has, or has none.
+_ITEMS = (exp.Alias, exp.Column, exp.AggFunc, exp.Add, exp.Sub, exp.Mul, exp.Div)
+
+
+def join_read(
+    source: Source, tree: exp.Expr, reads: Reads, references: Sequence[Reference]
+) -> JoinRead | None:
+    """Return a SELECT from an inner join of two tables in pieces.
+
+    None if it is anything else, or if some name in it might mean another thing once
+    the joined rows are a relation of their own.
+    """
+    if not source.rules.joins_in_parts or not _is_join(tree, reads):
+        return None
+    scope = scope_of(relations_of(tree), reads)
+    # No columns are known where a star or a row stands for them.
+    if not scope.closed or any(r.columns is None for r in references):
+        return None
+    start = reads.reads[0].span.start
+    after = [word.start for _, word in clause_words(source, tree, *_AFTER_FROM)]
+    end = min(after, default=source.end)
+    if end < start:
+        return None
+    named = {item.alias for item in tree.expressions}
+    taken: set[tuple[int, int]] = set()
+    replaced: dict[tuple[int, int], str] = {}
+    for node in tree.find_all(exp.Column):
+        if start <= starts_at(node) < end:
+            continue
+        if not node.table and node.name in named:
+            continue
+        column, place = scope.column(node), _place(node)
+        if column is None or place is None:
+            return None
+        read, position = column
+        taken.add((read.span.index, position))
+        replaced[place] = f"{_JOINED}.{_name(read.span.index, position)}"
+        if node.parent is tree:
+            replaced[place] += f" AS {quote(read.table.columns[position].name)}"
+    if _names_more(source, reads, [*replaced, (start, end)]):
+        return None
+    columns = ", ".join(
+        f"{read.qualifier}.{quote(read.table.columns[position].name)} "
+        f"AS {_name(index, position)}"
+        for index, position in sorted(taken or {(0, 0)})
+        for read in [reads.reads[index]]
+    )
+    return JoinRead(
+        _replace(source, source.words[0].start, start, replaced),
+        ("SELECT ", columns, " FROM ", *source.cut(start, end, reads.spans)),
+        f" AS {_JOINED} {_replace(source, end, source.end, replaced)}".rstrip(),
+    )
+
+
+def _is_join(tree: exp.Expr, reads: Reads) -> bool:
+    """Whether the statement is a SELECT from an inner join of tables, and no other."""
+    if len(reads.reads) != 2 or not isinstance(tree, exp.Select):
+        return False
+    first, second = (read.node for read in reads.reads)
+    joins = tree.args.get("joins") or []
+    from_ = tree.args.get("from_")
+    return (
+        sum(1 for _ in tree.find_all(exp.Query)) == 1
+        and _has_only(tree, _SELECT)
+        and _has_only(first, _TABLE)
+        and _has_only(second, _TABLE)
+        and from_ is not None
+        and from_.this is first
+        and [join.this for join in joins] == [second]
+        and _has_only(joins[0], _JOIN)
+        and joins[0].kind.upper() in ("", "INNER")
+        and joins[0].args.get("on") is not None
+        and all(isinstance(item, _ITEMS) for item in tree.expressions)
+    )
+
+
+def _has_only(node: exp.Expr, parts: Iterable[str]) -> bool:
+    return all(part in parts for part, value in node.args.items() if value)
+
+
+def _place(node: exp.Column) -> tuple[int, int] | None:
+    first, last = node.parts[0].meta, node.parts[-1].meta
+    if first.get("start") is None or last.get("end") is None:
+        return None
+    return first["start"], last["end"] + 1
+
+
+def _name(index: int, position: int) -> str:
+    return f"_{index}_{position}"
+
+
+def _names_more(
+    source: Source, reads: Reads, places: Iterable[tuple[int, int]]
+) -> bool:
+    """Whether a word outside these places may be one of the tables or a column."""
+    names = {read.name for read in reads.reads}.union(
+        *(read.table.positions for read in reads.reads)
+    )
+    return any(
+        source.text[word.start : word.end].strip('"').lower() in names
+        for word in source.words
+        if not any(start <= word.start < end for start, end in places)
+    )
+
+
+def _replace(
+    source: Source, start: int, end: int, replaced: Mapping[tuple[int, int], str]
+) -> str:
+    text = ""
+    for (begin, stop), new in sorted(replaced.items()):
+        if start <= begin and stop <= end:
+            text += source.text[start:begin] + new
+            start = stop
+    return text + source.text[start:end]
