@@ -400,16 +400,20 @@ class SnapshotText:
         join: JoinRead,
         text: Text,
     ) -> tuple[str, Sequence[Any]]:
-        """As :meth:`fill`, for a join; in parts where both tables come in parts."""
+        """As :meth:`fill`, for a join; in parts where both tables come in parts.
+
+        (MonetDB itself joins in parts, if only one of them does.)
+        """
         first, second = self._sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)
-        other = second.relation(others)
-        if len(parts) == 1 or len(others) == 1:
-            sql = _complete(text, (first.relation(parts), other))
+        if not self.is_wide or len(parts) == 1 or len(others) == 1:
+            sql = _complete(text, (first.relation(parts), second.relation(others)))
         else:
             rows = [
-                _complete(join.rows, (first.relation([part]), other)) for part in parts
+                _complete(join.rows, (first.relation([part]), second.relation([other])))
+                for part in parts
+                for other in others
             ]
             sql = f"{join.before}({' UNION ALL '.join(rows)}){join.after}"
         return sql, self._bound(parameters)

@@ -1,4 +1,4 @@
-"""Joins of two tables, in pieces, so that one of the tables can be read in parts."""
+"""Joins of two tables, in pieces, so that the tables can be read in parts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _is_join(tree: exp.Expr, reads: Reads) -> bool:
         and _has_only(second, _TABLE)
         and from_ is not None
         and from_.this is first
-        and [join.this for join in joins] == [second]
+        and len(joins) == 1
+        and joins[0].this is second
         and _has_only(joins[0], _JOIN)
         and joins[0].kind.upper() in ("", "INNER")
         and joins[0].args.get("on") is not None

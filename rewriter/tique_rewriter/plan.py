@@ -153,8 +153,8 @@ class JoinRead:
     """A SELECT from an inner join of two tables, references 0 and 1.
 
     ``rows`` is a query for the joined rows. The statement is ``before``, these rows as
-    a subquery, ``after``. What is joined with one part of a table and what is joined
-    with the rest of it are all of the rows.
+    a subquery, ``after``. Where tables come in parts, the joins of each part of one with
+    each part of the other have, together, all of the rows.
     """
 
     before: str
