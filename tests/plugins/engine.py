@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import duckdb
 import pymonetdb
 import pytest
 
@@ -14,8 +15,10 @@ from tests.plugins.monetdb import connect_natively, empty
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import ModuleType
 
     import tique
+    from tique_backends.monetdb.server import MonetDBServer
 
 
 class Engine(ABC):
@@ -26,6 +29,14 @@ class Engine(ABC):
     """What the engine calls a TEXT column's type."""
     schema: ClassVar[str]
     """Where a table is created that names no schema."""
+    driver: ClassVar[ModuleType]
+    """The module whose connections bring every call to the engine."""
+    schemas: ClassVar[str]
+    """The query for the names of all schemas."""
+    cache_append: ClassVar[str]
+    """What begins a call that appends versions to a cache table."""
+    leaving_aborts: ClassVar[bool] = False
+    """Whether a commit in doubt is aborted when its process leaves the others."""
     # What it can: MonetDB's row of this matrix says what not.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
@@ -74,8 +85,20 @@ class Engine(ABC):
         self._close(self._natively)
         self._close(self._through_tique)
 
+    def restart(self) -> None:
+        """Close every connection; the next one finds an engine that has crashed."""
+        self.close()
+
     @abstractmethod
     def _connect_natively(self) -> Any: ...
+
+    def failure(self) -> Exception:
+        """What the driver raises when the engine could not do something."""
+        return self.driver.OperationalError("the disk went away")
+
+    @abstractmethod
+    def interruption(self) -> Exception:
+        """What the driver raises when a statement was stopped."""
 
     @staticmethod
     def _close(connections: list[Any]) -> None:
@@ -89,6 +112,9 @@ class DuckDB(Engine):
     name = "duckdb"
     text = "VARCHAR"
     schema = "main"
+    driver = duckdb
+    schemas = "SELECT schema_name FROM duckdb_schemas()"
+    cache_append = "insert_into"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -108,9 +134,10 @@ class DuckDB(Engine):
         return f"duckdb:///{self.path}"
 
     def _connect_natively(self) -> Any:
-        import duckdb
-
         return duckdb.connect(self.path)
+
+    def interruption(self) -> Exception:
+        return duckdb.InterruptException("Interrupted!")
 
 
 class NativeMonetDB:
@@ -135,30 +162,46 @@ class MonetDB(Engine):
     name = "monetdb"
     text = "CLOB"
     schema = "sys"
+    driver = pymonetdb
+    schemas = "SELECT name FROM sys.schemas"
+    cache_append = 'INSERT INTO tique."'
+    leaving_aborts = True
     has_checks = False
     holds_nul = False
     names_begin_with_percent = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, server: MonetDBServer) -> None:
         super().__init__()
-        self._url = url
+        self._server = server
 
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
-        url = request.getfixturevalue("monetdb_server").url
-        empty(url)
-        return cls(url)
+        return cls.emptied(request.getfixturevalue("monetdb_server"))
+
+    @classmethod
+    def emptied(cls, server: MonetDBServer) -> Self:
+        """The database of a server, empty."""
+        empty(server.url)
+        return cls(server)
+
+    def restart(self) -> None:
+        super().restart()
+        self._server.kill()
+        self._server.start()
 
     @property
     def url(self) -> str:
-        return self._url
+        return self._server.url
 
     def literal(self, text: str) -> str:
         """Without escapes."""
         return "R" + super().literal(text)
 
     def _connect_natively(self) -> Any:
-        return NativeMonetDB(self._url)
+        return NativeMonetDB(self.url)
+
+    def interruption(self) -> Exception:
+        return pymonetdb.OperationalError("HYT00!Query aborted due to timeout")
 
 
 ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)

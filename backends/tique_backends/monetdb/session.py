@@ -114,6 +114,10 @@ class MonetDBSession(Session):
         self._is_wide = False
         connection.ask(_optimizer(_NARROW))
 
+    @property
+    def is_lost(self) -> bool:  # noqa: D102
+        return self._connection.is_lost
+
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
         return read_reply(self._ask_text(sql, wide=wide))
 
@@ -124,9 +128,7 @@ class MonetDBSession(Session):
             if wide != self._is_wide:
                 self._connection.ask_text(_optimizer(_WIDE if wide else _NARROW))
                 self._is_wide = wide
-            return self._connection.ask_text(
-                sql, in_transaction=self._in_transaction
-            )
+            return self._connection.ask_text(sql, in_transaction=self._in_transaction)
         finally:
             if self._connection.is_lost:
                 self._ownership.lost(self._connection)
