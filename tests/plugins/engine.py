@@ -40,6 +40,7 @@ class Engine(ABC):
     # What it can: MonetDB's row of this matrix says what not.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
+    has_infinity: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -168,6 +169,7 @@ class MonetDB(Engine):
     leaving_aborts = True
     has_checks = False
     holds_nul = False
+    has_infinity = False
     names_begin_with_percent = False
 
     def __init__(self, server: MonetDBServer) -> None:
