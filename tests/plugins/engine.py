@@ -33,6 +33,8 @@ class Engine(ABC):
     """The module whose connections bring every call to the engine."""
     schemas: ClassVar[str]
     """The query for the names of all schemas."""
+    coin: ClassVar[str]
+    """A condition that is true for every other row, or so."""
     cache_append: ClassVar[str]
     """What begins a call that appends versions to a cache table."""
     leaving_aborts: ClassVar[bool] = False
@@ -115,6 +117,7 @@ class DuckDB(Engine):
     schema = "main"
     driver = duckdb
     schemas = "SELECT schema_name FROM duckdb_schemas()"
+    coin = "random() < 0.5"
     cache_append = "insert_into"
 
     def __init__(self, folder: Path) -> None:
@@ -165,6 +168,7 @@ class MonetDB(Engine):
     schema = "sys"
     driver = pymonetdb
     schemas = "SELECT name FROM sys.schemas"
+    coin = "rand() < 1073741824"
     cache_append = 'INSERT INTO tique."'
     leaving_aborts = True
     has_checks = False
