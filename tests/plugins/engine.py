@@ -88,6 +88,10 @@ class Engine(ABC):
         self._close(self._natively)
         self._close(self._through_tique)
 
+    @abstractmethod
+    def begin_again(self) -> None:
+        """Close every connection and empty the database."""
+
     def restart(self) -> None:
         """Close every connection; the next one finds an engine that has crashed."""
         self.close()
@@ -136,6 +140,11 @@ class DuckDB(Engine):
     @property
     def url(self) -> str:
         return f"duckdb:///{self.path}"
+
+    def begin_again(self) -> None:
+        self.close()
+        for file in self._folder.glob(f"{self.path.name}*"):
+            file.unlink()
 
     def _connect_natively(self) -> Any:
         return duckdb.connect(self.path)
@@ -187,8 +196,13 @@ class MonetDB(Engine):
     @classmethod
     def emptied(cls, server: MonetDBServer) -> Self:
         """The database of a server, empty."""
-        empty(server.url)
-        return cls(server)
+        engine = cls(server)
+        engine.begin_again()
+        return engine
+
+    def begin_again(self) -> None:
+        self.close()
+        empty(self.url)
 
     def restart(self) -> None:
         super().restart()
