@@ -161,7 +161,7 @@ class Checkpointer:
             if not is_mine:
                 self._due_since = time.monotonic()
                 return 0
-            if self._session is None:
+            if self._session is None or self._session.is_lost:
                 self._session = self._database.engine.session()
             stable = self._database.timeline.stable()
             moved = sum(

@@ -262,7 +262,7 @@ class Committer:
         if batch[0].stands_alone:
             session = batch[0].transaction.session
         else:
-            if self._session is None:
+            if self._session is None or self._session.is_lost:
                 self._session = self._database.engine.session()
             session = self._session
         certified = self._take_timestamps(self._certify(batch, session))

@@ -277,6 +277,8 @@ class Connection:
     def _begin(self) -> Transaction:
         if self._database.is_detached:
             raise errors.OperationalError("the database was detached from tique")
+        if self._session.is_lost:
+            self._session = self._holder.session = self._database.engine.session()
         transaction = Transaction(
             self._database,
             self._session,

@@ -11,6 +11,9 @@ entry is visible by then (P2), a fenced one is named in the answer.
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.
 
+*Nothing twice.* If it is interrupted in between (Ctrl-C), nobody knows how far the index
+got, and the process gives itself up: its connections must be opened again.
+
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
 its local λ, which is never newer than its sts. Nothing is folded beyond any process's
 anchor, and the log is not pruned beyond what was folded.
@@ -20,6 +23,9 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, NamedTuple
+
+from tique_backends.errors import ErrorKind
+from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +55,7 @@ class Follower:
         self._shared = shared
         self._lock = threading.Lock()
         self._own: dict[int, Published] = {}
+        self._is_torn = False
 
     def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
         """Note a commit of this process's own that is about to be finished."""
@@ -78,17 +85,28 @@ class Follower:
         self._database.sequencer.recover(sts=snapshot.sts, txid=epoch_start)
 
     def follow(self, snapshot: SharedSnapshot) -> None:
-        """Publish every commit that the snapshot covers."""
+        """Publish every commit that the snapshot covers.
+
+        Raises
+        ------
+        FencedError
+            It was interrupted once: nobody knows which versions the index has.
+        """
         sequencer = self._database.sequencer
         if snapshot.sts <= sequencer.sts():
             return
         with self._lock:
+            if self._is_torn:
+                raise FencedError(
+                    ErrorKind.OPERATIONAL, "it was interrupted as it followed commits"
+                )
             followed = sequencer.sts()
             stamps = range(followed + 1, snapshot.sts + 1)
             logged: dict[int, CommitRecord] = {}
             if any(cts not in self._own for cts in stamps):
                 tables = self._database.catalog.by_id()
                 logged = {c.cts: c for c in self._shared.logged(followed, tables)}
+            self._is_torn = True
             for cts in stamps:
                 own = self._own.pop(cts, None)
                 if cts not in snapshot.fences:
@@ -97,6 +115,7 @@ class Follower:
                     elif cts in logged:
                         self._publish(cts, self._read(logged[cts]))
                 sequencer.finish(sequencer.next_cts())
+            self._is_torn = False
 
     def _read(self, commit: CommitRecord) -> Published:
         tables = self._database.catalog.by_id()

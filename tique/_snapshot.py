@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tique._transaction import Transaction
     from tique._versions import TableVersions
     from tique_backends.base import Row
+    from tique_backends.forms import Forms
     from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Table
 
@@ -271,7 +272,7 @@ class Source:
         if rows is None or len(rows) * len(self._free) > _GROUP_VALUES:
             return None
         values = [[row[i] for row in rows] for i in self._free]
-        forms = transaction.database.engine.forms
+        forms = self._forms(transaction)
         return forms.constants(self.table, self._columns, bound, values)
 
     def _group_rows(
@@ -319,17 +320,21 @@ class Source:
         bound: Mapping[int, Any],
         replaced: Mapping[Key, Row | None],
     ) -> str:
-        forms = transaction.database.engine.forms
+        forms = self._forms(transaction)
         rows = [row for row in replaced.values() if row is not None]
         if self._is_point and bound:
             return forms.constant(self.table, self._columns, rows[0] if rows else None)
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
+    def _forms(self, transaction: Transaction) -> Forms:
+        forms = transaction.database.engine.forms
+        return forms.apart if self.reference.apart else forms
+
     def _scan(
         self, transaction: Transaction, versions: TableVersions
     ) -> tuple[str, ...]:
         writes = transaction.prepare_scan(self.table)
-        return transaction.database.engine.forms.scan(
+        return self._forms(transaction).scan(
             self.table,
             transaction.sts,
             staged=transaction.visible_sequence if writes else None,

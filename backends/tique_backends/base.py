@@ -130,6 +130,11 @@ class Result(ABC):
 class Session(ABC):
     """One connection to the engine, used by one thread at a time."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether its connection broke: another session is needed."""
+        return False
+
     @abstractmethod
     def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False

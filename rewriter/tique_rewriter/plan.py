@@ -95,13 +95,15 @@ class Reference:
     application gave an alias itself. ``binding`` says which columns are bound by
     equality: rows with other values there cannot influence the result.
     ``columns`` is a superset of the columns that the statement looks at, None
-    stands for all.
+    stands for all. ``apart``: the statement has an IN, ANY or ALL of a subquery, or
+    LATERAL, which not every engine keeps apart from what fills the hole.
     """
 
     table: Table
     alias: str
     binding: dict[int, Operand]
     columns: frozenset[int] | None = None
+    apart: bool = False
 
     @property
     def key(self) -> tuple[Operand, ...] | None:

@@ -65,14 +65,24 @@ def references_of(
     The statement looks at all columns of its ``target``.
     """
     used = used_columns(parts, reads.reads)
+    apart = any(map(_compares_with_rows, parts))
     return tuple(
         Reference(
             read.table,
             read.added_alias,
             bindings.get(read.span.index, {}),
             None if read is target else columns,
+            apart=apart,
         )
         for read, columns in zip(reads.reads, used, strict=True)
+    )
+
+
+def _compares_with_rows(part: exp.Expr) -> bool:
+    """Whether there is an IN, ANY or ALL of a subquery in it, or LATERAL."""
+    return any(
+        not isinstance(node, exp.In) or node.args.get("query") is not None
+        for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral)
     )
 
 

@@ -1,4 +1,4 @@
-"""A real DuckDB whose calls a test can watch, kill the process at, or make fail."""
+"""A real engine whose calls a test can watch, kill the process at, or make fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READS = ("execute SELECT", "execute \nSELECT", "execute <", "execute EXPLAIN")
 
 
 class Watched:
-    """A DuckDB connection or relation that tells ``watch`` of every call."""
+    """A driver's connection (or relation) that tells ``watch`` of every call."""
 
     def __init__(self, target, watch):
         self._target = target
@@ -40,9 +40,9 @@ class Watched:
         return result
 
 
-def watched_connect(watch):
-    """What to put in the place of ``duckdb.connect``."""
-    real = duckdb.connect
+def watched_connect(driver, watch):
+    """What to put in the place of the ``connect`` of an engine's driver."""
+    real = driver.connect
 
     def connect(*arguments, **options):
         return Watched(real(*arguments, **options), watch)

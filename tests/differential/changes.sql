@@ -34,7 +34,7 @@ INSERT INTO item FROM item WHERE id < 0
 
 INSERT INTO sale VALUES ('2024-03-01', 1, 5, 'new'), (DATE '2024-03-01', 2, 6, NULL)
 
-INSERT INTO sale (item, day, quantity) SELECT id, DATE '2024-04-01', id FROM item
+INSERT INTO sale (item, sold, quantity) SELECT id, DATE '2024-04-01', id FROM item
 
 INSERT INTO node (id) VALUES (50)
 
@@ -120,13 +120,13 @@ UPDATE item SET id = 7, name = 'same' WHERE id = 7
 
 UPDATE sale SET quantity = quantity + 1
 
-UPDATE sale SET day = day + 100
+UPDATE sale SET sold = sold + 100
 
-UPDATE sale SET day = day + 1 WHERE item = 3
+UPDATE sale SET sold = sold + 1 WHERE item = 3
 
-UPDATE sale SET item = item + 1000, note = 'moved' WHERE day = DATE '2024-01-02'
+UPDATE sale SET item = item + 1000, note = 'moved' WHERE sold = DATE '2024-01-02'
 
-UPDATE sale SET note = note || day::VARCHAR WHERE quantity > 3
+UPDATE sale SET note = note || sold::VARCHAR WHERE quantity > 3
 
 UPDATE node SET label = DEFAULT WHERE id = 4
 
@@ -174,9 +174,9 @@ DELETE FROM item AS i WHERE i.price > 20
 
 DELETE FROM item WHERE price > (SELECT avg(price) FROM item)
 
-DELETE FROM sale WHERE day = '2024-01-03' AND item = 3
+DELETE FROM sale WHERE sold = '2024-01-03' AND item = 3
 
-DELETE FROM sale WHERE day < '2024-01-03'
+DELETE FROM sale WHERE sold < '2024-01-03'
 
 DELETE FROM node WHERE parent IS NOT NULL
 
@@ -268,9 +268,9 @@ UPDATE item SET nothing = 1
 
 UPDATE sale SET quantity = quantity - 1000
 
-UPDATE sale SET quantity = -1 WHERE day = '2024-01-03' AND item = 3
+UPDATE sale SET quantity = -1 WHERE sold = '2024-01-03' AND item = 3
 
-UPDATE sale SET quantity = NULL WHERE day = '2024-01-03' AND item = 3
+UPDATE sale SET quantity = NULL WHERE sold = '2024-01-03' AND item = 3
 
 UPDATE sale SET quantity = NULL
 
@@ -304,11 +304,11 @@ INSERT INTO item AS i (id, active) VALUES (3, true), (4, false) ON CONFLICT (id)
 
 INSERT INTO item (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = NULL WHERE price IS NULL
 
-INSERT INTO sale VALUES ('2024-01-01', 3, 5, 'a'), ('2024-01-01', 999, 6, 'b') ON CONFLICT (item, day) DO UPDATE SET quantity = quantity + excluded.quantity, note = excluded.note
+INSERT INTO sale VALUES ('2024-01-01', 3, 5, 'a'), ('2024-01-01', 999, 6, 'b') ON CONFLICT (item, sold) DO UPDATE SET quantity = quantity + excluded.quantity, note = excluded.note
 
-INSERT INTO sale (day, item, quantity) SELECT day, item, 1 FROM sale ON CONFLICT DO NOTHING
+INSERT INTO sale (sold, item, quantity) SELECT sold, item, 1 FROM sale ON CONFLICT DO NOTHING
 
-INSERT INTO sale (day, item, quantity) SELECT day, item + 1, 1 FROM sale WHERE item < 10 ON CONFLICT (day, item) DO UPDATE SET quantity = 0
+INSERT INTO sale (sold, item, quantity) SELECT sold, item + 1, 1 FROM sale WHERE item < 10 ON CONFLICT (sold, item) DO UPDATE SET quantity = 0
 
 INSERT INTO sale VALUES ('2024-01-01', 3, 5, 'a') ON CONFLICT DO UPDATE SET quantity = -1
 
@@ -362,7 +362,7 @@ UPDATE item AS i SET active = NOT active WHERE id = 5 RETURNING i.id, i.active, 
 
 UPDATE item SET price = 0 WHERE id < 0 RETURNING id, price + 1 AS next
 
-UPDATE sale SET item = item + 1000 WHERE quantity = 2 RETURNING day, item, quantity
+UPDATE sale SET item = item + 1000 WHERE quantity = 2 RETURNING sold, item, quantity
 
 UPDATE log SET item = 3 WHERE text IS NULL RETURNING *
 
@@ -370,7 +370,7 @@ UPDATE thing SET ratio = 2 RETURNING id, span, list, pair, huge, clock, tag
 
 DELETE FROM item WHERE id % 2 = 0 RETURNING id, price + 1 AS more, name
 
-DELETE FROM sale WHERE item = 3 AND day = '2024-01-02' RETURNING *
+DELETE FROM sale WHERE item = 3 AND sold = '2024-01-02' RETURNING *
 
 DELETE FROM log RETURNING coalesce(text, 'none') AS text, moment
 

@@ -81,13 +81,13 @@ SELECT * FROM item WHERE id = 3 OR id = 7
 
 SELECT * FROM item WHERE id IN (3, 7, 1000)
 
-SELECT * FROM sale WHERE day = DATE '2024-01-03' AND item = 3
+SELECT * FROM sale WHERE sold = DATE '2024-01-03' AND item = 3
 
-SELECT * FROM sale WHERE day = '2024-01-03' AND item = 3
+SELECT * FROM sale WHERE sold = '2024-01-03' AND item = 3
 
 SELECT * FROM sale WHERE item = 3
 
-SELECT * FROM sale WHERE day = DATE '2024-01-02'
+SELECT * FROM sale WHERE sold = DATE '2024-01-02'
 
 SELECT * FROM code WHERE code = 'a'
 
@@ -178,9 +178,9 @@ SELECT i.name, s.quantity FROM item i JOIN sale s ON s.item = i.id
 
 SELECT i.name, s.quantity FROM item AS i INNER JOIN sale AS s ON s.item = i.id WHERE i.id = 3
 
-SELECT i.id, s.day FROM item i LEFT JOIN sale s ON s.item = i.id
+SELECT i.id, s.sold FROM item i LEFT JOIN sale s ON s.item = i.id
 
-SELECT i.id, s.day FROM item i LEFT JOIN sale s ON s.item = i.id AND s.quantity > 3 WHERE s.day IS NULL
+SELECT i.id, s.sold FROM item i LEFT JOIN sale s ON s.item = i.id AND s.quantity > 3 WHERE s.sold IS NULL
 
 SELECT i.id, s.item FROM sale s RIGHT JOIN item i ON s.item = i.id
 
@@ -208,7 +208,7 @@ SELECT * FROM item SEMI JOIN sale ON sale.item = item.id
 
 SELECT * FROM item ANTI JOIN sale ON sale.item = item.id
 
-SELECT i.id, s.day FROM (SELECT * FROM item WHERE added IS NOT NULL) i ASOF JOIN sale s ON i.id = s.item AND i.added >= s.day WHERE i.added IS NOT NULL
+SELECT i.id, s.sold FROM (SELECT * FROM item WHERE added IS NOT NULL) i ASOF JOIN sale s ON i.id = s.item AND i.added >= s.sold WHERE i.added IS NOT NULL
 
 SELECT * FROM item POSITIONAL JOIN (SELECT 1 AS first) AS p WHERE p.first = 1 AND false
 
@@ -224,11 +224,11 @@ SELECT c.code, i.id FROM code c JOIN item i ON i.kind = c.meaning
 
 SELECT i.id, s.n FROM item i LEFT JOIN (SELECT item, count(*) AS n FROM sale GROUP BY item) s ON s.item = i.id
 
-SELECT i.id FROM item i JOIN sale s ON i.id = s.item AND s.day = DATE '2024-01-02' WHERE i.id = 2
+SELECT i.id FROM item i JOIN sale s ON i.id = s.item AND s.sold = DATE '2024-01-02' WHERE i.id = 2
 
-SELECT i.id, s.day FROM item i LEFT JOIN sale s ON i.id = 3 AND s.item = i.id
+SELECT i.id, s.sold FROM item i LEFT JOIN sale s ON i.id = 3 AND s.item = i.id
 
-SELECT i.id, s.day FROM item i LEFT JOIN sale s ON s.item = i.id WHERE i.id = 3
+SELECT i.id, s.sold FROM item i LEFT JOIN sale s ON s.item = i.id WHERE i.id = 3
 
 SELECT a.id, b.id FROM item a LEFT JOIN item b ON b.id = 3
 
@@ -272,7 +272,7 @@ SELECT * FROM (SELECT kind, count(*) FROM item GROUP BY kind) AS g(k, n) WHERE n
 
 SELECT ARRAY(SELECT id FROM item WHERE id < 5 ORDER BY id)
 
-SELECT i.id, x.quantity FROM item i, LATERAL (SELECT quantity FROM sale s WHERE s.item = i.id ORDER BY day LIMIT 1) AS x
+SELECT i.id, x.quantity FROM item i, LATERAL (SELECT quantity FROM sale s WHERE s.item = i.id ORDER BY sold LIMIT 1) AS x
 
 SELECT i.id, x.q FROM item i LEFT JOIN LATERAL (SELECT max(quantity) AS q FROM sale s WHERE s.item = i.id) AS x ON true
 

@@ -1,6 +1,6 @@
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(10,2), kind VARCHAR, added DATE, weight DOUBLE, active BOOLEAN);
 
-CREATE TABLE sale (day DATE, item INTEGER, quantity INTEGER NOT NULL, note VARCHAR, CHECK (quantity >= 0), PRIMARY KEY (day, item));
+CREATE TABLE sale (sold DATE, item INTEGER, quantity INTEGER NOT NULL, note VARCHAR, CHECK (quantity >= 0), PRIMARY KEY (sold, item));
 
 CREATE TABLE node (id BIGINT PRIMARY KEY, parent BIGINT, label VARCHAR NOT NULL DEFAULT 'leaf');
 

@@ -7,9 +7,6 @@ of the keys (or UNIQUE values) that it leaves written since its snapshot.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -22,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 import tique
-from tests.plugins.engine import DuckDB
+from tests.portable import numbers
 
 KEYS = st.integers(1, 6)
 VALUES = st.one_of(st.none(), st.integers(0, 7))
@@ -47,13 +44,12 @@ class Session:
 class Model(RuleBasedStateMachine):
     """``t``: id, v, and u, which is UNIQUE; rows are ``{id: (v, u)}``."""
 
-    engine_class = None
+    engine = None
     certifier = ""
 
     @initialize()
     def open(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.engine = self.engine_class(Path(self.folder.name))
+        self.engine.begin_again()
         self.sessions = [
             Session(self.engine.connect(checkpoint="manual", certifier=self.certifier))
             for _ in range(3)
@@ -67,9 +63,7 @@ class Model(RuleBasedStateMachine):
         self.commits = []
 
     def teardown(self):
-        if hasattr(self, "engine"):
-            self.engine.close()
-            self.folder.cleanup()
+        self.engine.close()
 
     def session(self, who):
         """The session, in a transaction."""
@@ -166,7 +160,7 @@ class Model(RuleBasedStateMachine):
         session = self.session(who)
         taken = set(BULK) & session.rows.keys()
         after = None if taken else session.rows | dict.fromkeys(BULK, (None, None))
-        query = "INSERT INTO t (id) SELECT range FROM range(1000, 3100)"
+        query = f"INSERT INTO t (id) SELECT number + 1000 FROM {numbers(2100)}"
         self.change(session, after, query)
         self.note(session, after, set(BULK), set())
         if after is not None:
@@ -281,11 +275,8 @@ class Model(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("certifier", ["memory", "query"])
-@pytest.mark.parametrize("engine_class", [DuckDB], ids=lambda engine: engine.name)
-def test_histories(engine_class, certifier):
-    machine = type(
-        "Machine", (Model,), {"engine_class": engine_class, "certifier": certifier}
-    )
+def test_histories(engine, certifier):
+    machine = type("Machine", (Model,), {"engine": engine, "certifier": certifier})
     run_state_machine_as_test(
         machine,
         settings=settings(

@@ -5,24 +5,22 @@ from __future__ import annotations
 import threading
 import time
 
-import duckdb
+import pymonetdb
 import pytest
 
 import tique
 from tests.crash.faults import Faults, watched_connect
 from tests.portable import numbers
 
-pytestmark = pytest.mark.written_for(
-    ["duckdb"], reason="the faults are put into duckdb's connection"
-)
-
 CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
 
 
 @pytest.fixture
-def faults(monkeypatch):
+def faults(engine, monkeypatch):
     planned = Faults()
-    monkeypatch.setattr(duckdb, "connect", watched_connect(planned))
+    monkeypatch.setattr(
+        engine.driver, "connect", watched_connect(engine.driver, planned)
+    )
     yield planned
     planned.clear()
 
@@ -116,7 +114,7 @@ def test_a_table_that_tique_does_not_manage_is_not_overwritten(engine):
 )
 def test_a_create_that_fails_half_way(engine, faults, when, text):
     connection = engine.connect(checkpoint="manual")
-    faults.plan(when, text, duckdb.IOException("IO Error: the disk went away"))
+    faults.plan(when, text, engine.failure())
     with pytest.raises(tique.OperationalError, match="disk went away"):
         connection.execute(CREATE)
     faults.clear()
@@ -148,7 +146,7 @@ def test_adopting_is_all_or_nothing(engine):
     with pytest.raises(tique.ProgrammingError):
         engine.connect().execute("SELECT * FROM good")
     engine.close()
-    assert tique.adopt(engine.url, ["good"]) == ["main.good"]
+    assert tique.adopt(engine.url, ["good"]) == [f"{engine.schema}.good"]
     with pytest.raises(tique.ProgrammingError, match="already"):
         tique.adopt(engine.url, ["good"])
     assert engine.connect().execute("SELECT * FROM good").fetchall() == [(1,)]
@@ -170,12 +168,7 @@ def test_detaching_waits_for_no_open_snapshot(engine, pair):
         one.execute("SELECT 1")
     native = engine.native()
     assert native.execute("SELECT * FROM t").fetchall() == [(1, 12)]
-    assert native.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'tique'"
-    ).fetchone() == (0,)
-    assert native.execute(
-        "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique'"
-    ).fetchone() == (0,)
+    assert ("tique",) not in native.execute(engine.schemas).fetchall()
 
 
 def test_statements_that_race_with_drop_and_create(engine):
@@ -248,9 +241,31 @@ def test_statements_that_race_with_drop_and_create(engine):
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
-        ("CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)", "collation"),
-        ("CREATE TABLE t (a INT); CREATE UNIQUE INDEX i ON t (a)", "unique index, i"),
-        ("CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))", "generated"),
+        pytest.param(
+            "CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)",
+            "collation",
+            marks=pytest.mark.never(
+                ["monetdb"],
+                raises=pymonetdb.OperationalError,
+                reason="it has no collations",
+            ),
+        ),
+        pytest.param(
+            "CREATE TABLE t (a INT); CREATE UNIQUE INDEX i ON t (a)",
+            "unique index, i",
+            marks=pytest.mark.written_for(
+                ["duckdb"], reason="MonetDB's UNIQUE INDEX lets duplicates in"
+            ),
+        ),
+        pytest.param(
+            "CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))",
+            "generated",
+            marks=pytest.mark.never(
+                ["monetdb"],
+                raises=pymonetdb.OperationalError,
+                reason="its only generated columns are IDENTITY",
+            ),
+        ),
         ("CREATE TABLE t (a INT, _cts INT)", "reserved"),
         (
             "CREATE TABLE p (a INT PRIMARY KEY); "
@@ -268,12 +283,12 @@ def test_a_refused_adoption_leaves_no_trace(engine, definition, message):
     with pytest.raises(tique.NotSupportedError, match=message):
         tique.adopt(engine.url, ["fine", "t"])
     native = engine.native()
-    found = "SELECT count(*) FROM duckdb_schemas() WHERE schema_name = 'tique'"
-    assert native.execute(found).fetchone() == (0,)
+    assert ("tique",) not in native.execute(engine.schemas).fetchall()
     native.close()
-    assert tique.adopt(engine.url, ["fine"]) == ["main.fine"]
+    assert tique.adopt(engine.url, ["fine"]) == [f"{engine.schema}.fine"]
 
 
+@pytest.mark.written_for(["duckdb"], reason="MonetDB has no collations")
 def test_keys_are_compared_bytewise(engine):
     """P3: under another collation, keys that are one row would be two."""
     with pytest.raises(tique.NotSupportedError, match="default_collation"):

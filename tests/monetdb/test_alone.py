@@ -7,22 +7,20 @@ import pytest
 import tique
 from tests.isolation.test_bank import Bank
 from tests.plugins.engine import MonetDB
-from tests.plugins.monetdb import empty
 from tests.portable import numbers
 from tique_backends.monetdb.server import MonetDBServer
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory):
+def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unprepared") / "server"
     with MonetDBServer(folder, sequencer=False) as server:
-        yield server.url
+        yield server
 
 
 @pytest.fixture
-def alone(url):
-    empty(url)
-    engine = MonetDB(url)
+def alone(server):
+    engine = MonetDB.emptied(server)
     yield engine
     engine.close()
 

@@ -13,6 +13,7 @@ import pytest
 
 import tique
 from tique import _database
+from tique._versions import TableVersions
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
@@ -279,6 +280,29 @@ def test_a_silent_process_knows_that_it_was_given_up(pair):
     timeline._expires = time.monotonic()
     with pytest.raises(tique.OperationalError, match="given up"):
         second.run("SELECT 1 FROM t WHERE id = 1").fetchall()
+
+
+def test_interrupted_while_following(process, monkeypatch):
+    """P1: what is in memory by then is not added once more."""
+    one = process()
+    one.commit("CREATE TABLE bag (x INTEGER)")
+    one.commit("INSERT INTO bag VALUES (1)")
+    one.database.timeline._stopping.set()
+    one.database.timeline._thread.join()
+    publish = TableVersions.publish
+
+    def interrupted(*arguments):
+        publish(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableVersions, "publish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.rows("SELECT x FROM bag")
+    monkeypatch.undo()
+    with pytest.raises(tique.OperationalError, match="interrupted") as caught:
+        one.rows("SELECT x FROM bag")
+    assert caught.value.sqlstate == "08006"
+    assert process().rows("SELECT x FROM bag") == [(1,)]
 
 
 def test_a_new_connection_opens_a_lost_database_afresh(home):

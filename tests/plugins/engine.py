@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import duckdb
 import pymonetdb
 import pytest
 
@@ -14,8 +15,10 @@ from tests.plugins.monetdb import connect_natively, empty
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import ModuleType
 
     import tique
+    from tique_backends.monetdb.server import MonetDBServer
 
 
 class Engine(ABC):
@@ -26,9 +29,20 @@ class Engine(ABC):
     """What the engine calls a TEXT column's type."""
     schema: ClassVar[str]
     """Where a table is created that names no schema."""
+    driver: ClassVar[ModuleType]
+    """The module whose connections bring every call to the engine."""
+    schemas: ClassVar[str]
+    """The query for the names of all schemas."""
+    coin: ClassVar[str]
+    """A condition that is true for every other row, or so."""
+    cache_append: ClassVar[str]
+    """What begins a call that appends versions to a cache table."""
+    leaving_aborts: ClassVar[bool] = False
+    """Whether a commit in doubt is aborted when its process leaves the others."""
     # What it can: MonetDB's row of this matrix says what not.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
+    has_infinity: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -75,7 +89,23 @@ class Engine(ABC):
         self._close(self._through_tique)
 
     @abstractmethod
+    def begin_again(self) -> None:
+        """Close every connection and empty the database."""
+
+    def restart(self) -> None:
+        """Close every connection; the next one finds an engine that has crashed."""
+        self.close()
+
+    @abstractmethod
     def _connect_natively(self) -> Any: ...
+
+    def failure(self) -> Exception:
+        """What the driver raises when the engine could not do something."""
+        return self.driver.OperationalError("the disk went away")
+
+    @abstractmethod
+    def interruption(self) -> Exception:
+        """What the driver raises when a statement was stopped."""
 
     @staticmethod
     def _close(connections: list[Any]) -> None:
@@ -89,6 +119,10 @@ class DuckDB(Engine):
     name = "duckdb"
     text = "VARCHAR"
     schema = "main"
+    driver = duckdb
+    schemas = "SELECT schema_name FROM duckdb_schemas()"
+    coin = "random() < 0.5"
+    cache_append = "insert_into"
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -107,10 +141,16 @@ class DuckDB(Engine):
     def url(self) -> str:
         return f"duckdb:///{self.path}"
 
-    def _connect_natively(self) -> Any:
-        import duckdb
+    def begin_again(self) -> None:
+        self.close()
+        for file in self._folder.glob(f"{self.path.name}*"):
+            file.unlink()
 
+    def _connect_natively(self) -> Any:
         return duckdb.connect(self.path)
+
+    def interruption(self) -> Exception:
+        return duckdb.InterruptException("Interrupted!")
 
 
 class NativeMonetDB:
@@ -135,30 +175,53 @@ class MonetDB(Engine):
     name = "monetdb"
     text = "CLOB"
     schema = "sys"
+    driver = pymonetdb
+    schemas = "SELECT name FROM sys.schemas"
+    coin = "rand() < 1073741824"
+    cache_append = 'INSERT INTO tique."'
+    leaving_aborts = True
     has_checks = False
     holds_nul = False
+    has_infinity = False
     names_begin_with_percent = False
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, server: MonetDBServer) -> None:
         super().__init__()
-        self._url = url
+        self._server = server
 
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
-        url = request.getfixturevalue("monetdb_server").url
-        empty(url)
-        return cls(url)
+        return cls.emptied(request.getfixturevalue("monetdb_server"))
+
+    @classmethod
+    def emptied(cls, server: MonetDBServer) -> Self:
+        """The database of a server, empty."""
+        engine = cls(server)
+        engine.begin_again()
+        return engine
+
+    def begin_again(self) -> None:
+        self.close()
+        empty(self.url)
+
+    def restart(self) -> None:
+        super().restart()
+        self._server.kill()
+        self._server.start()
 
     @property
     def url(self) -> str:
-        return self._url
+        return self._server.url
 
     def literal(self, text: str) -> str:
         """Without escapes."""
         return "R" + super().literal(text)
 
     def _connect_natively(self) -> Any:
-        return NativeMonetDB(self._url)
+        return NativeMonetDB(self.url)
+
+    def interruption(self) -> Exception:
+        return pymonetdb.OperationalError("HYT00!Query aborted due to timeout")
 
 
 ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
+_ALL = 1 << 62
+
 _VALUES_ROWS = 25
 """Rows per VALUES."""
 
@@ -87,6 +89,10 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
 
 class MonetDBForms(Forms):
     """The forms that measured fastest on MonetDB."""
+
+    @property
+    def apart(self) -> Forms:  # noqa: D102
+        return ApartForms()
 
     def quote(self, identifier: str) -> str:  # noqa: D102
         return quote(identifier)
@@ -128,20 +134,27 @@ class MonetDBForms(Forms):
                 f"(SELECT {columns} FROM {together(bag)} AS _p EXCEPT ALL "
                 f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
             )
-        same = key_equality(table, table.primary_key, "_s.", "_v.")
-        current = (
+        # MonetDB appends the second to the first: the other way round it copies storage
+        # twice.
+        return self._current(table, versions, flat=flat), self._kept(table, versions)
+
+    def _current(self, table: Table, versions: str, *, flat: bool) -> str:
+        """The newest version of each key that has one and was not deleted."""
+        query = (
             f"SELECT {column_list(table, '_c.')} FROM {versions} AS _c "
             "WHERE NOT _c._deleted"
         )
         if not flat:
-            current += f" AND {newest(table, versions, '_cts', '_c')}"
-        stored = (
-            f"SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same})"
+            query += f" AND {newest(table, versions, '_cts', '_c')}"
+        return f"({query})"
+
+    def _kept(self, table: Table, versions: str) -> str:
+        """The storage rows of which there is no version."""
+        same = key_equality(table, table.primary_key, "_s.", "_v.")
+        return (
+            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
         )
-        # MonetDB appends the second to the first: the other way round it copies storage
-        # twice.
-        return f"({current})", f"({stored})"
 
     def point(  # noqa: D102
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
@@ -181,11 +194,13 @@ class MonetDBForms(Forms):
         rows: Sequence[Row],
     ) -> str:
         conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
+        join = ""
         if keys:
-            conditions.append(self._excluded(table, bound, keys))
+            join, condition = self._excluded(table, bound, keys)
+            conditions.append(condition)
         query = (
             f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
-            f"AS _s{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
+            f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )
         if not rows:
             return f"({query})"
@@ -224,23 +239,29 @@ class MonetDBForms(Forms):
 
     def _excluded(
         self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
-    ) -> str:
-        """A condition by which the key of ``_s`` is none of ``keys``.
+    ) -> tuple[str, str]:
+        """A join and a condition by which the key of ``_s`` is none of ``keys``.
 
         The columns in ``bound`` are the same in all of them and need no comparing.
         """
         free = [n for n, i in enumerate(table.primary_key) if i not in bound]
         if not free:
-            return "FALSE"
+            return "", "FALSE"
         positions = [table.primary_key[n] for n in free]
         columns = [table.columns[i] for i in positions]
         if len(free) == 1 and columns[0].type in INTEGERS:
             items = ", ".join(str(int(key[free[0]])) for key in keys)
-            return f"_s.{quote(columns[0].name)} NOT IN ({items})"
+            return "", f"_s.{quote(columns[0].name)} NOT IN ({items})"
         values = [[key[n] for n in free] for key in keys]
-        excluded = known_rows(table, positions, values, "_x")
+        return self._unlike(table, positions, values)
+
+    def _unlike(
+        self, table: Table, positions: Sequence[int], rows: Sequence[Sequence[Any]]
+    ) -> tuple[str, str]:
+        """A join and a condition by which ``_s`` is like none of these rows."""
+        excluded = known_rows(table, positions, rows, "_x")
         same = listed_equality(table, positions)
-        return f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"
+        return "", f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"
 
     def cast(self, text: str, type_name: str) -> str:  # noqa: D102
         length = text_length(type_name)
@@ -352,3 +373,77 @@ class MonetDBForms(Forms):
             and len(columns) == len(table.columns)
             and tuple(columns) not in table.unique
         )
+
+
+class ApartForms(MonetDBForms):
+    """Forms that MonetDB 11.41 does not mix with a statement's other subqueries.
+
+    Beside IN, ANY, ALL and LATERAL it takes a NOT EXISTS that it finds in a table of
+    FROM for EXISTS, and a correlated NOT IN loses rows of any UNION ALL that it reads.
+    LEFT JOINs come out right, and nothing is moved across a LIMIT.
+    """
+
+    @property
+    def apart(self) -> Forms:  # noqa: D102
+        return self
+
+    def scan(  # noqa: D102
+        self,
+        table: Table,
+        sts: int,
+        *,
+        staged: int | None,
+        tombstones: bool = True,
+        flat: bool = False,
+    ) -> tuple[str, ...]:
+        parts = super().scan(
+            table, sts, staged=staged, tombstones=tombstones, flat=flat
+        )
+        return (_unmoved(together(parts)),)
+
+    def overlay(  # noqa: D102
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        keys: Sequence[Row],
+        rows: Sequence[Row],
+    ) -> str:
+        return _unmoved(super().overlay(table, columns, bound, keys, rows))
+
+    def constants(  # noqa: D102
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        return _unmoved(super().constants(table, columns, bound, values))
+
+    def _current(self, table: Table, versions: str, *, flat: bool) -> str:
+        if flat:
+            return super()._current(table, versions, flat=flat)
+        same = key_equality(table, table.primary_key, "_c.", "_l.")
+        return (
+            f"(SELECT {column_list(table, '_c.')} FROM {versions} AS _c "
+            f"LEFT JOIN {versions} AS _l ON {same} AND _l._cts > _c._cts "
+            "WHERE NOT _c._deleted AND _l._cts IS NULL)"
+        )
+
+    def _kept(self, table: Table, versions: str) -> str:
+        same = key_equality(table, table.primary_key, "_s.", "_v.")
+        return (
+            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"LEFT JOIN {versions} AS _v ON {same} WHERE _v._cts IS NULL)"
+        )
+
+    def _unlike(
+        self, table: Table, positions: Sequence[int], rows: Sequence[Sequence[Any]]
+    ) -> tuple[str, str]:
+        excluded = known_rows(table, positions, rows, "_x")
+        same = listed_equality(table, positions)
+        return f" LEFT JOIN {excluded} ON {same}", f"_x._{positions[0]} IS NULL"
+
+
+def _unmoved(query: str) -> str:
+    return f"(SELECT * FROM {query} AS _u LIMIT {_ALL})"

@@ -229,9 +229,15 @@ class MonetDBSequencer(SharedSequencer):
     def claim_versions(  # noqa: D102
         self, session: Session, table: Table, until: int
     ) -> int:
-        ((drained, folded),) = session.execute(
+        found = session.execute(
             f'SELECT drained, folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()
+        if not found:
+            raise EngineError(
+                ErrorKind.PROGRAMMING,
+                f"table {table.qualified_name} was dropped meanwhile",
+            )
+        ((drained, folded),) = found
         session.execute(
             f'UPDATE tique."tables" SET drained = {max(drained, until)} '
             f"WHERE id = {table.id}"

@@ -119,6 +119,10 @@ class MonetDBSession(Session):
         self._is_wide = False
         connection.ask(_optimizer(_NARROW))
 
+    @property
+    def is_lost(self) -> bool:  # noqa: D102
+        return self._connection.is_lost
+
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
         return read_reply(self._ask_text(sql, wide=wide))
 
