@@ -70,10 +70,14 @@ def join_read(
             replaced[place] += f" AS {quote(read.table.columns[position].name)}"
     if _names_more(source, reads, [*replaced, (start, end)]):
         return None
+    # MonetDB 11.41 makes a semijoin of a join whose one side is not looked at, if it is
+    # joined by a column of its primary key, as if that were all of the key.
+    if {index for index, _ in taken} != {0, 1}:
+        return None
     columns = ", ".join(
         f"{read.qualifier}.{quote(read.table.columns[position].name)} "
         f"AS {_name(index, position)}"
-        for index, position in sorted(taken or {(0, 0)})
+        for index, position in sorted(taken)
         for read in [reads.reads[index]]
     )
     return JoinRead(
