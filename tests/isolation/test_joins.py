@@ -180,3 +180,5 @@ def test_a_join_by_part_of_a_key(engine):
     found = connection.execute(f"{grouped} ORDER BY x.id").fetchall()
     assert found == [(0, 90, 180), (1, 90, 90), (2, 90, 90)]
     assert connection.execute(f"SELECT count(*) {join}").fetchall() == [(270,)]
+    filtered = connection.execute(f"SELECT x.v {join} WHERE y.id BETWEEN 1 AND 8")
+    assert filtered.fetchall() == [(1,)] * 180

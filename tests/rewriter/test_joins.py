@@ -33,7 +33,7 @@ IN_PARTS = [
     "ORDER BY n DESC, x LIMIT 3",
     f"SELECT DISTINCT s.warehouse, balance FROM {ON} ORDER BY warehouse, balance",
     f"SELECT s.warehouse, a.id FROM {ON} ORDER BY 1, 2 LIMIT 2 OFFSET 1",
-    f"SELECT a.id FROM {ON} -- the items\nWHERE s.note LIKE '%' /* all */ OR a.id = 1",
+    f"SELECT a.id, s.note FROM {ON} -- the items\nWHERE s.note LIKE '%' /* all */ OR a.id = 1",
     f"SELECT a.id, s.item, extract(year FROM current_date) - extract(year FROM current_date) "
     f"AS zero, row_number() OVER (PARTITION BY s.item ORDER BY s.warehouse) AS r "
     f"FROM {ON}",
@@ -44,6 +44,7 @@ AS_A_WHOLE = [
     "SELECT a.id FROM account a",
     f"SELECT a.id, COUNT(*), SUM(balance) FROM {ON} GROUP BY a.id",
     f"SELECT COUNT(*) FROM {ON}",
+    f"SELECT a.id FROM {ON} WHERE s.item > 0",
     f"SELECT * FROM {ON}",
     f"SELECT a.* FROM {ON}",
     f"SELECT a.id AS item, s.item AS id FROM {ON} ORDER BY item",
@@ -133,9 +134,11 @@ def test_as_a_whole(shop, sql):
 
 
 def test_placeholders_keep_their_numbers():
-    sql = f"SELECT a.id + %s AS n FROM {ON} AND a.id > %s WHERE s.note = %s"
+    sql = f"SELECT a.id + %s AS n, note FROM {ON} AND a.id > %s WHERE s.note = %s"
     join = planned(sql).join
-    assert join.before == "SELECT _joined._0_0 + $1 AS n FROM "
+    assert join.before == (
+        'SELECT _joined._0_0 + $1 AS n, _joined._1_3 AS "note" FROM '
+    )
     assert join.rows == (
         "SELECT ",
         '"a"."id" AS _0_0, "s"."note" AS _1_3',
