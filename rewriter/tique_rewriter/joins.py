@@ -54,6 +54,7 @@ def join_read(
         return None
     named = {item.alias for item in tree.expressions}
     taken: set[tuple[int, int]] = set()
+    looked_at: set[int] = set()
     replaced: dict[tuple[int, int], str] = {}
     for node in tree.find_all(exp.Column):
         if start <= starts_at(node) < end:
@@ -65,15 +66,21 @@ def join_read(
             return None
         read, position = column
         taken.add((read.span.index, position))
+        if node.find_ancestor(exp.Where) is None:
+            looked_at.add(read.span.index)
         replaced[place] = f"{_JOINED}.{_name(read.span.index, position)}"
         if node.parent is tree:
             replaced[place] += f" AS {quote(read.table.columns[position].name)}"
     if _names_more(source, reads, [*replaced, (start, end)]):
         return None
+    # MonetDB 11.41 makes a semijoin of a join if what is above WHERE looks at one side
+    # only and the other is joined by a column of its key, as if that were all of it.
+    if looked_at != {0, 1}:
+        return None
     columns = ", ".join(
         f"{read.qualifier}.{quote(read.table.columns[position].name)} "
         f"AS {_name(index, position)}"
-        for index, position in sorted(taken or {(0, 0)})
+        for index, position in sorted(taken)
         for read in [reads.reads[index]]
     )
     return JoinRead(

@@ -24,17 +24,17 @@ IN_PARTS = [
     "SELECT a.id, b.id FROM account a INNER JOIN account b ON a.id < b.id",
     "SELECT a.id, o.name FROM other.account o JOIN account a ON o.id = a.id",
     "SELECT account, item FROM event JOIN stock ON account = item",
-    'SELECT t."the id", "é" FROM "T x" t JOIN account ON "the id" = id',
-    "SELECT COUNT(*) FROM account JOIN stock ON stock.item = account.id",
+    'SELECT t."the id", "é", balance FROM "T x" t JOIN account ON "the id" = id',
+    "SELECT COUNT(*), MAX(note), MIN(id) FROM account JOIN stock ON stock.item = id",
     f"SELECT COUNT(*), SUM(a.balance + s.quantity), max(note), id + 1 FROM {ON} "
     "GROUP BY id",
     f"SELECT a.id AS x, count(s.note) AS n FROM {ON} AND s.quantity > 1 "
     "WHERE a.balance > 0 AND quantity IS NOT NULL GROUP BY a.id HAVING count(*) > 0 "
     "ORDER BY n DESC, x LIMIT 3",
-    f"SELECT DISTINCT s.warehouse FROM {ON} ORDER BY warehouse",
+    f"SELECT DISTINCT s.warehouse, balance FROM {ON} ORDER BY warehouse, balance",
     f"SELECT s.warehouse, a.id FROM {ON} ORDER BY 1, 2 LIMIT 2 OFFSET 1",
-    f"SELECT a.id FROM {ON} -- the items\nWHERE s.note LIKE '%' /* all */ OR a.id = 1",
-    f"SELECT s.item, extract(year FROM current_date) - extract(year FROM current_date) "
+    f"SELECT a.id, s.note FROM {ON} -- the items\nWHERE s.note LIKE '%' /* all */ OR a.id = 1",
+    f"SELECT a.id, s.item, extract(year FROM current_date) - extract(year FROM current_date) "
     f"AS zero, row_number() OVER (PARTITION BY s.item ORDER BY s.warehouse) AS r "
     f"FROM {ON}",
     f"SELECT CASE WHEN a.\"open\" THEN 'o' ELSE note END AS c FROM {ON}",
@@ -42,6 +42,9 @@ IN_PARTS = [
 
 AS_A_WHOLE = [
     "SELECT a.id FROM account a",
+    f"SELECT a.id, COUNT(*), SUM(balance) FROM {ON} GROUP BY a.id",
+    f"SELECT COUNT(*) FROM {ON}",
+    f"SELECT a.id FROM {ON} WHERE s.item > 0",
     f"SELECT * FROM {ON}",
     f"SELECT a.* FROM {ON}",
     f"SELECT a.id AS item, s.item AS id FROM {ON} ORDER BY item",
@@ -131,9 +134,11 @@ def test_as_a_whole(shop, sql):
 
 
 def test_placeholders_keep_their_numbers():
-    sql = f"SELECT a.id + %s AS n FROM {ON} AND a.id > %s WHERE s.note = %s"
+    sql = f"SELECT a.id + %s AS n, note FROM {ON} AND a.id > %s WHERE s.note = %s"
     join = planned(sql).join
-    assert join.before == "SELECT _joined._0_0 + $1 AS n FROM "
+    assert join.before == (
+        'SELECT _joined._0_0 + $1 AS n, _joined._1_3 AS "note" FROM '
+    )
     assert join.rows == (
         "SELECT ",
         '"a"."id" AS _0_0, "s"."note" AS _1_3',
