@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import duckdb
@@ -11,14 +11,15 @@ import pymonetdb
 import pytest
 
 from tests.plugins.monetdb import connect_natively, empty
+from tique_backends.monetdb.server import MonetDBServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
 
     import tique
-    from tique_backends.monetdb.server import MonetDBServer
 
 
 class Engine(ABC):
@@ -43,6 +44,7 @@ class Engine(ABC):
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True
+    has_nested_types: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -53,6 +55,11 @@ class Engine(ABC):
     @abstractmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         """An empty database for one test."""
+
+    @classmethod
+    @abstractmethod
+    def lasting(cls, folders: pytest.TempPathFactory) -> AbstractContextManager[Self]:
+        """A database of its own, for many tests."""
 
     @property
     @abstractmethod
@@ -132,6 +139,13 @@ class DuckDB(Engine):
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         return cls(request.getfixturevalue("tmp_path"))
 
+    @classmethod
+    @contextmanager
+    def lasting(cls, folders: pytest.TempPathFactory) -> Iterator[Self]:
+        opened = cls(folders.mktemp("lasting"))
+        yield opened
+        opened.close()
+
     @property
     def path(self) -> Path:
         """The database's file."""
@@ -183,6 +197,7 @@ class MonetDB(Engine):
     has_checks = False
     holds_nul = False
     has_infinity = False
+    has_nested_types = False
     names_begin_with_percent = False
 
     def __init__(self, server: MonetDBServer) -> None:
@@ -192,6 +207,14 @@ class MonetDB(Engine):
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         return cls.emptied(request.getfixturevalue("monetdb_server"))
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, folders: pytest.TempPathFactory) -> Iterator[Self]:
+        with MonetDBServer(folders.mktemp("lasting") / "server") as server:
+            opened = cls(server)
+            yield opened
+            opened.close()
 
     @classmethod
     def emptied(cls, server: MonetDBServer) -> Self:
