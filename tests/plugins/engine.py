@@ -36,6 +36,8 @@ class Engine(ABC):
     """The query for the names of all schemas."""
     coin: ClassVar[str]
     """A condition that is true for every other row, or so."""
+    tables: ClassVar[str]
+    """The query for the names of the application's tables."""
     cache_append: ClassVar[str]
     """What begins a call that appends versions to a cache table."""
     leaving_aborts: ClassVar[bool] = False
@@ -128,6 +130,7 @@ class DuckDB(Engine):
     schema = "main"
     driver = duckdb
     schemas = "SELECT schema_name FROM duckdb_schemas()"
+    tables = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
     coin = "random() < 0.5"
     cache_append = "insert_into"
 
@@ -191,6 +194,10 @@ class MonetDB(Engine):
     schema = "sys"
     driver = pymonetdb
     schemas = "SELECT name FROM sys.schemas"
+    tables = (
+        "SELECT t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id "
+        "WHERE s.name = 'sys' AND NOT t.system"
+    )
     coin = "rand() < 1073741824"
     cache_append = 'INSERT INTO tique."'
     leaving_aborts = True
