@@ -299,8 +299,9 @@ class Transaction:
         stretch = versions.groups_to_read(prefix)
         if stretch is None:
             return None
-        if not versions.grouped_columns.issuperset(columns):
-            versions.grouped_columns |= {*columns, *table.primary_key[-2:]}
+        needed = {*columns, *table.primary_key[-2:]}
+        if not versions.grouped_columns.issuperset(needed):
+            versions.grouped_columns |= needed
         epoch = versions.epoch
         read = sorted(versions.grouped_columns)
         rows = self.session.read_range(table, *stretch, read, limit=GROUP_ROWS + 1)

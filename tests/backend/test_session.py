@@ -9,7 +9,7 @@ from tique_backends.errors import EngineError
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.written_for(
-    ["duckdb"], reason="MonetDB's session has tests of its own"
+    ["duckdb"], reason="tests/monetdb/test_session.py asks MonetDB the same"
 )
 
 TABLE = Table(

@@ -1,9 +1,10 @@
 """Kills a scenario before each call to the engine in turn, and looks what is left.
 
-    python -m tests.crash.kill_points FOLDER SCENARIO KILLS FIRST STRIDE
+    python -m tests.crash.kill_points ENGINE PLACE SCENARIO KILLS FIRST STRIDE
 
-Prints a JSON array per point, from the first on, every stride-th. A fresh copy of the database and a fork are used for
-each, so that a hundred kills take seconds. After ``KILLS`` kills in a row (the later
+The place is DuckDB's folder or the URL of a MonetDB server, which lives through all kills.
+Prints a JSON array per point, from the first on, every stride-th. A fresh database and
+a fork are used for each, so that a hundred kills take seconds. After ``KILLS`` kills in a row (the later
 ones hit recovery) the database is opened for good and judged.
 """
 
@@ -11,26 +12,31 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 
 import tique
 from tests.crash.faults import KillAt, watched_connect
 from tests.crash.scenarios import SCENARIOS, SETUP
+from tests.plugins.engine import DuckDB, MonetDB
 from tique import _checkpoint
 
-LONGEST = 400
+LONGEST = 4000
+ENGINES = {
+    "duckdb": lambda place: DuckDB(Path(place)),
+    "monetdb": lambda place: MonetDB(SimpleNamespace(url=place)),
+}
 
 
 class Run:
     """A scenario being run on one database; every finished step is reported."""
 
-    def __init__(self, path, report=lambda *_: None, **options):
-        self.url = f"duckdb:///{path}"
+    def __init__(self, engine, report=lambda *_: None, **options):
+        self.url = engine.url
         self.report = report
         self.options = {"checkpoint": "manual", "retention": 0.0, **options}
         self.connection = None
@@ -72,14 +78,11 @@ class Run:
         self.close()
 
 
-def state(connection):
+def state(connection, tables):
     """What all tables hold, in any order."""
-    tables = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY 1"
-    ).fetchall()
     return {
         name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}").fetchall()))
-        for (name,) in tables
+        for (name,) in connection.execute(tables).fetchall()
     }
 
 
@@ -88,12 +91,12 @@ def golden(steps):
     connection = duckdb.connect(":memory:")
     for step in SETUP:
         connection.execute(step[0])
-    states = [state(connection)]
+    states = [state(connection, DuckDB.tables)]
     for step in steps:
         if isinstance(step, tuple):
             for statement in step:
                 connection.execute(statement)
-        states.append(state(connection))
+        states.append(state(connection, DuckDB.tables))
     connection.close()
     return states
 
@@ -123,22 +126,22 @@ def forked(body, *arguments):
     return os.waitstatus_to_exitcode(status), values
 
 
-def act(report, path, steps, point):
-    duckdb.connect = watched_connect(KillAt(point))
+def act(report, engine, steps, point):
+    engine.driver.connect = watched_connect(engine.driver, KillAt(point))
     _checkpoint._BATCH_ROWS = 3
     _checkpoint._PRUNE_INTERVAL = 0.0
-    Run(path, report).all(steps)
+    Run(engine, report).all(steps)
 
 
-def reopen(_report, path, point):
-    duckdb.connect = watched_connect(KillAt(point))
-    Run(path).open()
+def reopen(_report, engine, point):
+    engine.driver.connect = watched_connect(engine.driver, KillAt(point))
+    Run(engine).open()
 
 
-def judge(report, path, states, acknowledged, txids):
+def judge(report, engine, states, acknowledged, txids):
     """Open for good: state, numbers, caches, service."""
     started = time.monotonic()
-    run = Run(path)
+    run = Run(engine)
     connection = run.open()
     database = connection._database
     found = {
@@ -152,10 +155,12 @@ def judge(report, path, states, acknowledged, txids):
         raise AssertionError(f"neither before nor after the step: {found}"[:1500])
     if connection.txid is not None and connection.txid <= max(txids, default=0):
         raise AssertionError("a txid was used twice")
-    if not all(versions.is_empty for versions in database.catalog.all_versions()):
+    is_recovered = database.engine.shared is None
+    versions = database.catalog.all_versions()
+    if is_recovered and not all(one.is_empty for one in versions):
         raise AssertionError("recovery left versions in memory")
     for table in database.catalog:
-        if database.engine.cached_rows(connection._session, table):
+        if is_recovered and database.engine.cached_rows(connection._session, table):
             raise AssertionError(f"recovery left versions of {table.name}")
     for txid in txids:
         if (outcome := connection.outcome(txid)) == "aborted":
@@ -166,9 +171,9 @@ def judge(report, path, states, acknowledged, txids):
         before = connection.execute("SELECT count(*) FROM account").fetchone()[0]
         connection.execute("INSERT INTO account VALUES (-1, 0)")
         connection.commit()
+        connection.execute("DELETE FROM account WHERE id = -1")
         if database.sequencer.sts() != sts + 1:
             raise AssertionError("a cts was lost or used twice")
-        connection.execute("DELETE FROM account WHERE id = -1")
         connection.commit()
         after = connection.execute("SELECT count(*) FROM account").fetchone()[0]
         if before != after:
@@ -176,28 +181,26 @@ def judge(report, path, states, acknowledged, txids):
         connection.commit()
         connection.checkpoint()
     run.close()
-    native = duckdb.connect(path)
-    if (plain := state(native)) not in allowed:
-        raise AssertionError(f"the file holds neither state: {plain}"[:1500])
-    native.close()
+    plain = state(engine.native(), engine.tables)
+    if plain not in allowed:
+        raise AssertionError(f"the database holds neither state: {plain}"[:1500])
+    engine.close()
     report("seconds", time.monotonic() - started)
 
 
-def main(folder, name, kills, first, stride):
+def prepare(report, engine):
+    Run(engine, report).all([*SETUP, "checkpoint"])
+
+
+def main(engine_name, place, name, kills, first, stride):
     steps = SCENARIOS[name]
     states = golden(steps)
-    folder = Path(folder)
-    prepared = folder / "prepared.duckdb"
-    code, values = forked(
-        lambda report: Run(prepared, report).all([*SETUP, "checkpoint"])
-    )
-    assert code == 0, values
-    path = folder / "killed.duckdb"
+    engine = ENGINES[engine_name](place)
     for point in range(first, LONGEST, stride):
-        for old in folder.glob("killed.duckdb*"):
-            old.unlink()
-        shutil.copy(prepared, path)
-        code, values = forked(act, str(path), steps, point)
+        engine.begin_again()
+        code, values = forked(prepare, engine)
+        assert code == 0, values
+        code, values = forked(act, engine, steps, point)
         failure = None
         if code not in (0, -9):
             failure = f"the scenario itself failed: {values[-1]}"
@@ -205,9 +208,9 @@ def main(folder, name, kills, first, stride):
         acknowledged = done[-1][0] if done else 0
         txids = [value[1] for value in done if value[1] is not None]
         for again in range(kills - 1):
-            forked(reopen, str(path), 1 + (point * 7 + again * 5) % 40)
+            forked(reopen, engine, 1 + (point * 7 + again * 5) % 40)
         if failure is None:
-            judged, verdict = forked(judge, str(path), states, acknowledged, txids)
+            judged, verdict = forked(judge, engine, states, acknowledged, txids)
             if judged != 0:
                 failure = f"after reopening: {verdict[-1] if verdict else judged}"
         print(json.dumps([point, acknowledged, code, failure]), flush=True)
@@ -216,4 +219,4 @@ def main(folder, name, kills, first, stride):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
+    main(*sys.argv[1:4], *map(int, sys.argv[4:]))

@@ -7,22 +7,24 @@ itself makes of the same statements.
 
 from __future__ import annotations
 
+from tests.portable import numbers
+
 ACCOUNTS = (
     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)",
-    "INSERT INTO account SELECT range, 100 FROM range(10)",
+    f"INSERT INTO account SELECT number, 100 FROM {numbers(10)}",
 )
 BAG = (
-    "CREATE TABLE bag (x INTEGER, y VARCHAR)",
+    "CREATE TABLE bag (x INTEGER, y TEXT)",
     "INSERT INTO bag VALUES (1, 'a'), (1, 'a'), (NULL, NULL), (2, NULL)",
 )
 MANY = (
-    "CREATE TABLE many (id INTEGER PRIMARY KEY, name VARCHAR UNIQUE, v INTEGER)",
-    "INSERT INTO many SELECT range, 'n' || range, 0 FROM range(3000)",
+    "CREATE TABLE many (id INTEGER PRIMARY KEY, name TEXT UNIQUE, v INTEGER)",
+    f"INSERT INTO many SELECT number, 'n' || number, 0 FROM {numbers(3000)}",
 )
 WIDE = (
-    "CREATE TABLE wide (id INTEGER PRIMARY KEY, a INTEGER, b VARCHAR, c DOUBLE, d DATE)",
-    "INSERT INTO wide SELECT range, 0, 'b' || range, 0.5, DATE '2020-01-01' "
-    "FROM range(5)",
+    "CREATE TABLE wide (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c DOUBLE, d DATE)",
+    "INSERT INTO wide SELECT number, 0, 'b' || number, 0.5, DATE '2020-01-01' "
+    f"FROM {numbers(5)}",
 )
 
 SCENARIOS = {
@@ -54,7 +56,7 @@ SCENARIOS = {
             "UPDATE account SET balance = balance + 1 WHERE id = 1",
         ),
         ("UPDATE many SET v = v + 1 WHERE id = 1",),
-        ("INSERT INTO bag SELECT range % 5, 'x' FROM range(2500)",),
+        (f"INSERT INTO bag SELECT number % 5, 'x' FROM {numbers(2500)}",),
         ("DELETE FROM bag WHERE x = 3",),
         "checkpoint",
         ("DELETE FROM many WHERE id < 2900",),
@@ -64,7 +66,7 @@ SCENARIOS = {
         ("CREATE TABLE made (id INTEGER PRIMARY KEY, v INTEGER)",),
         ("INSERT INTO made VALUES (1, 1), (2, 2)",),
         ("DROP TABLE made",),
-        ("CREATE TABLE made (id INTEGER PRIMARY KEY, v VARCHAR)",),
+        ("CREATE TABLE made (id INTEGER PRIMARY KEY, v TEXT)",),
         ("INSERT INTO made VALUES (1, 'again')",),
         ("CREATE INDEX by_v ON made (v)",),
         "checkpoint",

@@ -152,3 +152,19 @@ def test_changes_by_prefix(connection):
         connection.commit()
         connection.checkpoint()
         assert connection.execute(count, (b,)).fetchone() == (0,)
+
+
+def test_rows_are_counted_before_any_column_is_read(engine):
+    """P1, P10: a group may be wanted for its rows' being there only."""
+    with engine.connect(checkpoint="manual") as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        connection.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+        connection.commit()
+        connection.checkpoint()
+    connection = engine.connect(checkpoint="manual")
+    for statement in ("INSERT INTO t VALUES (3, 3)", "DELETE FROM t WHERE id = 3"):
+        connection.execute("SELECT count(*) FROM t").fetchone()
+        connection.commit()
+        connection.execute(statement)
+        connection.commit()
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)

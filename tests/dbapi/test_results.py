@@ -78,6 +78,7 @@ CHANGES = {
         10,
     ),
     "update many": ("UPDATE t SET v = -v", 2200),
+    "update many by another column": ("UPDATE t SET w = id, v = v + 1", 2200),
     "move one": ("UPDATE t SET id = <9000> WHERE id = <2>", 1),
     "delete one": ("DELETE FROM t WHERE id = <2>", 1),
     "delete some": ("DELETE FROM t WHERE v % 100 = 7", 22),

@@ -34,7 +34,7 @@ INSERT INTO item FROM item WHERE id < 0
 
 INSERT INTO sale VALUES ('2024-03-01', 1, 5, 'new'), (DATE '2024-03-01', 2, 6, NULL)
 
-INSERT INTO sale (item, sold, quantity) SELECT id, DATE '2024-04-01', id FROM item
+INSERT INTO sale (item, sold, quantity) SELECT id, DATE '2024-04-01', id + 0 FROM item
 
 INSERT INTO node (id) VALUES (50)
 

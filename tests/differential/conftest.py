@@ -3,38 +3,33 @@ from __future__ import annotations
 import pytest
 
 from tests.differential import world
-from tests.plugins.engine import DuckDB
+from tests.plugins.engine import ENGINES
 
 
-@pytest.fixture(scope="session", params=[DuckDB], ids=lambda engine: engine.name)
-def databases(request, tmp_path_factory):
-    """Opens databases of one engine, each in a folder of its own."""
-    opened = []
-
-    def open_database():
-        opened.append(request.param(tmp_path_factory.mktemp("differential")))
-        return opened[-1]
-
-    yield open_database
-    for database in opened:
-        database.close()
+@pytest.fixture(scope="session", params=ENGINES, ids=lambda engine: engine.name)
+def lasting(request, tmp_path_factory):
+    """One engine's database for the whole session."""
+    with request.param.lasting(tmp_path_factory) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
-def native(databases):
+def native(lasting, tmp_path_factory):
     """The bare engine, with the world in it."""
-    connection = databases().native()
-    world.fill_natively(connection)
-    return connection
+    with type(lasting).lasting(tmp_path_factory) as bare:
+        connection = bare.native()
+        world.fill_natively(bare, connection)
+        yield connection
 
 
 @pytest.fixture(scope="session", params=world.STATES)
-def through_tique(request, databases):
+def through_tique(request, lasting):
     """The same world through tique, in each of its states.
 
     A savepoint ``start`` is set: a test goes back to it when it has changed anything.
     """
-    connection = databases().connect(checkpoint="manual", paramstyle="qmark")
-    world.fill(connection, request.param)
+    lasting.begin_again()
+    connection = lasting.connect(checkpoint="manual", paramstyle="qmark")
+    world.fill(lasting, connection, request.param)
     connection.execute("SAVEPOINT start")
     return connection

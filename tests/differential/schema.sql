@@ -1,11 +1,11 @@
-CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR, price DECIMAL(10,2), kind VARCHAR, added DATE, weight DOUBLE, active BOOLEAN);
+CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, price DECIMAL(10,2), kind TEXT, added DATE, weight DOUBLE, active BOOLEAN);
 
-CREATE TABLE sale (sold DATE, item INTEGER, quantity INTEGER NOT NULL, note VARCHAR, CHECK (quantity >= 0), PRIMARY KEY (sold, item));
+CREATE TABLE sale (sold DATE, item INTEGER, quantity INTEGER NOT NULL <check>, note TEXT, PRIMARY KEY (sold, item));
 
-CREATE TABLE node (id BIGINT PRIMARY KEY, parent BIGINT, label VARCHAR NOT NULL DEFAULT 'leaf');
+CREATE TABLE node (id BIGINT PRIMARY KEY, parent BIGINT, label TEXT NOT NULL DEFAULT 'leaf');
 
-CREATE TABLE code (code VARCHAR PRIMARY KEY, meaning VARCHAR UNIQUE, rank SMALLINT DEFAULT 7);
+CREATE TABLE code (code TEXT PRIMARY KEY, meaning TEXT UNIQUE, rank SMALLINT DEFAULT 7);
 
-CREATE TABLE log (item INTEGER, text VARCHAR, moment TIMESTAMP);
+CREATE TABLE log (item INTEGER, text TEXT, moment TIMESTAMP);
 
-CREATE TABLE thing (id INTEGER PRIMARY KEY, span INTERVAL, list INTEGER[], pair STRUCT(a INTEGER, b VARCHAR), huge HUGEINT, clock TIME, ratio FLOAT, tag UUID);
+CREATE TABLE thing (id INTEGER PRIMARY KEY, <own types>, ratio FLOAT, tag UUID);

@@ -10,10 +10,17 @@ from tests.differential import world
 from tests.differential.generator import queries
 
 HAND_WRITTEN = list(world.statements("queries.sql"))
+REFUSED = {
+    "monetdb": {
+        "SELECT * FROM (item i JOIN sale s ON i.id = s.item) WHERE quantity > 4"
+    }
+}
+"""Its parser takes no subquery right after the bracket of a join."""
 GENERATED = list(queries(seed=20230801, count=100))
+_NUMBERED = re.compile(r"%\d+")
 _ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
 
-_expected: dict[str, tuple[str, object]] = {}
+_expected: dict[tuple[object, str], tuple[str, object]] = {}
 
 
 def outcome(connection, sql):
@@ -23,16 +30,20 @@ def outcome(connection, sql):
         rows = cursor.fetchall()
     except Exception as error:
         return "error", world.category(error)
-    # The engine names a column without an alias after its own text.
-    names = [column[0].split("(SELECT")[0] for column in cursor.description]
+    # Engines name a column without an alias after its own text, or number it.
+    # pymonetdb leaves a name's quotes and escapes.
+    names = [
+        _NUMBERED.sub("%", column[0].split("(SELECT")[0]).replace("\\", "").strip('"')
+        for column in cursor.description
+    ]
     ordered = _ORDERED.search(sql) is not None
     return "rows", (names, world.compared(rows, ordered=ordered))
 
 
 def expected(native, sql):
-    if sql not in _expected:
-        _expected[sql] = outcome(native, sql)
-    return _expected[sql]
+    if (native, sql) not in _expected:
+        _expected[native, sql] = outcome(native, sql)
+    return _expected[native, sql]
 
 
 def test_the_worlds_are_the_same(native, through_tique):
@@ -40,8 +51,11 @@ def test_the_worlds_are_the_same(native, through_tique):
 
 
 @pytest.mark.parametrize("sql", HAND_WRITTEN, ids=lambda sql: sql[:50])
-def test_hand_written_query(native, through_tique, sql):
-    assert outcome(through_tique, sql) == expected(native, sql)
+def test_hand_written_query(lasting, native, through_tique, sql):
+    allowed = [expected(native, sql)]
+    if sql in REFUSED.get(lasting.name, ()):
+        allowed.append(("error", "ProgrammingError"))
+    assert outcome(through_tique, sql) in allowed
 
 
 def test_generated_queries(native, through_tique):

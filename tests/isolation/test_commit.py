@@ -9,22 +9,10 @@ import time
 import pytest
 
 import tique
-from tests.crash.faults import Faults, watched_connect
 from tests.portable import numbers
 
 LOG = "INSERT INTO tique.log"
 OUTCOMES = "tique.outcomes"
-
-
-@pytest.fixture
-def faults(engine, monkeypatch):
-    """Errors at the engine's calls, planned by the test; the engine is real."""
-    planned = Faults()
-    monkeypatch.setattr(
-        engine.driver, "connect", watched_connect(engine.driver, planned)
-    )
-    yield planned
-    planned.clear()
 
 
 @pytest.fixture

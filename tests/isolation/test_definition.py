@@ -9,20 +9,9 @@ import pymonetdb
 import pytest
 
 import tique
-from tests.crash.faults import Faults, watched_connect
 from tests.portable import numbers
 
 CREATE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
-
-
-@pytest.fixture
-def faults(engine, monkeypatch):
-    planned = Faults()
-    monkeypatch.setattr(
-        engine.driver, "connect", watched_connect(engine.driver, planned)
-    )
-    yield planned
-    planned.clear()
 
 
 @pytest.fixture

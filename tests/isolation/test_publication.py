@@ -92,8 +92,26 @@ def test_acknowledged_commits_are_seen_by_whoever_begins_afterwards(team):
     assert min(acknowledged) > 2
 
 
+def test_a_snapshot_taken_before_a_commit_is_published(faults, team):
+    """P2: what is durable already is not seen before the timestamp is finished."""
+    writer, reader = team.connect(), team.connect()
+    query = "SELECT id, v FROM counter WHERE id = 1"
+    early = []
+    faults.plan(
+        "after",
+        "INSERT INTO tique.log",
+        lambda: early.append(reader.execute(query).fetchall()),
+    )
+    writer.execute("UPDATE counter SET v = 7 WHERE id = 1")
+    writer.commit()
+    assert early == [[(1, 0)]]
+    assert reader.execute(query).fetchall() == [(1, 0)]
+    reader.commit()
+    assert reader.execute(query).fetchall() == [(1, 7)]
+
+
 @pytest.mark.written_for(
-    ["duckdb"], reason="processes publish to each other in the log"
+    ["duckdb"], reason="a process that shares a database publishes when it follows"
 )
 def test_a_snapshot_taken_amid_a_publication_is_whole(team, monkeypatch):
     """P2: whoever begins before a commit is published never sees it, nor half of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import duckdb
@@ -11,14 +11,15 @@ import pymonetdb
 import pytest
 
 from tests.plugins.monetdb import connect_natively, empty
+from tique_backends.monetdb.server import MonetDBServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
 
     import tique
-    from tique_backends.monetdb.server import MonetDBServer
 
 
 class Engine(ABC):
@@ -35,6 +36,8 @@ class Engine(ABC):
     """The query for the names of all schemas."""
     coin: ClassVar[str]
     """A condition that is true for every other row, or so."""
+    tables: ClassVar[str]
+    """The query for the names of the application's tables."""
     cache_append: ClassVar[str]
     """What begins a call that appends versions to a cache table."""
     leaving_aborts: ClassVar[bool] = False
@@ -43,6 +46,7 @@ class Engine(ABC):
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True
+    has_nested_types: ClassVar[bool] = True
     names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -53,6 +57,11 @@ class Engine(ABC):
     @abstractmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         """An empty database for one test."""
+
+    @classmethod
+    @abstractmethod
+    def lasting(cls, folders: pytest.TempPathFactory) -> AbstractContextManager[Self]:
+        """A database of its own, for many tests."""
 
     @property
     @abstractmethod
@@ -121,6 +130,7 @@ class DuckDB(Engine):
     schema = "main"
     driver = duckdb
     schemas = "SELECT schema_name FROM duckdb_schemas()"
+    tables = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
     coin = "random() < 0.5"
     cache_append = "insert_into"
 
@@ -131,6 +141,13 @@ class DuckDB(Engine):
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         return cls(request.getfixturevalue("tmp_path"))
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, folders: pytest.TempPathFactory) -> Iterator[Self]:
+        opened = cls(folders.mktemp("lasting"))
+        yield opened
+        opened.close()
 
     @property
     def path(self) -> Path:
@@ -177,12 +194,17 @@ class MonetDB(Engine):
     schema = "sys"
     driver = pymonetdb
     schemas = "SELECT name FROM sys.schemas"
+    tables = (
+        "SELECT t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id "
+        "WHERE s.name = 'sys' AND NOT t.system"
+    )
     coin = "rand() < 1073741824"
     cache_append = 'INSERT INTO tique."'
     leaving_aborts = True
     has_checks = False
     holds_nul = False
     has_infinity = False
+    has_nested_types = False
     names_begin_with_percent = False
 
     def __init__(self, server: MonetDBServer) -> None:
@@ -192,6 +214,14 @@ class MonetDB(Engine):
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         return cls.emptied(request.getfixturevalue("monetdb_server"))
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, folders: pytest.TempPathFactory) -> Iterator[Self]:
+        with MonetDBServer(folders.mktemp("lasting") / "server") as server:
+            opened = cls(server)
+            yield opened
+            opened.close()
 
     @classmethod
     def emptied(cls, server: MonetDBServer) -> Self:

@@ -283,7 +283,11 @@ class MonetDBForms(Forms):
     def stage_query(  # noqa: D102
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:
-        return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
+        # MonetDB inserts no two columns of one name, such as a column and its copy.
+        names = [
+            item if item == "*" else f"{item} AS _{i}" for i, item in enumerate(items)
+        ]
+        return f"SELECT {', '.join(names)}, {sequence}, {str(deleted).upper()}{source}"
 
     def staged(self, table: Table, sequence: int) -> str:  # noqa: D102
         return (

@@ -245,7 +245,12 @@ class MonetDBSequencer(SharedSequencer):
         return max(int(drained), int(folded))
 
     def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
-        mine = f"(holder = {self._client} OR expires < {_NOW})"
+        # A process that was killed folds no more.
+        mine = (
+            f"(holder = {self._client} OR expires < {_NOW} OR holder NOT IN ("
+            "SELECT _c.client FROM tique.clients AS _c JOIN sys.sessions AS _s "
+            "ON _s.querytimeout = _c.token))"
+        )
         # Most attempts of most processes are in vain, and an UPDATE is not for nothing.
         if not self._ask(f"SELECT 1 FROM tique.checkpointer WHERE {mine}"):
             return False
