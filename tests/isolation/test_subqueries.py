@@ -52,15 +52,23 @@ def compare(connection):
     connection.commit()
 
 
-@pytest.fixture
-def connection(engine):
+@pytest.fixture(params=["id", "id, part"])
+def connection(engine, request):
     with engine.connect(checkpoint="manual") as connection:
-        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, v INTEGER)")
-        connection.execute("CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER)")
+        for table, column in (("a", "v"), ("b", "a")):
+            connection.execute(
+                f"CREATE TABLE {table} (id INTEGER, part INTEGER DEFAULT 1, "
+                f"{column} INTEGER, PRIMARY KEY ({request.param}))"
+            )
         connection.execute(
-            "INSERT INTO a VALUES (1,10), (2,20), (3,30), (4,40), (5,50)"
+            "INSERT INTO a (id, v) VALUES (1,10), (2,20), (3,30), (4,40), (5,50)"
         )
-        connection.execute("INSERT INTO b VALUES (1,1), (2,2), (3,3), (4,6), (5,NULL)")
+        connection.execute(
+            "INSERT INTO b (id, a) VALUES (1,1), (2,2), (3,3), (4,6), (5,NULL)"
+        )
+        more = ", ".join(f"({n},{n})" for n in range(100, 140))
+        connection.execute(f"INSERT INTO a (id, v) VALUES {more}")
+        connection.execute(f"INSERT INTO b (id, a) VALUES {more}")
         connection.commit()
         connection.checkpoint()
         yield connection
@@ -84,10 +92,10 @@ def change(connection):
     for sql in (
         "UPDATE a SET v = 22 WHERE id = 2",
         "DELETE FROM a WHERE id = 3",
-        "INSERT INTO a VALUES (6, 60)",
+        "INSERT INTO a (id, v) VALUES (6, 60)",
         "UPDATE b SET a = 4 WHERE id = 1",
         "DELETE FROM b WHERE id = 3",
-        "INSERT INTO b VALUES (7, 5)",
+        "INSERT INTO b (id, a) VALUES (7, 5)",
     ):
         connection.execute(sql)
     connection.commit()
