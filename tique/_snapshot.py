@@ -327,8 +327,8 @@ class Source:
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
     def _forms(self, transaction: Transaction) -> Forms:
-        forms = transaction.database.engine.forms
-        return forms.apart if self.reference.apart else forms
+        engine = transaction.database.engine
+        return engine.forms_apart if self.reference.apart else engine.forms
 
     def _scan(
         self, transaction: Transaction, versions: TableVersions

@@ -287,6 +287,8 @@ class Engine(ABC):
 
     capabilities: Capabilities
     forms: Forms
+    forms_apart: Forms
+    """Beside an IN, ANY or ALL of a subquery, or LATERAL, which may need others."""
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None: it is this one's."""

@@ -25,14 +25,6 @@ def together(queries: Sequence[str]) -> str:
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
 
-    @property
-    def apart(self) -> Forms:
-        """The forms for statements with IN, ANY or ALL of a subquery, or LATERAL.
-
-        An engine may have others for them, of which it makes no more than they are.
-        """
-        return self
-
     @abstractmethod
     def quote(self, identifier: str) -> str:
         """Quote an identifier."""

@@ -23,6 +23,11 @@ def number(request):
     return random.Random(request.param)
 
 
+@pytest.fixture(params=["forms", "forms_apart"])
+def forms(engine, request):
+    return getattr(engine, request.param)
+
+
 @pytest.fixture
 def keyed(managed, session, number):
     model = keyed_model(managed('K"ed', KEYED), number)
@@ -48,32 +53,30 @@ def rows(session):
 STAMPS = [(sts, staged) for sts in (0, 1, 7, 20) for staged in (None, 0, 4, 9)]
 
 
-def test_scan_of_keys(keyed, engine, rows):
+def test_scan_of_keys(keyed, forms, rows):
     for sts, staged in STAMPS:
-        form = together(engine.forms.scan(keyed.table, sts, staged=staged))
+        form = together(forms.scan(keyed.table, sts, staged=staged))
         found = rows(f"SELECT a, b, v, w FROM {form} AS t")
         assert Counter(found) == keyed.snapshot(sts, staged), (sts, staged)
 
 
-def test_scan_of_a_bag(bag, engine, rows):
+def test_scan_of_a_bag(bag, forms, rows):
     """Also with the hint that there are no tombstones, where that is true."""
     for sts, staged in STAMPS:
         seen = [e for e in bag.cache if e[0] <= sts]
         seen += [e for e in bag.stage if e[0] <= (staged or 0)]
         for tombstones in {True, any(deleted for *_, deleted in seen)}:
-            queries = engine.forms.scan(
-                bag.table, sts, staged=staged, tombstones=tombstones
-            )
+            queries = forms.scan(bag.table, sts, staged=staged, tombstones=tombstones)
             found = rows(f"SELECT a, b FROM {together(queries)} AS t")
             assert Counter(found) == bag.snapshot(sts, staged), (sts, staged)
 
 
-def test_flat_scan(managed, session, engine, rows):
+def test_flat_scan(managed, session, forms, rows):
     model = Model(managed("k", KEYED), [(n, "b", n, None) for n in range(9)])
     model.cache = [(n, (n, "b", -n, "new"), n % 3 == 0) for n in range(1, 13)]
     model.fill(session)
     for sts in (0, 5, 12):
-        form = together(engine.forms.scan(model.table, sts, staged=None, flat=True))
+        form = together(forms.scan(model.table, sts, staged=None, flat=True))
         found = rows(f"SELECT a, b, v, w FROM {form} AS t")
         assert Counter(found) == model.snapshot(sts)
 
@@ -99,14 +102,14 @@ def test_constant(keyed, engine, rows, session):
 
 @pytest.mark.parametrize("bound", [{}, {1: "x"}, {0: 3}, {1: "x", 0: 3}], ids=str)
 @pytest.mark.parametrize("size", [0, 1, 90])
-def test_overlay(keyed, engine, rows, bound, size, number):
+def test_overlay(keyed, forms, rows, bound, size, number):
     keys = {keyed.key(row) for row in keyed.storage[::2]} if size else set()
     keys |= {("x", 100 + n) for n in range(size - 1)}
     keys = sorted(
         key for key in keys if all(key[(1, 0).index(i)] == v for i, v in bound.items())
     )
     added = [(a, b, number.choice([None, a]), MISSING) for b, a in keys[::3]]
-    form = engine.forms.overlay(keyed.table, [0, 1, 2], bound, keys, added)
+    form = forms.overlay(keyed.table, [0, 1, 2], bound, keys, added)
     found = rows(f"SELECT a, b, v FROM {form} AS t")
     expected = Counter(
         row[:3]
@@ -118,33 +121,33 @@ def test_overlay(keyed, engine, rows, bound, size, number):
 
 
 @pytest.mark.parametrize("size", [1, 24, 25, 26, 120])
-def test_overlay_of_an_integer_key(managed, session, engine, rows, size):
+def test_overlay_of_an_integer_key(managed, session, forms, rows, size):
     table = managed("n", "n INTEGER PRIMARY KEY, v DECIMAL(12,2)")
     session.execute("INSERT INTO app.n VALUES (-1, 1), (0, 2), (1, 3), (500, 4)")
     keys = [(n,) for n in range(-1, size - 1)]
     added = [(n, Decimal(n)) for (n,) in keys]
-    form = engine.forms.overlay(table, [0, 1], {}, keys, added)
+    form = forms.overlay(table, [0, 1], {}, keys, added)
     expected = {-1: 1, 0: 2, 1: 3, 500: 4} | {n: n for (n,) in keys}
     assert dict(rows(f"SELECT n, v FROM {form} AS t")) == expected
 
 
 @pytest.mark.parametrize("size", [0, 1, 25, 26, 200])
-def test_constants(keyed, engine, rows, size):
+def test_constants(keyed, forms, rows, size):
     values = [["b'" * (n % 3) for n in range(size)], [None, *range(1, size)][:size]]
-    form = engine.forms.constants(keyed.table, [0, 1, 2], {0: 7}, values)
+    form = forms.constants(keyed.table, [0, 1, 2], {0: 7}, values)
     found = rows(f"SELECT a, b, v FROM {form} AS t")
     assert Counter(found) == Counter((7, b, v) for b, v in zip(*values, strict=True))
 
 
-def test_constants_have_the_columns_types(managed, engine, session):
+def test_constants_have_the_columns_types(managed, forms, session):
     columns = (
         "a SMALLINT, b DECIMAL(9,3), c TIMESTAMP, d BLOB, e UUID, f BOOLEAN, "
         "g DATE, h BIGINT, i DOUBLE"
     )
     table = managed("typed", columns)
     for text in (
-        engine.forms.constant(table, range(9), (None,) * 9),
-        engine.forms.constants(table, range(9), {}, [[None]] * 9),
+        forms.constant(table, range(9), (None,) * 9),
+        forms.constants(table, range(9), {}, [[None]] * 9),
     ):
         result = session.execute(f"SELECT * FROM {text} AS t")
         assert [c.type for c in result.columns] == [c.type for c in table.columns]

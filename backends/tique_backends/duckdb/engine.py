@@ -75,7 +75,7 @@ class DuckDBEngine(Engine):
     capabilities = Capabilities(dialect="duckdb", page_keys=8192, overlay_values=10_000)
 
     def __init__(self, location: Location) -> None:
-        self.forms = DuckDBForms()
+        self.forms = self.forms_apart = DuckDBForms()
         self.statistics = Statistics()
         self._path = location.path
         self._compacting = threading.Lock()

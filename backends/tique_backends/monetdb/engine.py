@@ -26,6 +26,7 @@ from tique_backends.base import (
 )
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding, introspection
+from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import decode_commits
@@ -89,6 +90,7 @@ class MonetDBEngine(Engine):
 
     def __init__(self, address: Address) -> None:
         self.forms = MonetDBForms()
+        self.forms_apart = ApartForms()
         self.statistics = Statistics()
         self._ownership = Ownership(address, self.statistics)
         self.shared: MonetDBSequencer | None = None
