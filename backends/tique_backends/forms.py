@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from tique_backends.names import cache_name, column_list, quote, storage_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -25,13 +27,17 @@ def together(queries: Sequence[str]) -> str:
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
 
-    @abstractmethod
     def quote(self, identifier: str) -> str:
         """Quote an identifier."""
+        return quote(identifier)
 
-    @abstractmethod
     def plain(self, table: Table) -> str:
         """The storage table's qualified name."""
+        return storage_name(table)
+
+    @abstractmethod
+    def stage(self, table: Table) -> str:
+        """The qualified name of the session's staging table."""
 
     @abstractmethod
     def scan(
@@ -110,9 +116,34 @@ class Forms(ABC):
     ) -> str:
         """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
 
-    @abstractmethod
     def staged(self, table: Table, sequence: int) -> str:
         """A parenthesised query for the rows that were staged under a number."""
+        return (
+            f"(SELECT {column_list(table)} FROM {self.stage(table)} "
+            f"WHERE _sequence = {sequence})"
+        )
+
+    def _versions(self, table: Table, sts: int, staged: int | None) -> str:
+        """The versions that ``sts`` and ``staged`` show, with stamps and tombstones."""
+        columns = column_list(table)
+        visible = (
+            f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
+            f"WHERE _cts <= {sts}"
+        )
+        if staged is not None:
+            visible += (
+                f" UNION ALL SELECT {columns}, _sequence + {STAGED_STAMPS}, _deleted "
+                f"FROM {self.stage(table)} WHERE _sequence <= {staged}"
+            )
+        return f"({visible})"
+
+    def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
+        """Whether ``columns`` tell a bag's rows apart, rather than being a key."""
+        return (
+            table.is_bag
+            and len(columns) == len(table.columns)
+            and tuple(columns) not in table.unique
+        )
 
     @abstractmethod
     def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:

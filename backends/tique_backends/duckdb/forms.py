@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
-from tique_backends.forms import STAGED_STAMPS, Forms, together
+from tique_backends.forms import Forms, together
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -103,24 +103,8 @@ def newest(table: Table, source: str, stamp: str) -> str:
 class DuckDBForms(Forms):
     """The forms that measured fastest on DuckDB."""
 
-    def quote(self, identifier: str) -> str:  # noqa: D102
-        return quote(identifier)
-
-    def plain(self, table: Table) -> str:  # noqa: D102
-        return storage_name(table)
-
-    def _versions(self, table: Table, sts: int, staged: int | None) -> str:
-        columns = column_list(table)
-        visible = (
-            f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
-            f"WHERE _cts <= {sts}"
-        )
-        if staged is not None:
-            visible += (
-                f" UNION ALL SELECT {columns}, _sequence + {STAGED_STAMPS}, _deleted "
-                f"FROM {stage_name(table)} WHERE _sequence <= {staged}"
-            )
-        return f"({visible})"
+    def stage(self, table: Table) -> str:  # noqa: D102
+        return stage_name(table)
 
     def scan(  # noqa: D102
         self,
@@ -256,12 +240,6 @@ class DuckDBForms(Forms):
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {deleted}{source}"
 
-    def staged(self, table: Table, sequence: int) -> str:  # noqa: D102
-        return (
-            f"(SELECT {column_list(table)} FROM {stage_name(table)} "
-            f"WHERE _sequence = {sequence})"
-        )
-
     def staged_duplicate(  # noqa: D102
         self, table: Table, sts: int, sequence: int
     ) -> str:
@@ -338,12 +316,4 @@ class DuckDBForms(Forms):
         names = (quote(table.columns[i].name) for i in columns)
         return " AND ".join(
             f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
-        )
-
-    def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
-        """Whether ``columns`` tell a bag's rows apart, rather than being a key."""
-        return (
-            table.is_bag
-            and len(columns) == len(table.columns)
-            and tuple(columns) not in table.unique
         )

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.forms import STAGED_STAMPS, Forms, together
+from tique_backends.forms import Forms, together
 from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import (
     comparable,
@@ -88,24 +88,8 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
 class MonetDBForms(Forms):
     """The forms that measured fastest on MonetDB."""
 
-    def quote(self, identifier: str) -> str:  # noqa: D102
-        return quote(identifier)
-
-    def plain(self, table: Table) -> str:  # noqa: D102
-        return storage_name(table)
-
-    def _versions(self, table: Table, sts: int, staged: int | None) -> str:
-        columns = column_list(table)
-        visible = (
-            f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)} "
-            f"WHERE _cts <= {sts}"
-        )
-        if staged is not None:
-            visible += (
-                f" UNION ALL SELECT {columns}, _sequence + {STAGED_STAMPS}, _deleted "
-                f"FROM {stage_name(table)} WHERE _sequence <= {staged}"
-            )
-        return f"({visible})"
+    def stage(self, table: Table) -> str:  # noqa: D102
+        return stage_name(table)
 
     def scan(  # noqa: D102
         self,
@@ -283,12 +267,6 @@ class MonetDBForms(Forms):
         ]
         return f"SELECT {', '.join(names)}, {sequence}, {str(deleted).upper()}{source}"
 
-    def staged(self, table: Table, sequence: int) -> str:  # noqa: D102
-        return (
-            f"(SELECT {column_list(table)} FROM {stage_name(table)} "
-            f"WHERE _sequence = {sequence})"
-        )
-
     def staged_duplicate(  # noqa: D102
         self, table: Table, sts: int, sequence: int
     ) -> str:
@@ -363,11 +341,3 @@ class MonetDBForms(Forms):
         if self._is_whole_row(table, columns):
             return same_rows(table, columns, left, right)
         return key_equality(table, columns, left, right)
-
-    def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
-        """Whether ``columns`` tell a bag's rows apart, rather than being a key."""
-        return (
-            table.is_bag
-            and len(columns) == len(table.columns)
-            and tuple(columns) not in table.unique
-        )
