@@ -357,8 +357,8 @@ def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):
         assert engine.find_commit(session, txid) == txid - 1000
 
 
-@pytest.fixture
-def conflicts(session, monkeypatch):
+@pytest.fixture(params=[ConflictError, UnreadableError])
+def conflicts(session, monkeypatch, request):
     """Have the engine abort the session's next transactions at their end."""
     ask = session._connection._send
 
@@ -370,7 +370,7 @@ def conflicts(session, monkeypatch):
                 left.pop()
                 if sql == "COMMIT":
                     ask("ROLLBACK")
-                raise ConflictError(ErrorKind.OPERATIONAL, "conflict")
+                raise request.param(ErrorKind.OPERATIONAL, "conflict")
             return ask(sql)
 
         monkeypatch.setattr(session._connection, "_send", aborting)
@@ -396,6 +396,26 @@ def test_a_transaction_of_appends_is_repeated(
     assert found == [(1, 5), (2, 5)]
     logged = other.execute("SELECT cts FROM tique.log").fetch_all()
     assert logged == [(5,)]
+
+
+def test_a_staged_query_that_meets_a_commit_is_repeated_as_a_whole(
+    managed, session, monkeypatch
+):
+    """Its transaction is broken: only a new one can stage the rows."""
+    table = managed("c", "k INTEGER, v INTEGER")
+    session.create_stage(table)
+    ask, left = session._connection._send, [None]
+
+    def breaking(sql):
+        if left and "; INSERT INTO " in sql:
+            left.pop()
+            ask("START TRANSACTION")
+            raise UnreadableError(ErrorKind.OPERATIONAL, "unable to find app.c(k)")
+        return ask(sql)
+
+    monkeypatch.setattr(session._connection, "_send", breaking)
+    assert session.stage_query(table, "SELECT 1, 2, 7, FALSE", []) == 1
+    assert not left
 
 
 def test_a_transaction_with_other_statements_is_not_repeated(

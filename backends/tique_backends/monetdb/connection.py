@@ -110,18 +110,19 @@ class Connection:
         """
         return read_reply(self.ask_text(sql))
 
-    def ask_text(self, sql: str, *, in_transaction: bool = False) -> str:
+    def ask_text(self, sql: str, *, once: bool = False) -> str:
         """As :meth:`ask`; the answer as it came.
 
         What met a concurrent commit and could not read, and so did nothing, is
-        repeated, unless it is part of a transaction: that is broken then.
+        repeated. Not (``once``) if it begins, ends or is part of a transaction: the whole
+        of that is broken then.
 
         Raises
         ------
         EngineError
             ConnectionLostError if nobody knows what became of it.
         """
-        return self._send(sql) if in_transaction else _repeated(lambda: self._send(sql))
+        return self._send(sql) if once else _repeated(lambda: self._send(sql))
 
     def ask_prepared(self, statement: str, arguments: Sequence[str]) -> str:
         """As :meth:`ask_text`, outside of transactions, but compiled only once.

@@ -126,9 +126,9 @@ class MonetDBSession(Session):
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
         return read_reply(self._ask_text(sql, wide=wide))
 
-    def _ask_text(self, sql: str, *, wide: bool = False) -> str:
+    def _ask_text(self, sql: str, *, wide: bool = False, once: bool = True) -> str:
         with self._running(wide=wide):
-            return self._connection.ask_text(sql, in_transaction=self._in_transaction)
+            return self._connection.ask_text(sql, once=once)
 
     @contextmanager
     def _running(self, *, wide: bool) -> Iterator[None]:
@@ -155,7 +155,7 @@ class MonetDBSession(Session):
 
     def _run_text(self, sql: str, *, wide: bool = False) -> str:
         self._appends = None
-        return self._ask_text(sql, wide=wide)
+        return self._ask_text(sql, wide=wide, once=self._in_transaction)
 
     def _append(self, statement: str) -> int:
         """Run an append; returns its number of rows."""
