@@ -282,27 +282,32 @@ class Committer:
         for ticket in batch:
             conflict = None
             keys = []
-            for writes in ticket.writes:
-                if writes.is_staged:
-                    conflict = conflict or self._staged_conflict(writes, session)
-                    continue
-                conflict = conflict or certifier.conflict(writes, session)
-                if len(batch) > 1 and conflict is None:
-                    keys += [
-                        (writes.table.id, positions, key)
-                        for positions, entries in written_keys(writes)
-                        for key, _ in entries
-                    ]
-                    conflict = next(
-                        (
-                            Conflict(
-                                writes.table, key[2], self._database.sequencer.cts()
-                            )
-                            for key in keys
-                            if key in claimed
-                        ),
-                        None,
-                    )
+            try:
+                for writes in ticket.writes:
+                    if writes.is_staged:
+                        conflict = conflict or self._staged_conflict(writes, session)
+                        continue
+                    conflict = conflict or certifier.conflict(writes, session)
+                    if len(batch) > 1 and conflict is None:
+                        keys += [
+                            (writes.table.id, positions, key)
+                            for positions, entries in written_keys(writes)
+                            for key, _ in entries
+                        ]
+                        conflict = next(
+                            (
+                                Conflict(
+                                    writes.table, key[2], self._database.sequencer.cts()
+                                )
+                                for key in keys
+                                if key in claimed
+                            ),
+                            None,
+                        )
+            except errors.ProgrammingError as gone:
+                # Another process has dropped a table.
+                ticket.settle(gone)
+                continue
             if conflict is not None:
                 ticket.settle(serialization_error(conflict))
                 continue
@@ -363,14 +368,13 @@ class Committer:
             for writes in bulk:
                 self._database.catalog.versions(writes.table).drain(session)
             session.begin()
-            self._database.timeline.expect_alone(session)
             for writes in bulk:
                 staged[writes.table.id] = session.append_staged(
                     writes.table, certified[0].cts
                 )
             session.log(records)
             self._unsettled = certified
-            session.commit()
+            self._database.timeline.commit(session)
         except BaseException:
             # A rollback after COMMIT changes nothing.
             with suppress(EngineError):

@@ -214,7 +214,7 @@ class Connection:
             if not self._finalizer.alive or self._process != _process.current():
                 self._check_usable()
             try:
-                prepared = self._rewriter.plan(query, parameters is not None)
+                prepared = self._plan(query, parameters is not None)
                 bound = prepared.bind(parameters)
                 statement = self._statements.get(prepared)
                 if statement is None:
@@ -224,7 +224,24 @@ class Connection:
                     statement = self._executable(prepared)
                 return self._in_transaction(statement, bound)
             except (EngineError, RewriteError) as error:
+                self._drop_statement()
                 raise translated(error) from error
+
+    def _plan(self, query: str, has_parameters: bool) -> Prepared:
+        """Plan a statement, by the definitions that its transaction begins with."""
+        if self._database.timeline.is_shared and self._holder.transaction is None:
+            # What is unknown, or planned already, may have been defined anew elsewhere.
+            with suppress(RewriteError):
+                prepared = self._rewriter.plan(query, has_parameters)
+                if isinstance(prepared.plan, TransactionControl):
+                    return prepared
+            self._begin()
+        return self._rewriter.plan(query, has_parameters)
+
+    @property
+    def _commits_each(self) -> bool:
+        """Whether every statement is a transaction of its own."""
+        return self._autocommit and not self._controls.is_explicit
 
     def _arrow(
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]
@@ -234,8 +251,8 @@ class Connection:
     def _run_many(self, query: str, parameter_rows: Iterable[Any]) -> Outcome:
         with self._lock:
             self._check_usable()
-            with translating():
-                prepared = self._rewriter.plan(query, True)
+            try:
+                prepared = self._plan(query, True)
                 if isinstance(prepared.plan, TransactionControl):
                     raise errors.ProgrammingError(
                         "executemany() takes INSERT, UPDATE or DELETE"
@@ -243,8 +260,17 @@ class Connection:
                 statement = self._statements.get(prepared) or self._executable(prepared)
                 bound = [prepared.bind(parameters) for parameters in parameter_rows]
                 if not bound:
+                    self._drop_statement()
                     return Outcome(0)
                 return self._in_transaction(statement, bound, many=True)
+            except (EngineError, RewriteError) as error:
+                self._drop_statement()
+                raise translated(error) from error
+
+    def _drop_statement(self) -> None:
+        """End a transaction that began for a statement which came to nothing."""
+        if self._commits_each and self._holder.transaction is not None:
+            self._rollback()
 
     def _executable(self, prepared: Prepared) -> Statement:
         if len(self._statements) >= _STATEMENTS:
@@ -259,7 +285,7 @@ class Connection:
         if transaction is None:
             transaction = self._begin()
         run = statement.run_many if many else statement.run
-        commits = self._autocommit and not self._controls.is_explicit
+        commits = self._commits_each
         try:
             outcome = run(transaction, bound)
             self._database.timeline.check()

@@ -191,7 +191,12 @@ class Database:
         try:
             # A commit between these two questions leaves the active set last.
             active = any(entry.txid == txid for entry in self.sequencer.active())
-            if self.engine.find_commit(session, txid) is not None:
+            cts = self.engine.find_commit(session, txid)
+            if cts is not None:
+                # What a process left when it died may yet be fenced.
+                self.timeline.wait(cts)
+                cts = self.engine.find_commit(session, txid)
+            if cts is not None:
                 return "committed"
             others, last_epoch = self.timeline.epochs()
             if active or txid // TXIDS_PER_EPOCH in others:

@@ -3,13 +3,23 @@
 A definition takes effect at once and is durable when the statement returns; it
 is not part of the transaction that surrounds it (and is refused while that has
 uncommitted writes). While it runs, no commit and no checkpoint does: it holds the
-committer's lock, then the checkpointer's. It is refused if another open
-transaction has used the table. Each is one engine transaction: a crash leaves
-all of it or nothing.
+committer's lock, then the checkpointer's, then, where other processes use the database
+too, the checkpointer's lease and a barrier in the order of commits. It is refused if
+another open transaction of this process has used the table; one of another process
+finds the table gone. Each is one engine transaction: a crash leaves all of it or
+nothing.
+
+*Between processes (P6, P9).* When the barrier stands, every commit that was let through
+before it is finished and known here, and none is let through until the definition is
+finished. The transaction's log entry has the barrier's timestamp: whoever begins
+afterwards follows it and reads the catalog first, and whoever had certified before is
+refused and certifies again, by the new catalog. If the process dies the timestamp is
+fenced. If it was stopped for too long, the server refuses its COMMIT.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,6 +38,8 @@ _Outcome = TypeVar("_Outcome")
 
 LOCK_TIMEOUT = 10.0
 
+_FOLD_PATIENCE = 2.0
+
 
 @contextmanager
 def _alone(database: Database) -> Iterator[None]:
@@ -38,7 +50,8 @@ def _alone(database: Database) -> Iterator[None]:
                 sqlstate="55P03",
             )
         try:
-            yield
+            with database.timeline.alone():
+                yield
         finally:
             database.checkpointer.lock.release()
 
@@ -46,14 +59,9 @@ def _alone(database: Database) -> Iterator[None]:
 def _transact(
     database: Database, session: Session, body: Callable[[], _Outcome]
 ) -> _Outcome:
-    """Run an engine transaction, alone; if it fails, read the catalog again."""
-
-    def change() -> _Outcome:
-        database.timeline.expect_alone(session)
-        return body()
-
+    """Change definitions; if that fails, read the catalog again."""
     try:
-        return session.transact(change)
+        return database.timeline.define(session, body)
     except BaseException:
         # A COMMIT that raised may have happened all the same.
         with suppress(EngineError):
@@ -146,7 +154,7 @@ def define(transaction: Transaction, table: Table | None, text: str) -> None:
     with _alone(database):
         if table is not None:
             _refuse_users(database, [table], transaction)
-        session.execute(text)
+        _transact(database, session, lambda: session.execute(text))
 
 
 def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
@@ -224,7 +232,7 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
     tables = list(database.catalog)
     if names is not None:
         tables = [_managed(database, name) for name in names]
-    database.checkpointer.checkpoint()
+    _fold_all(database, tables)
     session = engine.session()
     try:
         with _alone(database):
@@ -233,28 +241,47 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
                 if not database.catalog.versions(table).is_empty:
                     raise errors.OperationalError(
                         f"cannot detach {table.qualified_name}: an open snapshot "
-                        "needs its recent versions; end all transactions first",
+                        "needs its recent versions, or somebody keeps writing to it; "
+                        "end all transactions first",
                         sqlstate="55006",
                     )
 
             def release() -> None:
                 for table in tables:
                     engine.unmanage(session, table)
-                if names is None:
-                    # Afterwards there is nothing left by which it could be said.
-                    database.timeline.close()
-                    engine.uninstall(session)
 
-            _transact(database, session, release)
+            def release_all() -> None:
+                database.timeline.expect_alone(session)
+                release()
+                # Afterwards there is nothing left by which it could be said.
+                database.timeline.close()
+                engine.uninstall(session)
+
             if names is None:
+                session.transact(release_all)
                 database.is_detached = True
                 database.catalog.load([])
                 engine.compact(session, force=True)
             else:
+                _transact(database, session, release)
                 database.reload(session)
     finally:
         session.close()
     return [table.qualified_name for table in tables]
+
+
+def _fold_all(database: Database, tables: Collection[Table]) -> None:
+    """Fold; where other processes have yet to follow, wait for them a little."""
+    deadline = time.monotonic() + _FOLD_PATIENCE
+    while True:
+        database.checkpointer.checkpoint()
+        if (
+            not database.timeline.is_shared
+            or all(database.catalog.versions(table).is_empty for table in tables)
+            or time.monotonic() > deadline
+        ):
+            return
+        time.sleep(_FOLD_PATIENCE / 20)
 
 
 def _split(database: Database, name: str) -> tuple[str, str]:

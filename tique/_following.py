@@ -11,6 +11,11 @@ entry is visible by then (P2), a fenced one is named in the answer.
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.
 
+*Definitions.* A change of definitions has an entry of its own. The catalog is read again
+before anything is published that the same step covers, so that no versions of a new
+table are missed; what is logged of a table that is gone is nobody's. A fenced entry
+counts too: the change was made with it, though nobody was told.
+
 *Nothing twice.* If it is interrupted in between (Ctrl-C), nobody knows how far the index
 got, and the process gives itself up: its connections must be opened again.
 
@@ -104,8 +109,10 @@ class Follower:
             stamps = range(followed + 1, snapshot.sts + 1)
             logged: dict[int, CommitRecord] = {}
             if any(cts not in self._own for cts in stamps):
-                tables = self._database.catalog.by_id()
-                logged = {c.cts: c for c in self._shared.logged(followed, tables)}
+                logged = self._logged(followed)
+                if any(cts in logged and logged[cts].defines for cts in stamps):
+                    self._reload()
+                    logged = self._logged(followed)
             self._is_torn = True
             for cts in stamps:
                 own = self._own.pop(cts, None)
@@ -116,6 +123,18 @@ class Follower:
                         self._publish(cts, self._read(logged[cts]))
                 sequencer.finish(sequencer.next_cts())
             self._is_torn = False
+
+    def _logged(self, after: int) -> dict[int, CommitRecord]:
+        tables = self._database.catalog.by_id()
+        return {commit.cts: commit for commit in self._shared.logged(after, tables)}
+
+    def _reload(self) -> None:
+        """Read the catalog, which is at least as new as what is followed now."""
+        session = self._database.engine.session()
+        try:
+            self._database.reload(session)
+        finally:
+            session.close()
 
     def _read(self, commit: CommitRecord) -> Published:
         tables = self._database.catalog.by_id()

@@ -60,13 +60,18 @@ class SharedCommitter(Committer):
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         if any(writes.is_staged for writes in batch[0].writes):
-            # It does not know the keys of a bulk write, which is alone: here is all.
-            self._timeline.catch_up()
+            # The shared sequencer does not know its keys: here is all that it meets.
+            batch[0].cts = self._timeline.bar()
+            self._stamped = batch
         # What is followed meanwhile is the shared sequencer's to look at.
         self._certified_until = self._database.sequencer.sts()
         return super()._certify(batch, session)
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        if self._stamped:
+            if not certified:
+                self._settle_earlier()
+            return certified
         if not certified:
             return certified
         stamps = self._timeline.certify(
@@ -101,9 +106,6 @@ class SharedCommitter(Committer):
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
         self._timeline.finish(certified, staged)
         self._stamped = ()
-        if staged:
-            # The shared sequencer does not know the keys of a bulk write.
-            self._timeline.catch_up()
 
     def _settle_earlier(self) -> None:
         """Find out about a batch that was cut short, and finish its timestamps."""

@@ -32,18 +32,19 @@ import logging
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique._following import Follower
 from tique._recovery import TXIDS_PER_EPOCH, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
+from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique._database import Database
     from tique._tickets import Ticket
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from tique_backends.sharing import Anchor, Position, SharedSequencer
 
 logger = logging.getLogger("tique")
+
+_Outcome = TypeVar("_Outcome")
 
 _BEAT = 0.5
 _BEATS_PER_LEASE = 5
@@ -70,12 +73,16 @@ class SharedTimeline(Timeline):
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
         self._anchor: Anchor | None = None
         self._anchoring = threading.Lock()
+        self._barrier = 0
+        """The timestamp of the definition under way; the committer's lock is held."""
         self._expires = 0.0
         self._is_lost = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="tique-lease", daemon=True
         )
+
+    is_shared = True
 
     def open(self, session: Session) -> None:
         """Recover if the server was restarted, join, and read the log."""
@@ -89,15 +96,16 @@ class SharedTimeline(Timeline):
                 engine.prune_log(session, last, database.settings.retention)
                 self._shared.recovered(last)
         joined = time.monotonic()
-        before = self._shared.join(self._lease)
+        self._shared.join(self._lease)
         self._expires = joined + self._lease
         database.epoch = engine.next_epoch(session)
         self._shared.introduce(database.epoch)
         self._thread.start()
-        self.wait(before)
         anchor = self._shared.hold()
+        # What is defined after this snapshot is followed.
+        snapshot = self._shared.snapshot()
         database.reload(session)
-        self.follower.load(self._shared.snapshot(), database.epoch * TXIDS_PER_EPOCH)
+        self.follower.load(snapshot, database.epoch * TXIDS_PER_EPOCH)
         # From here on the thread follows too.
         self._anchor = anchor
 
@@ -159,6 +167,70 @@ class SharedTimeline(Timeline):
             with suppress(EngineError):
                 self._shared.end_checkpoint()
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process commit or fold, for a change of definitions.
+
+        Raises
+        ------
+        OperationalError
+            Another process has kept folding, or a commit open, for too long.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            with self.checkpointing() as is_mine:
+                if is_mine:
+                    self._barrier = self.bar()
+                    try:
+                        yield
+                    finally:
+                        self._lift()
+                    return
+            if time.monotonic() > deadline:
+                raise errors.OperationalError(
+                    "another process's checkpoint has been running for "
+                    f"{_PATIENCE:g} s; try again",
+                    sqlstate="55P03",
+                )
+
+    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        def change() -> _Outcome:
+            outcome = body()
+            session.log([CommitRecord(self._barrier, 0, {}, defines=True)])
+            return outcome
+
+        return self._shared.transact(session, change)
+
+    def _lift(self) -> None:
+        if self._is_lost:
+            return
+        self.follower.expect_nothing(self._barrier)
+        try:
+            self._shared.finish([self._barrier])
+        except EngineError:
+            # Nobody waits for it when the lease is over.
+            self._is_lost = True
+            raise
+
+    def bar(self) -> int:
+        """Let nobody else commit until the timestamp that is returned is finished.
+
+        On return all before it is finished, and known here.
+        """
+        with self._taking():
+            cts = self._shared.barrier()
+        try:
+            self.wait(cts - 1)
+            self.catch_up()
+        except BaseException:
+            self.abort([cts])
+            raise
+        return cts
+
+    def commit(self, session: Session) -> None:
+        with self._noticing():
+            self._shared.commit(session)
+
     def expect_alone(self, session: Session) -> None:
         self._shared.expect_alone(session)
 
@@ -188,7 +260,7 @@ class SharedTimeline(Timeline):
             Commit timestamps; negative ones of others that were first.
         """
         assert self._anchor is not None
-        with self._noticing():
+        with self._taking():
             return self._shared.certify(self._anchor, sts, write_sets)
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
@@ -246,6 +318,20 @@ class SharedTimeline(Timeline):
             yield
         except FencedError:
             self._is_lost = True
+            raise
+
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        """Take timestamps; whoever is interrupted may have some unawares, and leaves."""
+        try:
+            with self._noticing():
+                yield
+        except EngineError:
+            raise
+        except BaseException:
+            self._is_lost = True
+            with suppress(EngineError):
+                self._shared.leave()
             raise
 
     def _run(self) -> None:

@@ -7,20 +7,25 @@ one that it shares with other processes see :mod:`tique._shared_timeline`.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tique._recovery import recover
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tique._database import Database
     from tique_backends.base import Session
 
+_Outcome = TypeVar("_Outcome")
+
 
 class Timeline:
     """The order of commits in a database that belongs to this process."""
+
+    is_shared: ClassVar[bool] = False
+    """Whether others commit and define too: to begin is to learn of it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -71,12 +76,28 @@ class Timeline:
         """Let no other process fold; whether that is so."""
         yield True
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process commit or fold, for a change of definitions."""
+        yield
+
+    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        """Change definitions in an engine transaction, alone."""
+        return session.transact(body)
+
+    def commit(self, session: Session) -> None:
+        """Commit an engine transaction with versions in it."""
+        session.commit()
+
     def expect_alone(self, session: Session) -> None:
         """Refuse, in an engine transaction, if other processes use the database."""
 
     def is_current(self) -> bool:
         """Whether what this process knows of the database still holds."""
         return True
+
+    def wait(self, cts: int) -> None:
+        """Wait until what became of another process's timestamp is settled."""
 
     def epochs(self) -> tuple[set[int], int]:
         """The epochs of other processes that may have transactions open; the last."""

@@ -76,13 +76,15 @@ class CommitRecord(NamedTuple):
     """What makes transaction ``txid`` committed at ``cts``, with its versions.
 
     ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
-    number of rows that are in the cache table only.
+    number of rows that are in the cache table only. If it ``defines``, it changed
+    definitions: whoever follows reads the catalog again.
     """
 
     cts: int
     txid: int
     writes: Mapping[int, Sequence[tuple[Row, bool]]]
     bulk: Mapping[int, int] = MappingProxyType({})
+    defines: bool = False
 
 
 @dataclass

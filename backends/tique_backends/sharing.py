@@ -8,16 +8,18 @@ its unfinished timestamps are in doubt until somebody fences them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from tique_backends.base import CommitRecord, Session
     from tique_rewriter.schema import Table
+
+_Outcome = TypeVar("_Outcome")
 
 
 class FencedError(EngineError):
@@ -80,15 +82,8 @@ class SharedSequencer(ABC):
         """Begin service behind ``sts``, the greatest timestamp ever handed out."""
 
     @abstractmethod
-    def join(self, lease: float) -> int:
-        """Become a client whose lease lasts so many seconds.
-
-        Returns
-        -------
-        int
-            The last timestamp that was handed out before. What a bulk write did that
-            took itself to be alone is finished when sts covers it.
-        """
+    def join(self, lease: float) -> None:
+        """Become a client whose lease lasts so many seconds."""
 
     @abstractmethod
     def introduce(self, epoch: int) -> None:
@@ -137,8 +132,28 @@ class SharedSequencer(ABC):
         -------
         list of int
             For each the commit timestamp; or, negative, that of another transaction
-            that has committed a key after ``sts`` or is about to.
+            that has committed a key after ``sts`` or is about to, or whose keys are
+            not known (:meth:`barrier`).
         """
+
+    @abstractmethod
+    def barrier(self) -> int:
+        """Hand out the timestamp of a commit that may write, or define, anything.
+
+        From now on nobody's write set is certified who has not followed up to it.
+        """
+
+    @abstractmethod
+    def commit(self, session: Session) -> None:
+        """Commit the session's engine transaction if this client is not fenced.
+
+        The server looks, in the same request: a process that is stopped before it
+        sends COMMIT does not commit when it goes on.
+        """
+
+    @abstractmethod
+    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        """As the session's own method, and committed by :meth:`commit`."""
 
     @abstractmethod
     def finish(self, stamps: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""An empty database per test on the run's shared server."""
+"""An empty database per test on the run's shared server, and processes that share it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import tique
 from tests.plugins.monetdb import connect_natively, empty
+from tique import _database
 from tique_backends.base import Server
 from tique_backends.errors import EngineError
 from tique_backends.monetdb import backend as monetdb
@@ -65,6 +67,44 @@ class Home:
                 self._opened.pop().close()
 
 
+class Process:
+    """A process, played by an engine and a database of its own within this one."""
+
+    def __init__(self, url, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_database, "_registry", {})
+            self.connection = tique.connect(url, checkpoint="manual", **options)
+        self.database = self.connection._database
+        self._start = lambda: Process(url, **options)
+
+    def again(self):
+        """Another process, as it would be after this one was restarted."""
+        return self._start()
+
+    def another(self):
+        """Another connection of this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            registry = {self.database.name: self.database}
+            patch.setattr(_database, "_registry", registry)
+            return tique.connect(self.database.url)
+
+    def run(self, sql, parameters=()):
+        return self.connection.execute(sql, parameters)
+
+    def rows(self, sql, parameters=()):
+        found = self.run(sql, parameters).fetchall()
+        self.connection.rollback()
+        return found
+
+    def commit(self, sql, parameters=()):
+        self.run(sql, parameters)
+        self.connection.commit()
+
+    def close(self):
+        with suppress(tique.Error):
+            self.connection.close()
+
+
 @pytest.fixture
 def home(monetdb_server):
     home = Home(monetdb_server.url)
@@ -92,3 +132,24 @@ def managed(engine, session):
         return engine.manage(session, engine.describe(session, "app", name))
 
     return create
+
+
+@pytest.fixture
+def process(home):
+    started = []
+
+    def start(**options):
+        started.append(Process(home.url, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def pair(process):
+    first = process()
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note CLOB)")
+    first.commit("INSERT INTO t VALUES (1, 0, 'a'), (2, 0, 'b')")
+    return first, process()

@@ -6,65 +6,16 @@ Each process is played by an engine and a database of its own within this one.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
 import tique
-from tique import _database
 from tique._versions import TableVersions
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
 from tique_backends.sharing import FencedError, FoldedMeanwhileError
-
-
-class Process:
-    """Connections to a database object that no other process's connections share."""
-
-    def __init__(self, url, **options):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_database, "_registry", {})
-            self.connection = tique.connect(url, checkpoint="manual", **options)
-        self.database = self.connection._database
-
-    def run(self, sql, parameters=()):
-        return self.connection.execute(sql, parameters)
-
-    def rows(self, sql, parameters=()):
-        found = self.run(sql, parameters).fetchall()
-        self.connection.rollback()
-        return found
-
-    def commit(self, sql, parameters=()):
-        self.run(sql, parameters)
-        self.connection.commit()
-
-    def close(self):
-        with suppress(tique.Error):
-            self.connection.close()
-
-
-@pytest.fixture
-def process(home):
-    started = []
-
-    def start(**options):
-        started.append(Process(home.url, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
-
-
-@pytest.fixture
-def pair(process):
-    first = process()
-    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note CLOB)")
-    first.commit("INSERT INTO t VALUES (1, 0, 'a'), (2, 0, 'b')")
-    return first, process()
 
 
 def test_a_commit_is_seen_by_whoever_begins_afterwards(pair):
@@ -213,33 +164,6 @@ def test_a_fold_from_an_older_state_is_refused(pair):
     found = session.execute("SELECT v FROM t WHERE id = 1").fetch_all()
     session.close()
     assert found == [(10,)]
-
-
-def test_who_joins_waits_for_a_definition_under_way(home, process):
-    """P9: it knows the tables as they are after it."""
-    first = process()
-    session = home.session(first.database.engine)
-    session.begin()
-    first.database.timeline.expect_alone(session)
-    with ThreadPoolExecutor(1) as pool:
-        joining = pool.submit(process)
-        with pytest.raises(TimeoutError):
-            joining.result(0.5)
-        session.commit()
-        second = joining.result(20)
-    assert second.database.timeline.position().clients == 2
-
-
-def test_what_needs_to_be_alone_is_refused(pair):
-    first, second = pair
-    for statement in ("CREATE TABLE u (id INTEGER PRIMARY KEY)", "DROP TABLE t"):
-        with pytest.raises(tique.OperationalError, match="other processes") as refusal:
-            first.run(statement)
-        assert refusal.value.sqlstate == "55006"
-        first.connection.rollback()
-    second.close()
-    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
-    assert first.rows("SELECT count(*) FROM u") == [(0,)]
 
 
 def test_a_later_process_knows_what_is_not_folded(pair, process):
@@ -398,3 +322,19 @@ def test_status(pair):
     status = first.connection.status()
     assert (status.sequencer, status.processes) == ("server", 2)
     assert status.stable <= status.sts <= status.cts
+
+
+def test_the_outcome_of_what_a_process_left(pair, home):
+    """P4: an answer stands, though the log has the commit until it is fenced."""
+    first, second = pair
+    second.run("UPDATE t SET v = 66 WHERE id = 1")
+    txid = second.connection.txid
+    shared = second.database.engine.shared
+    anchor = shared.hold()
+    (cts,) = shared.certify(anchor, anchor.sts, [[b"k" * 16]])
+    session = home.session(second.database.engine)
+    (table,) = second.database.catalog
+    session.log([CommitRecord(cts, txid, {table.id: [((1, 66, "a"), False)]})])
+    shared.leave()
+    assert first.connection.outcome(txid) == "aborted"
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(0,)]

@@ -36,7 +36,7 @@ class FencedError(SequencerError):
 
 
 class KeyConflictError(SequencerError):
-    """Another transaction committed a key first.
+    """Another transaction committed a key first, or perhaps did: it is a barrier.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class KeyConflictError(SequencerError):
     """
 
     def __init__(self, winner: int) -> None:
-        super().__init__(f"a key was committed at {winner}, after the snapshot")
+        super().__init__(f"{winner}, after the snapshot, is in the way")
         self.winner = winner
 
     def __reduce__(self) -> tuple[type[KeyConflictError], tuple[int]]:
@@ -255,7 +255,10 @@ class Sequencer(ABC):
 
     @abstractmethod
     def next_cts_for(self, client: int) -> int:
-        """As :meth:`next_cts`; only this client can finish it.
+        """As :meth:`next_cts`, and a barrier; only this client can finish it.
+
+        Its transaction may write anything: :meth:`certify_for` refuses whoever has
+        not certified up to it.
 
         If the client goes first, the timestamp is *doubtful*: what belongs to it
         may be durable or not, and may still arrive. sts stops in front of it.
@@ -284,7 +287,8 @@ class Sequencer(ABC):
         Raises
         ------
         KeyConflictError
-            A key was committed after ``sts``, or is being committed now.
+            A key was committed after ``sts``, or is being committed now; or a barrier
+            is later than ``sts``.
         SequencerError
             The transaction is not active, or ``sts`` is not one of its snapshots'.
         """

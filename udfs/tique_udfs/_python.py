@@ -58,6 +58,7 @@ class PythonSequencer(Sequencer):
         self._writes: dict[bytes, tuple[int, int]] = {}
         self._write_sets: dict[int, list[bytes]] = {}
         self._sweep_at = _FIRST_SWEEP
+        self._barrier = 0
 
     def recover(self, *, sts: int, txid: int) -> None:
         check_start(sts=sts, txid=txid)
@@ -179,7 +180,8 @@ class PythonSequencer(Sequencer):
     def next_cts_for(self, client: int) -> int:
         with self._lock:
             self._settle(client)
-            return self._take(client)
+            self._barrier = self._take(client)
+            return self._barrier
 
     def finish_for(self, client: int, cts: int) -> None:
         with self._lock:
@@ -195,6 +197,8 @@ class PythonSequencer(Sequencer):
             snapshot, _, owner = self._active.get(txid, (0, 0.0, _DOUBTFUL))
             if owner != client or not snapshot <= sts <= self._sts:
                 raise self._not_active(txid)
+            if self._barrier > sts:
+                raise KeyConflictError(self._barrier)
             self._sweep()
             for key in keys:
                 winner = self._writes.get(key, (0, 0))[0]

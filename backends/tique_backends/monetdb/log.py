@@ -7,7 +7,7 @@ own JSON functions cannot take an array apart into rows: entries are read in Pyt
 An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
 is JSON's own or its text, hexadecimal for bytes; ``{}`` stands for a column that was
 not read and not changed: storage has it. A bulk write adds ``{table id: rows}``, the
-number of rows that are in the cache tables only.
+number of rows that are in the cache tables only; a change of definitions ``{}, true``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
                         str(table): [(int(deleted), *row) for row, deleted in rows]
                         for table, rows in commit.writes.items()
                     },
-                    *([dict(commit.bulk)] if commit.bulk else []),
+                    *([dict(commit.bulk)] if commit.bulk or commit.defines else []),
+                    *([True] if commit.defines else []),
                 )
                 for commit in commits
             ]
@@ -90,6 +91,7 @@ class LoggedCommit(NamedTuple):
     txid: int
     writes: dict[str, list[list[Any]]]
     bulk: dict[str, int] = {}  # noqa: RUF012
+    defines: bool = False
 
 
 def decode_commits(entry: str) -> list[LoggedCommit]:
@@ -129,6 +131,7 @@ def logged_commits(
                 if number in readers
             },
             {int(number): rows for number, rows in commit.bulk.items()},
+            commit.defines,
         )
         for commit in _in_order(entries, after)
     ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.owner import Ownership
     from tique_rewriter.schema import Table
 
+_Outcome = TypeVar("_Outcome")
+
 _SCHEMA = (
     "CREATE TABLE tique.clients (client BIGINT NOT NULL, token INTEGER NOT NULL, "
     "epoch BIGINT NOT NULL)",
@@ -48,6 +50,10 @@ _SCHEMA = (
 )
 
 _RECOVERY_PATIENCE = 60.0
+
+_LONGEST_COMMIT = 10.0
+"""Seconds that MonetDB may take for COMMIT after it was asked for."""
+
 _NOW = "epoch_ms(now())"
 
 _NUMBER = "CAST(? AS BIGINT)"
@@ -61,6 +67,7 @@ class MonetDBSequencer(SharedSequencer):
         self._ownership = ownership
         self._idle: deque[Connection] = deque()
         self._client = 0
+        self._lease = 0.0
         self._is_closed = False
 
     @staticmethod
@@ -101,9 +108,9 @@ class MonetDBSequencer(SharedSequencer):
         self._ask("DELETE FROM tique.fences")
         self._ask(f"SELECT tique.recover({sts}, 0)")
 
-    def join(self, lease: float) -> int:  # noqa: D102
+    def join(self, lease: float) -> None:  # noqa: D102
+        self._lease = lease
         self._client = self._number(f"SELECT tique.join_client({_milliseconds(lease)})")
-        return self._number("SELECT tique.cts()")
 
     def introduce(self, epoch: int) -> None:  # noqa: D102
         self._ask(
@@ -151,8 +158,16 @@ class MonetDBSequencer(SharedSequencer):
         arguments: list[str] = []
         for keys in write_sets:
             arguments += (*known, f"R'{''.join([key.hex() for key in keys])}'")
+        return self._take(f"SELECT {calls}", arguments)
+
+    def barrier(self) -> int:  # noqa: D102
+        call = f"SELECT tique.next_cts({_NUMBER})"
+        return self._take(call, [str(self._client)])[0]
+
+    def _take(self, statement: str, arguments: Sequence[str]) -> list[int]:
+        """Ask for timestamps, once; whoever lost some can only leave."""
         try:
-            row = self._call(f"SELECT {calls}", arguments, repeat=False)
+            row = self._call(statement, arguments, repeat=False)
         except ConnectionLostError as error:
             with suppress(EngineError):
                 self.leave()
@@ -162,6 +177,21 @@ class MonetDBSequencer(SharedSequencer):
                 "connect again",
             ) from error
         return [int(stamp) for stamp in row]
+
+    def commit(self, session: Session) -> None:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+        session.commit(self._guard())
+
+    def transact(  # noqa: D102
+        self, session: Session, body: Callable[[], _Outcome]
+    ) -> _Outcome:
+        assert isinstance(session, MonetDBSession)
+        return session.transact(body, self._guard())
+
+    def _guard(self) -> str:
+        """Fails for a client that is gone; else nobody fences it during COMMIT."""
+        lease = _milliseconds(max(self._lease, _LONGEST_COMMIT))
+        return f"SELECT tique.renew_client({self._client}, {lease})"
 
     def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
         return self._settle("finish", stamps)
@@ -280,8 +310,8 @@ class MonetDBSequencer(SharedSequencer):
         if others > 0:
             raise EngineError(
                 ErrorKind.IN_USE,
-                f"other processes use this database ({others}): a definition, adoption, "
-                "detaching or bulk write needs to be alone; end them first",
+                f"other processes use this database ({others}): to detach all of it one "
+                "needs to be alone; end them first",
             )
 
     def close(self) -> None:  # noqa: D102

@@ -176,13 +176,15 @@ class MonetDBSession(Session):
                 time.sleep(random.uniform(0, longest))  # noqa: S311
         return attempt()
 
-    def transact(self, body: Callable[[], _Outcome]) -> _Outcome:  # noqa: D102
+    def transact(  # noqa: D102
+        self, body: Callable[[], _Outcome], guard: str = ""
+    ) -> _Outcome:
         def attempt() -> _Outcome:
             self.begin()
             try:
                 outcome = body()
                 self._appends = None
-                self.commit()
+                self.commit(guard)
             except BaseException:
                 with suppress(EngineError):
                     self.rollback()
@@ -226,19 +228,21 @@ class MonetDBSession(Session):
         self._in_transaction = True
         self._appends = []
 
-    def commit(self) -> None:  # noqa: D102
+    def commit(self, guard: str = "") -> None:
+        """Commit durably, unless the statement ``guard``, right before it, fails."""
         self._in_transaction = False
         appends, self._appends = self._appends, None
         try:
-            self._finish()
+            self._finish(guard)
         except ConflictError:
             if not appends:
                 raise
-            self._persist(lambda: self._repeat(appends))
+            self._persist(lambda: self._repeat(appends, guard))
 
-    def _finish(self) -> None:
+    def _finish(self, guard: str) -> None:
         try:
-            self._ask("COMMIT")
+            # After a statement that failed MonetDB goes on, but does not commit.
+            self._ask(f"{guard}; COMMIT" if guard else "COMMIT")
         except EngineError:
             # MonetDB has rolled back itself, and says so; whatever else it was must
             # not leave a transaction open.
@@ -246,7 +250,7 @@ class MonetDBSession(Session):
                 self._ask("ROLLBACK")
             raise
 
-    def _repeat(self, appends: Sequence[str]) -> None:
+    def _repeat(self, appends: Sequence[str], guard: str) -> None:
         self._ask(BEGIN)
         try:
             for statement in appends:
@@ -255,7 +259,7 @@ class MonetDBSession(Session):
             with suppress(EngineError):
                 self._ask("ROLLBACK")
             raise
-        self._finish()
+        self._finish(guard)
 
     def rollback(self) -> None:  # noqa: D102
         if self._in_transaction:

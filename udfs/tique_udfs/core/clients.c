@@ -257,6 +257,8 @@ tique_next_cts_for(tique_handle handle, tique_client client)
 	if (!sequencer)
 		return status;
 	cts = tique_take(sequencer, client);
+	if (cts > 0)
+		sequencer->barrier = cts;
 	tique_exit(sequencer);
 	return cts;
 }

@@ -56,6 +56,14 @@
  *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
  *   abort that need not be, and nothing else.
  *
+ *   A timestamp that a client takes without a write set (tique_next_cts_for) is a
+ *   *barrier*: nobody knows what its transaction writes, so it is in everybody's way.
+ *   From the moment when it is taken, certification refuses every write set that was
+ *   certified by its client up to an older timestamp only. What was let through before
+ *   has a smaller timestamp; when sts covers all of these, the barrier's owner is the
+ *   only one who commits. If it dies its timestamp is fenced like any other, and
+ *   nobody waits for it.
+ *
  *   Leases run on the monotonic clock and are looked at by whoever calls next;
  *   one who waits wakes up when the next lease runs out. So no thread of the
  *   server's own is needed.
@@ -160,11 +168,13 @@ TIQUE_EXPORT int64_t tique_advance_for(tique_handle handle, tique_client client,
                                        int64_t txid, int64_t sts);
 TIQUE_EXPORT int tique_end_for(tique_handle handle, tique_client client,
                                int64_t txid);
-TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
-                                        tique_client client);
 TIQUE_EXPORT int64_t tique_sts_for(tique_handle handle, tique_client client);
 TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
                                   int64_t cts);
+
+/* A barrier. */
+TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
+                                        tique_client client);
 
 /* The commit timestamp of a transaction whose keys were written under a snapshot at
  * `sts` or later, which is not older than its own; or TIQUE_CONFLICT, and the other

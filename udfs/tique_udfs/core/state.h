@@ -72,6 +72,7 @@ struct sequencer {
 	struct write **write_buckets;
 	uint64_t write_mask;
 	int64_t write_count;
+	int64_t barrier; /* the last one, or 0 */
 	/* Timestamp t in (sts, cts] is finished when finished[t % capacity], and
 	 * otherwise owners[t % capacity] has to finish it. */
 	bool finished[TIQUE_RING_CAPACITY];

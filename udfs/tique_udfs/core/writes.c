@@ -151,6 +151,10 @@ certify(struct sequencer *sequencer, tique_client client, int64_t sts,
 	struct write_set *set;
 	int64_t cts;
 
+	if (sequencer->barrier > sts) {
+		*winner = sequencer->barrier;
+		return TIQUE_CONFLICT;
+	}
 	/* Before all else: it may free writes, of which nobody holds any now. */
 	if (!prepare(sequencer, count))
 		return TIQUE_NO_MEMORY;
