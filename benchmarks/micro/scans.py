@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from benchmarks.targets.base import Cursor
+    from benchmarks.targets.base import Cursor, Target
 
 TABLES = ("invoice", "receipt")
 
@@ -75,6 +75,9 @@ def measure_scans(
 ) -> Scans:
     """Time the queries with an empty cache and with a filled one.
 
+    With an empty cache both sides read the same tables where the engine is a server:
+    two servers take different times for the same statement.
+
     Parameters
     ----------
     directory : pathlib.Path
@@ -105,9 +108,12 @@ def measure_scans(
         (scratch / "tique").mkdir()
         ours.prepare(durable_copy(source, scratch / "tique"))
         theirs.prepare(source)
-        our_connection, their_connection = ours.connect(), theirs.connect()
-        our_cursor, their_cursor = our_connection.cursor(), their_connection.cursor()
+        our_connection = ours.connect()
+        our_cursor = our_connection.cursor()
         for cached_rows in (0, cached):
+            native = theirs if cached_rows else _beside(ours, theirs)
+            their_connection = native.connect()
+            their_cursor = their_connection.cursor()
             if cached_rows:
                 for connection, cursor in (
                     (our_connection, our_cursor),
@@ -132,11 +138,20 @@ def measure_scans(
                         f"{name} with {cached_rows} cached rows: tique answers"
                         f" {our_answer[:3]}, the engine {their_answer[:3]}"
                     )
+            their_connection.close()
         our_connection.close()
-        their_connection.close()
         ours.close()
         theirs.close()
     return Scans(environment, engine, rows, repetitions, results, failures)
+
+
+def _beside(ours: Target, theirs: Target) -> Target:
+    """The engine by itself over tique's own tables; over others if they are embedded."""
+    if not ours.is_server:
+        return theirs
+    beside = type(theirs)()
+    beside.attach(ours.address())
+    return beside
 
 
 def _load(path: Path, rows: int) -> None:

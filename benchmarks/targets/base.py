@@ -56,6 +56,9 @@ class Target(ABC):
 
     parameter_style: ClassVar[ParameterStyle]
 
+    is_server: ClassVar[bool] = False
+    """Whether others may use the database: it has an `address`, and can `attach`."""
+
     conflicts: tuple[type[Exception], ...]
     """Exceptions that mean: lost to a concurrent transaction, try again."""
 

@@ -85,6 +85,7 @@ class MonetDBTarget(Target):
     """One server process, a connection per client thread."""
 
     name: ClassVar[str] = "monetdb"
+    is_server: ClassVar[bool] = True
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
     conflicts = (Conflict,)
 

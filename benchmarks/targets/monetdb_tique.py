@@ -16,6 +16,7 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
     """Tables that were loaded natively and then adopted."""
 
     name: ClassVar[str] = "monetdb+tique"
+    is_server: ClassVar[bool] = True
 
     def __init__(self, checkpoint: str | None = None) -> None:
         super().__init__(checkpoint)
