@@ -17,9 +17,11 @@ import time
 import traceback
 
 import tique
+from tests.portable import numbers
 
 ACCOUNTS = 40
 START = 1000
+BULK = 3000
 
 
 def create(connection):
@@ -98,6 +100,31 @@ class Child:
             connection.checkpoint()
         connection.close()
 
+    def definitions(self):
+        """A table comes, is filled in bulk and by row, and goes."""
+        connection = tique.connect(self.url, checkpoint_age=0.5)
+        name = f"scratch_{self.process}"
+        while not self.stop.wait(self.chance.uniform(2.0, 6.0)):
+            connection.execute(
+                f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, v INTEGER)"
+            )
+            connection.execute(
+                f"INSERT INTO {name} SELECT number, 0 FROM {numbers(BULK)}"
+            )
+            connection.commit()
+            connection.execute(f"UPDATE {name} SET v = 1 WHERE id = 7")
+            connection.commit()
+            found = connection.execute(
+                f"SELECT count(*), sum(v) FROM {name}"
+            ).fetchone()
+            if found != (BULK, 1):
+                say("torn", *found)
+            connection.rollback()
+            connection.execute(f"DROP TABLE {name}")
+            connection.rollback()
+            say("defined", name)
+        connection.close()
+
     def guarded(self, body):
         try:
             body()
@@ -109,7 +136,12 @@ class Child:
     def run(self):
         threads = [
             threading.Thread(target=self.guarded, args=(body,))
-            for body in (self.transfers, self.audits, self.checkpoints)
+            for body in (
+                self.transfers,
+                self.audits,
+                self.checkpoints,
+                *([self.definitions] if self.process % 4 == 1 else []),
+            )
         ]
         for thread in threads:
             thread.start()

@@ -1,4 +1,4 @@
-"""P1, P2, P4, P6: eight processes on one bank, two of which are killed all the time.
+"""P1, P2, P4, P6, P9: eight processes on one bank, two of which are killed all the time.
 
 Twenty seconds, by default; ``TIQUE_CRASH=full`` makes it a minute.
 """
@@ -63,10 +63,13 @@ def test_some_are_killed(shared_engine):
         for process, child in enumerate(everyone)
         for (number,) in child.of_kind("begun")
     }
+    defined = sum(len(child.of_kind("defined")) for child in everyone)
     print(
-        f"{len(acknowledged)} transfers, {len(everyone) - PROCESSES} kills, {slowest=}"
+        f"{len(acknowledged)} transfers, {defined} tables, "
+        f"{len(everyone) - PROCESSES} kills, {slowest=}"
     )
     assert len(acknowledged) > 20 * SECONDS
+    assert defined > 0
     with shared_engine.connect() as connection:
         rows = connection.execute("SELECT process, number FROM transfer").fetchall()
         total = connection.execute("SELECT sum(balance) FROM account").fetchone()

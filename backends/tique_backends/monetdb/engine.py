@@ -171,10 +171,14 @@ class MonetDBEngine(Engine):
         return False
 
     def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
-        rows = session.execute(
-            'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
-        ).fetch_all()
-        return [introspection.describe(session, *row) for row in rows]
+        def read() -> list[Table]:
+            rows = session.execute(
+                'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
+            ).fetch_all()
+            return [introspection.describe(session, *row) for row in rows]
+
+        # Another process may drop one of them meanwhile.
+        return session.transact(read)
 
     def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
         return introspection.describe(session, schema, name)
