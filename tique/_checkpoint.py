@@ -15,7 +15,8 @@ Committers append to the cache table meanwhile; a fold deletes only what it move
 after the engine's COMMIT; in between a reader finds the same rows twice, in
 memory and in storage, and takes the first.
 
-``lock`` is held for a round: definitions and detaching wait for it.
+``lock`` is held for a round: definitions and detaching wait for it, and for the lease of
+another process's round.
 
 The thread also closes what connections that were garbage-collected left behind,
 because a finalizer may run anywhere and must not take locks.
@@ -26,13 +27,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from tique import errors
 from tique_backends.errors import EngineError
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tique._database import Database
     from tique._versions import TableVersions
     from tique_backends.base import Session
@@ -155,6 +159,24 @@ class Checkpointer:
             with suppress(FoldedMeanwhileError):
                 return self._round(compact=compact)
         return self._round(compact=compact)
+
+    @contextmanager
+    def paused(self, timeout: float) -> Iterator[None]:
+        """Keep everybody from folding (for definitions and detaching)."""
+        deadline = time.monotonic() + timeout
+        if self.lock.acquire(timeout=timeout):
+            try:
+                while time.monotonic() < deadline:
+                    with self._database.timeline.checkpointing() as is_mine:
+                        if is_mine:
+                            yield
+                            return
+            finally:
+                self.lock.release()
+        raise errors.OperationalError(
+            f"a checkpoint has been running for {timeout:g} s; try again",
+            sqlstate="55P03",
+        )
 
     def _round(self, *, compact: bool) -> int:
         with self.lock, self._database.timeline.checkpointing() as is_mine:

@@ -2,12 +2,12 @@
 
 A definition takes effect at once and is durable when the statement returns; it
 is not part of the transaction that surrounds it (and is refused while that has
-uncommitted writes). While it runs, no commit and no checkpoint does: it holds the
-committer's lock, then the checkpointer's, then, where other processes use the database
-too, the checkpointer's lease and a barrier in the order of commits. It is refused if
-another open transaction of this process has used the table; one of another process
-finds the table gone. Each is one engine transaction: a crash leaves all of it or
-nothing.
+uncommitted writes). While it runs, no checkpoint and no commit does: it holds the
+checkpointer's lock, then the committer's; where other processes use the database too,
+the checkpointer's lease after the former and a barrier in the order of commits after
+the latter. It is refused if another open transaction of this process has used the
+table; one of another process finds the table gone. Each is one engine transaction: a
+crash leaves all of it or nothing.
 
 *Between processes (P6, P9).* When the barrier stands, every commit that was let through
 before it is finished and known here, and none is let through until the definition is
@@ -43,17 +43,13 @@ _FOLD_PATIENCE = 2.0
 
 @contextmanager
 def _alone(database: Database) -> Iterator[None]:
-    with database.committer.paused(LOCK_TIMEOUT):
-        if not database.checkpointer.lock.acquire(timeout=LOCK_TIMEOUT):
-            raise errors.OperationalError(
-                f"a checkpoint has been running for {LOCK_TIMEOUT:g} s; try again",
-                sqlstate="55P03",
-            )
-        try:
-            with database.timeline.alone():
-                yield
-        finally:
-            database.checkpointer.lock.release()
+    # A checkpoint may take its time; commits wait for the rest only.
+    with (
+        database.checkpointer.paused(LOCK_TIMEOUT),
+        database.committer.paused(LOCK_TIMEOUT),
+        database.timeline.alone(),
+    ):
+        yield
 
 
 def _transact(

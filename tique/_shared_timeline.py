@@ -169,29 +169,11 @@ class SharedTimeline(Timeline):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process commit or fold, for a change of definitions.
-
-        Raises
-        ------
-        OperationalError
-            Another process has kept folding, or a commit open, for too long.
-        """
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            with self.checkpointing() as is_mine:
-                if is_mine:
-                    self._barrier = self.bar()
-                    try:
-                        yield
-                    finally:
-                        self._lift()
-                    return
-            if time.monotonic() > deadline:
-                raise errors.OperationalError(
-                    "another process's checkpoint has been running for "
-                    f"{_PATIENCE:g} s; try again",
-                    sqlstate="55P03",
-                )
+        self._barrier = self.bar()
+        try:
+            yield
+        finally:
+            self._lift()
 
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         def change() -> _Outcome:

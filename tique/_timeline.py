@@ -78,7 +78,7 @@ class Timeline:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process commit or fold, for a change of definitions."""
+        """Let no other process commit, for a change of definitions."""
         yield
 
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:

@@ -12,6 +12,7 @@ import pytest
 import tique
 from tests.portable import numbers
 from tique import _definition
+from tique._database import Database
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.sequencer import MonetDBSequencer
@@ -191,6 +192,33 @@ def test_who_joins_during_a_definition(pair, process, pool, monkeypatch):
         defining.result(10)
     third.commit("INSERT INTO u VALUES (1)")
     assert first.rows("SELECT * FROM u") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [
+        (MonetDBSequencer, "hold"),
+        (MonetDBSequencer, "snapshot"),
+        (MonetDBSequencer, "folds"),
+        (Database, "reload"),
+    ],
+)
+def test_defined_between_a_joiners_steps(pair, process, monkeypatch, owner, step):
+    """P9."""
+    first, _ = pair
+    original = getattr(owner, step)
+
+    def defining(*arguments):
+        monkeypatch.setattr(owner, step, original)
+        first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+        first.commit("INSERT INTO u VALUES (1)")
+        return original(*arguments)
+
+    first.database.timeline._stopping.set()
+    first.database.timeline._thread.join()
+    pair[1].close()
+    monkeypatch.setattr(owner, step, defining)
+    assert process().rows("SELECT * FROM u") == [(1,)]
 
 
 def stop(process):
