@@ -35,7 +35,7 @@ from tique_backends.errors import EngineError
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tique._database import Database
     from tique._versions import TableVersions
@@ -47,6 +47,7 @@ _TICK = 0.25
 _BATCH_ROWS = 20_000
 _PRUNE_INTERVAL = 60.0
 _ATTEMPTS = 3
+_PATIENCE = 10.0
 
 
 class Checkpointer:
@@ -146,19 +147,34 @@ class Checkpointer:
                 self.last_error = f"{type(error).__name__}: {error}"
                 logger.exception("checkpoint failed, will be tried again")
 
-    def checkpoint(self, *, compact: bool = False) -> int:
+    def checkpoint(self) -> int:
+        """Fold what is stable, unless another process does; the number of versions."""
+
+        def attempt() -> int:
+            with self.lock, self._database.timeline.checkpointing() as is_mine:
+                if is_mine:
+                    return self._round()
+                self._due_since = time.monotonic()
+                return 0
+
+        return _attempted(attempt)
+
+    def checkpoint_now(self, timeout: float = _PATIENCE) -> int:
         """Fold everything that is stable now; return the number of versions.
 
-        Parameters
-        ----------
-        compact
-            Whether to run the engine's own checkpoint even if its log is short.
+        The engine's own checkpoint runs too, even if its log is short.
+
+        Raises
+        ------
+        OperationalError
+            Another checkpoint has not ended in time (SQLSTATE 55P03).
         """
-        for _ in range(_ATTEMPTS):
-            # What a killed process had sent may still have been done.
-            with suppress(FoldedMeanwhileError):
-                return self._round(compact=compact)
-        return self._round(compact=compact)
+
+        def attempt() -> int:
+            with self.paused(timeout):
+                return self._round(compact=True)
+
+        return _attempted(attempt)
 
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
@@ -178,33 +194,29 @@ class Checkpointer:
             sqlstate="55P03",
         )
 
-    def _round(self, *, compact: bool) -> int:
-        with self.lock, self._database.timeline.checkpointing() as is_mine:
-            if not is_mine:
-                self._due_since = time.monotonic()
-                return 0
-            if self._session is None or self._session.is_lost:
-                self._session = self._database.engine.session()
-            stable = self._database.timeline.stable()
-            moved = sum(
-                self._fold(versions, stable)
-                for versions in self._database.catalog.all_versions()
-            )
-            engine = self._database.engine
-            if moved or time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
-                engine.prune_log(self._session, stable, self._retention)
-                self._pruned = time.monotonic()
-            try:
-                engine.compact(self._session, force=compact)
-            except EngineError as error:
-                # Other engine transactions may be in the way; the log only grows.
-                logger.debug("the engine's own checkpoint was put off: %s", error)
-            self.rounds += 1
-            self.folded += moved
-            self.last_round = time.time()
-            self.last_error = None
-            self._due_since = time.monotonic()
-            return moved
+    def _round(self, *, compact: bool = False) -> int:
+        if self._session is None or self._session.is_lost:
+            self._session = self._database.engine.session()
+        stable = self._database.timeline.stable()
+        moved = sum(
+            self._fold(versions, stable)
+            for versions in self._database.catalog.all_versions()
+        )
+        engine = self._database.engine
+        if moved or time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
+            engine.prune_log(self._session, stable, self._retention)
+            self._pruned = time.monotonic()
+        try:
+            engine.compact(self._session, force=compact)
+        except EngineError as error:
+            # Other engine transactions may be in the way; the log only grows.
+            logger.debug("the engine's own checkpoint was put off: %s", error)
+        self.rounds += 1
+        self.folded += moved
+        self.last_round = time.time()
+        self.last_error = None
+        self._due_since = time.monotonic()
+        return moved
 
     def _fold(self, versions: TableVersions, stable: int) -> int:
         """Fold what is stable, from memory where the index has all of it."""
@@ -234,3 +246,11 @@ class Checkpointer:
                 with versions.no_draining():
                     versions.folded(until)
         return max(0, before - versions.rows)
+
+
+def _attempted(attempt: Callable[[], int]) -> int:
+    for _ in range(_ATTEMPTS - 1):
+        # What a killed process had sent may still have been done.
+        with suppress(FoldedMeanwhileError):
+            return attempt()
+    return attempt()

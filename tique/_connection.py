@@ -381,10 +381,16 @@ class Connection:
         -------
         int
             The number of versions that left the cache tables.
+
+        Raises
+        ------
+        OperationalError
+            If another checkpoint, perhaps of another process, does not end for ten
+            seconds (SQLSTATE 55P03).
         """
         self._check_usable()
         with translating():
-            return self._database.checkpointer.checkpoint(compact=True)
+            return self._database.checkpointer.checkpoint_now()
 
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""

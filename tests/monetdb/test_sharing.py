@@ -6,6 +6,7 @@ Each process is played by an engine and a database of its own within this one.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -338,3 +339,23 @@ def test_the_outcome_of_what_a_process_left(pair, home):
     shared.leave()
     assert first.connection.outcome(txid) == "aborted"
     assert first.rows("SELECT v FROM t WHERE id = 1") == [(0,)]
+
+
+def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
+    """It folds, then; it does not return as if it had."""
+    first, second = pair
+    first.rows("SELECT 1 FROM t")
+    second.database.timeline._beat()
+    shared = second.database.engine.shared
+    assert shared.may_checkpoint(60)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(first.connection.checkpoint)
+        with pytest.raises(TimeoutError):
+            asked.result(0.5)
+        shared.end_checkpoint()
+        asked.result(10)
+    assert _cached(first) == 0
+    assert second.database.engine.shared.may_checkpoint(60)
+    with pytest.raises(tique.OperationalError, match="checkpoint has been") as refusal:
+        first.database.checkpointer.checkpoint_now(0.1)
+    assert refusal.value.sqlstate == "55P03"

@@ -32,7 +32,7 @@ def checkpoint_command(url: str, as_json: bool) -> None:
         opened(url, instead="Connection.checkpoint()") as database,
         progress("Checkpoint"),
     ):
-        database.checkpointer.checkpoint(compact=True)
+        database.checkpointer.checkpoint_now()
         done = status(database)
     if as_json:
         print_json({"checkpoint": asdict(done.checkpoint)})
