@@ -65,6 +65,8 @@ _PATIENCE = 20.0
 class SharedTimeline(Timeline):
     """The order of commits in a database that other processes use too."""
 
+    is_shared = True
+
     def __init__(self, database: Database, shared: SharedSequencer) -> None:
         super().__init__(database)
         self.follower = Follower(database, shared)
@@ -81,8 +83,6 @@ class SharedTimeline(Timeline):
         self._thread = threading.Thread(
             target=self._run, name="tique-lease", daemon=True
         )
-
-    is_shared = True
 
     def open(self, session: Session) -> None:
         """Recover if the server was restarted, join, and read the log."""

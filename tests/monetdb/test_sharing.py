@@ -16,6 +16,7 @@ from tique._versions import TableVersions
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.errors import ConflictError
 from tique_backends.sharing import FencedError, FoldedMeanwhileError
 
 
@@ -359,3 +360,29 @@ def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
     with pytest.raises(tique.OperationalError, match="checkpoint has been") as refusal:
         first.database.checkpointer.checkpoint_now(0.1)
     assert refusal.value.sqlstate == "55P03"
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO tique.clients", "UPDATE tique.checkpointer SET expires = 0"]
+)
+def test_what_a_process_says_of_itself_is_said_again(
+    pair, process, monkeypatch, change
+):
+    """After a conflict with somebody else's definition; nothing was done then."""
+    first, _ = pair
+    send = Connection._send
+    refused = []
+
+    def conflicting(connection, sql):
+        if sql.startswith(change) and len(refused) < 3:
+            refused.append(sql)
+            raise ConflictError(ErrorKind.OPERATIONAL, "COMMIT: transaction is aborted")
+        return send(connection, sql)
+
+    monkeypatch.setattr(Connection, "_send", conflicting)
+    third = process()
+    assert third.rows("SELECT count(*) FROM t") == [(2,)]
+    third.connection.checkpoint()
+    assert len(refused) == 3
+    first.connection.checkpoint()
+    assert first.database.timeline.position().clients == 3

@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import ConflictError, ConnectionLostError
+from tique_backends.monetdb.errors import ConflictError, ConnectionLostError, persist
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import MonetDBSession
@@ -104,8 +104,8 @@ class MonetDBSequencer(SharedSequencer):
 
     def recovered(self, sts: int) -> None:  # noqa: D102
         # Everybody who could still have appended an entry is gone with the server.
-        self._ask("DELETE FROM tique.clients")
-        self._ask("DELETE FROM tique.fences")
+        self._change("DELETE FROM tique.clients")
+        self._change("DELETE FROM tique.fences")
         self._ask(f"SELECT tique.recover({sts}, 0)")
 
     def join(self, lease: float) -> None:  # noqa: D102
@@ -113,7 +113,7 @@ class MonetDBSequencer(SharedSequencer):
         self._client = self._number(f"SELECT tique.join_client({_milliseconds(lease)})")
 
     def introduce(self, epoch: int) -> None:  # noqa: D102
-        self._ask(
+        self._change(
             "INSERT INTO tique.clients VALUES "
             f"({self._client}, {self._ownership.token}, {epoch})"
         )
@@ -296,11 +296,9 @@ class MonetDBSequencer(SharedSequencer):
                 return False
 
     def end_checkpoint(self) -> None:  # noqa: D102
-        with suppress(ConflictError):
-            self._ask(
-                f"UPDATE tique.checkpointer SET expires = 0 "
-                f"WHERE holder = {self._client}"
-            )
+        self._change(
+            f"UPDATE tique.checkpointer SET expires = 0 WHERE holder = {self._client}"
+        )
 
     def expect_alone(self, session: Session) -> None:  # noqa: D102
         self.tend()
@@ -338,6 +336,10 @@ class MonetDBSequencer(SharedSequencer):
     def _ask(self, sql: str) -> list[Row]:
         """Ask; once more over a new connection if the first one is lost."""
         return self._attempt(lambda connection: connection.ask_text(sql))
+
+    def _change(self, sql: str) -> None:
+        """Change a row of tique's own; a conflict with a definition is none here."""
+        persist(lambda: self._ask(sql))
 
     def _call(
         self, statement: str, arguments: Sequence[str], *, repeat: bool = True

@@ -24,7 +24,6 @@ became of it: the error surfaces, and the driver looks for the commit record.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -40,7 +39,7 @@ from tique_backends.base import (
 )
 from tique_backends.errors import EngineError
 from tique_backends.monetdb.columnar import read_table
-from tique_backends.monetdb.errors import ConflictError
+from tique_backends.monetdb.errors import ConflictError, persist
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
@@ -73,9 +72,6 @@ BEGIN = "START TRANSACTION ISOLATION LEVEL SNAPSHOT"
 _WIDE, _NARROW = "default_pipe", "sequential_pipe"
 """MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it
 a millisecond and, with many sessions, everybody else's time; the other does not."""
-
-_ATTEMPTS = 50
-_LONGEST_PAUSE = 0.1
 
 
 class MonetDBResult(Result):
@@ -160,21 +156,11 @@ class MonetDBSession(Session):
     def _append(self, statement: str) -> int:
         """Run an append; returns its number of rows."""
         if not self._in_transaction:
-            return self._persist(lambda: self._ask(statement).count)
+            return persist(lambda: self._ask(statement).count)
         count = self._ask(statement).count
         if self._appends is not None:
             self._appends.append(statement)
         return count
-
-    def _persist(self, attempt: Callable[[], _Outcome]) -> _Outcome:
-        """Attempt something until no conflict aborts it."""
-        for number in range(_ATTEMPTS - 1):
-            try:
-                return attempt()
-            except ConflictError:
-                longest = min(_LONGEST_PAUSE, 0.001 * 2**number)
-                time.sleep(random.uniform(0, longest))  # noqa: S311
-        return attempt()
 
     def transact(  # noqa: D102
         self, body: Callable[[], _Outcome], guard: str = ""
@@ -191,7 +177,7 @@ class MonetDBSession(Session):
                 raise
             return outcome
 
-        return self._persist(attempt)
+        return persist(attempt)
 
     def execute(  # noqa: D102
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
@@ -237,7 +223,7 @@ class MonetDBSession(Session):
         except ConflictError:
             if not appends:
                 raise
-            self._persist(lambda: self._repeat(appends, guard))
+            persist(lambda: self._repeat(appends, guard))
 
     def _finish(self, guard: str) -> None:
         try:
@@ -409,7 +395,7 @@ class MonetDBSession(Session):
                     self._ask("ROLLBACK")
                 raise
 
-        return self._persist(attempt)
+        return persist(attempt)
 
     def unstage(self, table: Table, after: int) -> None:  # noqa: D102
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
