@@ -234,7 +234,7 @@ def stopping_before_commit(monkeypatch, process, others_work):
     stopped = []
 
     def held(connection, sql):
-        if sql.endswith("; COMMIT") and not stopped:
+        if "; COMMIT;" in sql and not stopped:
             stopped.append(sql)
             stop(process)
             others_work()

@@ -1,10 +1,10 @@
-"""A process that stops itself in the middle of a commit.
+"""A process that stops itself in the middle of a commit or a definition.
 
     python -m tests.processes.stopped_child URL LEASE
 
-It reads one number per line: before which statement of the next commit, counted in
-half steps (an odd one: after its reply), it stops. It says ``stopping`` then, and
-``outcome`` with what ``commit()`` made of it when it runs again.
+It reads a kind (of :data:`KINDS`) and a number per line: before which statement of the
+next commit, counted in half steps (an odd one: after its reply), it stops. It says
+``stopping`` then, and ``outcome`` with what became of it when it runs again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,17 @@ import signal
 import sys
 
 import tique
-from tests.processes.bank_child import say
+from tests.portable import numbers
+from tests.processes.bank_child import BULK, say
 from tique_backends.monetdb.connection import Connection
+
+_STATEMENTS = (
+    "tique.certify",
+    "tique.next_cts",
+    "INSERT INTO tique.log",
+    "; COMMIT;",
+    "tique.finish",
+)
 
 
 class Brake:
@@ -28,9 +37,7 @@ class Brake:
 
     def stopping(self, ask):
         def braked(connection, sql, *arguments, **options):
-            is_commit = any(
-                word in sql for word in ("tique.certify", "tique.log", "tique.finish")
-            )
+            is_commit = any(word in sql for word in _STATEMENTS)
             if is_commit:
                 self.step()
             reply = ask(connection, sql, *arguments, **options)
@@ -50,13 +57,31 @@ class Brake:
                 self.left -= 1
 
 
-def commit(url, lease, step, number, brake):
-    connection = tique.connect(url, lease=lease)
+def small(connection, number):
     connection.execute("UPDATE counter SET v = v + 1 WHERE id = 1")
     connection.execute("INSERT INTO mark VALUES (%s)", (number,))
+    return connection.commit
+
+
+def bulk(connection, number):
+    connection.execute("UPDATE counter SET v = v + 1 WHERE id = 1")
+    connection.execute(f"INSERT INTO filler SELECT {number} FROM {numbers(BULK)}")
+    return connection.commit
+
+
+def definition(connection, number):
+    return lambda: connection.execute(f"CREATE TABLE mark_{number} (id INTEGER)")
+
+
+KINDS = {"small": small, "bulk": bulk, "definition": definition}
+
+
+def commit(url, lease, kind, step, number, brake):
+    connection = tique.connect(url, lease=lease)
+    finish = KINDS[kind](connection, number)
     brake.left = step
     try:
-        connection.commit()
+        finish()
         say("outcome", number, "committed")
     except tique.OperationalError as error:
         say("outcome", number, "aborted" if error.sqlstate == "08006" else error)
@@ -68,4 +93,5 @@ if __name__ == "__main__":
     brake = Brake()
     say("ready")
     for number, line in enumerate(sys.stdin):
-        commit(sys.argv[1], float(sys.argv[2]), int(line), number, brake)
+        kind, step = line.split()
+        commit(sys.argv[1], float(sys.argv[2]), kind, int(step), number, brake)

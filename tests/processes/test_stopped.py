@@ -1,6 +1,7 @@
 """P6: a process that is stopped in its commit for longer than its lease is fenced.
 
-Twelve rounds over all steps, by default; ``TIQUE_CRASH=full`` makes it fifty.
+A small commit is stopped twelve times over all steps, by default; ``TIQUE_CRASH=full``
+makes it fifty.
 """
 
 from __future__ import annotations
@@ -11,19 +12,52 @@ import time
 
 import pytest
 
+import tique
 from tests.processes.children import ChildProcess
 
 ROUNDS = 50 if os.environ.get("TIQUE_CRASH") == "full" else 12
-STEPS = 6
-"""Before and after: certify, append, finish."""
 LEASE = 0.8
 
 
+def marks(connection):
+    return {number for (number,) in connection.execute("SELECT number FROM mark")}
+
+
+def filled(connection):
+    return {n for (n,) in connection.execute("SELECT DISTINCT number FROM filler")}
+
+
+def defined(connection):
+    found = set()
+    for number in range(ROUNDS):
+        try:
+            connection.execute(f"SELECT id FROM mark_{number}")
+        except tique.ProgrammingError:
+            continue
+        found.add(number)
+    return found
+
+
 @pytest.mark.crash
-def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine):
+@pytest.mark.parametrize(
+    ("kind", "look", "rounds", "steps", "there"),
+    [
+        # Before and after: certify, append, finish.
+        ("small", marks, ROUNDS, 6, 5),
+        # Before and after: barrier, append, COMMIT, finish.
+        ("bulk", filled, 8, 8, 7),
+        # A definition is there with its COMMIT, though the process, which was given up,
+        # is not told so.
+        ("definition", defined, 8, 8, 5),
+    ],
+)
+def test_others_go_on_and_nothing_of_it_is_ever_seen(
+    shared_engine, kind, look, rounds, steps, there
+):
     connection = shared_engine.connect()
     connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("CREATE TABLE mark (number INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TABLE filler (number INTEGER)")
     connection.execute("INSERT INTO counter VALUES (1, 0), (2, 0)")
     connection.commit()
     visible = set()
@@ -32,10 +66,10 @@ def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine):
         "tests.processes.stopped_child", shared_engine.url, LEASE
     ) as child:
         child.await_lines("ready")
-        for number in range(ROUNDS):
-            step = number % STEPS
+        for number in range(rounds):
+            step = number % steps
             before = len(child.of_kind("stopping"))
-            child.write(f"{step}\n")
+            child.write(f"{kind} {step}\n")
             child.await_lines("stopping", before + 1)
             stopped = time.monotonic()
             longest = 0.0
@@ -49,27 +83,25 @@ def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine):
                     increments += row == 1
                     connection.commit()
                 longest = max(longest, time.monotonic() - started)
-            seen = {n for (n,) in connection.execute("SELECT number FROM mark")}
+            if step >= there:
+                visible.add(number)
+            seen = look(connection)
             connection.commit()
             child.signal(signal.SIGCONT)
             outcome = child.await_lines("outcome", number + 1)
             # Only what was finished before it stopped can be committed.
-            assert outcome == [str(number), "committed" if step == 5 else "aborted"]
-            if step == 5:
-                visible.add(number)
-                increments += 1
+            is_committed = step == steps - 1 and kind != "definition"
+            assert outcome == [str(number), "committed" if is_committed else "aborted"]
+            increments += is_committed
             assert longest < LEASE + 2
             assert seen == visible
-            rows = connection.execute("SELECT number FROM mark").fetchall()
-            assert {n for (n,) in rows} == visible
+            assert look(connection) == visible
             found = connection.execute("SELECT v FROM counter WHERE id = 1").fetchone()
             assert found == (increments,)
             connection.commit()
         child.end()
     connection.checkpoint()
-    rows = connection.execute("SELECT number FROM mark").fetchall()
-    assert {n for (n,) in rows} == visible
+    assert look(connection) == visible
     connection.close()
     with shared_engine.connect() as again:
-        rows = again.execute("SELECT number FROM mark").fetchall()
-        assert {n for (n,) in rows} == visible
+        assert look(again) == visible

@@ -21,7 +21,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.errors import ConflictError, ConnectionLostError, persist
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
-from tique_backends.monetdb.session import MonetDBSession
+from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import quote
 from tique_backends.sharing import (
     Anchor,
@@ -180,18 +180,21 @@ class MonetDBSequencer(SharedSequencer):
 
     def commit(self, session: Session) -> None:  # noqa: D102
         assert isinstance(session, MonetDBSession)
-        session.commit(self._guard())
+        session.commit(self._ending())
 
     def transact(  # noqa: D102
         self, session: Session, body: Callable[[], _Outcome]
     ) -> _Outcome:
         assert isinstance(session, MonetDBSession)
-        return session.transact(body, self._guard())
+        return session.transact(body, self._ending())
 
-    def _guard(self) -> str:
-        """Fails for a client that is gone; else nobody fences it during COMMIT."""
-        lease = _milliseconds(max(self._lease, _LONGEST_COMMIT))
-        return f"SELECT tique.renew_client({self._client}, {lease})"
+    def _ending(self) -> str:
+        """COMMIT, if the client is not gone; and nobody fences it meanwhile."""
+        longer, usual = (
+            f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})"
+            for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
+        )
+        return f"{longer}; {COMMIT}; {usual}"
 
     def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
         return self._settle("finish", stamps)

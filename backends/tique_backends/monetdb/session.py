@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 BEGIN = "START TRANSACTION ISOLATION LEVEL SNAPSHOT"
+COMMIT = "COMMIT"
 
 _WIDE, _NARROW = "default_pipe", "sequential_pipe"
 """MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it
@@ -163,14 +164,14 @@ class MonetDBSession(Session):
         return count
 
     def transact(  # noqa: D102
-        self, body: Callable[[], _Outcome], guard: str = ""
+        self, body: Callable[[], _Outcome], ending: str = COMMIT
     ) -> _Outcome:
         def attempt() -> _Outcome:
             self.begin()
             try:
                 outcome = body()
                 self._appends = None
-                self.commit(guard)
+                self.commit(ending)
             except BaseException:
                 with suppress(EngineError):
                     self.rollback()
@@ -214,21 +215,21 @@ class MonetDBSession(Session):
         self._in_transaction = True
         self._appends = []
 
-    def commit(self, guard: str = "") -> None:
-        """Commit durably, unless the statement ``guard``, right before it, fails."""
+    def commit(self, ending: str = COMMIT) -> None:
+        """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
         self._in_transaction = False
         appends, self._appends = self._appends, None
         try:
-            self._finish(guard)
+            self._finish(ending)
         except ConflictError:
             if not appends:
                 raise
-            persist(lambda: self._repeat(appends, guard))
+            persist(lambda: self._repeat(appends, ending))
 
-    def _finish(self, guard: str) -> None:
+    def _finish(self, ending: str) -> None:
         try:
             # After a statement that failed MonetDB goes on, but does not commit.
-            self._ask(f"{guard}; COMMIT" if guard else "COMMIT")
+            self._ask(ending)
         except EngineError:
             # MonetDB has rolled back itself, and says so; whatever else it was must
             # not leave a transaction open.
@@ -236,7 +237,7 @@ class MonetDBSession(Session):
                 self._ask("ROLLBACK")
             raise
 
-    def _repeat(self, appends: Sequence[str], guard: str) -> None:
+    def _repeat(self, appends: Sequence[str], ending: str) -> None:
         self._ask(BEGIN)
         try:
             for statement in appends:
@@ -245,7 +246,7 @@ class MonetDBSession(Session):
             with suppress(EngineError):
                 self._ask("ROLLBACK")
             raise
-        self._finish(guard)
+        self._finish(ending)
 
     def rollback(self) -> None:  # noqa: D102
         if self._in_transaction:
@@ -385,7 +386,7 @@ class MonetDBSession(Session):
         if self._in_transaction:
             return self._ask(statement, wide=True).count
         # By itself it would be aborted by whoever changes what the query reads.
-        text = "; ".join((BEGIN, statement, "COMMIT"))
+        text = "; ".join((BEGIN, statement, COMMIT))
 
         def attempt() -> int:
             try:
