@@ -162,30 +162,45 @@ class Checkpointer:
     def checkpoint_now(self, timeout: float = _PATIENCE) -> int:
         """Fold everything that is stable now; return the number of versions.
 
-        The engine's own checkpoint runs too, even if its log is short.
+        The engine's own checkpoint runs too, even if its log is short. What other
+        processes fold meanwhile need not be folded, and is not counted.
 
         Raises
         ------
         OperationalError
             Another checkpoint has not ended in time (SQLSTATE 55P03).
         """
+        self._database.timeline.advance()
+        stable = self._database.timeline.stable()
+
+        def is_folded() -> bool:
+            return not any(
+                versions.oldest is not None and versions.oldest <= stable
+                for versions in self._database.catalog.all_versions()
+            )
 
         def attempt() -> int:
-            with self.paused(timeout):
-                return self._round(compact=True)
+            with self._alone(timeout, unless=is_folded) as is_mine:
+                return self._round(compact=True) if is_mine else 0
 
         return _attempted(attempt)
 
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
         """Keep everybody from folding (for definitions and detaching)."""
+        with self._alone(timeout, unless=lambda: False):
+            yield
+
+    @contextmanager
+    def _alone(self, timeout: float, unless: Callable[[], bool]) -> Iterator[bool]:
+        """Let nobody else fold; False if, before that can be, ``unless`` holds."""
         deadline = time.monotonic() + timeout
         if self.lock.acquire(timeout=timeout):
             try:
                 while time.monotonic() < deadline:
                     with self._database.timeline.checkpointing() as is_mine:
-                        if is_mine:
-                            yield
+                        if is_mine or unless():
+                            yield is_mine
                             return
             finally:
                 self.lock.release()

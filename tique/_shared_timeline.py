@@ -149,7 +149,7 @@ class SharedTimeline(Timeline):
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
         """Let no other process fold; False if one does, after some patience."""
-        self._advance()
+        self.advance()
         self._note_folds()
         deadline = time.monotonic() + _SLICE
         while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
@@ -334,7 +334,7 @@ class SharedTimeline(Timeline):
         self._shared.tend()
         if self._anchor is None:
             return
-        self._advance()
+        self.advance()
         lock = self._database.checkpointer.lock
         if lock.acquire(blocking=False):
             try:
@@ -342,7 +342,7 @@ class SharedTimeline(Timeline):
             finally:
                 lock.release()
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
         """Move the anchor up to the local λ."""
         self.catch_up()
         with self._anchoring:

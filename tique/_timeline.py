@@ -71,6 +71,9 @@ class Timeline:
         """λ, or less: what was committed up to here may be folded."""
         return self._database.sequencer.stable()
 
+    def advance(self) -> None:
+        """Let λ pass what no snapshot of this process needs any more."""
+
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
         """Let no other process fold; whether that is so."""

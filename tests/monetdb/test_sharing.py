@@ -357,6 +357,10 @@ def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
         asked.result(10)
     assert _cached(first) == 0
     assert second.database.engine.shared.may_checkpoint(60)
+    assert first.connection.checkpoint() == 0
+    second.commit("UPDATE t SET v = 1 WHERE id = 1")
+    first.rows("SELECT 1 FROM t")
+    second.database.timeline._beat()
     with pytest.raises(tique.OperationalError, match="checkpoint has been") as refusal:
         first.database.checkpointer.checkpoint_now(0.1)
     assert refusal.value.sqlstate == "55P03"
