@@ -1,6 +1,7 @@
-"""The library for MonetDB, opened by servers of several versions."""
+"""The library for MonetDB, opened by what stands for servers of several releases."""
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -39,20 +40,33 @@ def open_library(tmp_path_factory):
     return open_library
 
 
-@pytest.mark.parametrize("version", ["11.41.14", "11.45.7"])
-def test_each_known_version_gets_its_layout(open_library, version):
-    assert open_library(version) == (
-        [
-            f"tique.{function.name} {len(function.parameters) + 1} "
-            f"{'lng' if function.result == 'BIGINT' else 'str'}"
-            for function in FUNCTIONS
-        ],
-        "",
-    )
+@pytest.mark.parametrize(
+    "version",
+    ["11.41.14", "11.43.9", "11.45.7", "11.47.1", "11.49.1", "11.51.3", "11.53.3"],
+)
+def test_each_known_release_gets_every_function(open_library, version):
+    before = time.time_ns()
+    (*registered, incarnation), message = open_library(version)
+    assert message == ""
+    assert registered == [
+        " ".join(
+            [
+                f"unsafe command tique.{function.name} {function.name} 1",
+                "lng" if function.result == "BIGINT" else "str",
+                *("str" if name == "keys" else "lng" for name in function.parameters),
+            ]
+        )
+        for function in FUNCTIONS
+    ]
+    # Called as those releases do: with a place for the result and nothing else.
+    assert before < int(incarnation) < time.time_ns()
 
 
-@pytest.mark.parametrize("version", ["11.39.1", "11.43.1", "11.410.1", "11.53.3", "12"])
+@pytest.mark.parametrize(
+    "version", ["11.39.1", "11.42.1", "11.410.1", "11.54.0", "11.55.1", "12"]
+)
 def test_an_unknown_version_gets_nothing(open_library, version):
     registered, message = open_library(version)
     assert registered == []
     assert message.startswith(f"tique: MonetDB {version} is none of those")
+    assert message.endswith("11.51, 11.53); it was not loaded\n")

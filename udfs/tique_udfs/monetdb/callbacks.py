@@ -1,8 +1,7 @@
 """The MAL module without a compiler: MonetDB calls back into Python.
 
-For a server that runs in a Python process, of the one release (11.41) whose layout of
-a module's table is written down here once more. ``module.c`` has the same functions,
-and says what they do.
+For a server that runs in a Python process. ``module.c`` has the same functions, and
+says what they do; ``mal.h`` says how they are registered.
 """
 
 from __future__ import annotations
@@ -24,27 +23,11 @@ from tique_udfs._interface import (
 _KEYS = re.compile(rb"(?:[0-9a-f]{32})*")
 _LONGEST_WAIT = 1.0
 _NULL = -(2**63)
-_COMMAND_UNSAFE = 1 | 2
-_ONE_RESULT = 1 << 2
+_COMMAND, _UNSAFE = ctypes.c_bool(True), ctypes.c_bool(True)
+_ONE_RESULT = 1
 _TEXTUAL = frozenset({"begin_transaction", "sts_for"})
 
 _Answer = Callable[..., int | str]
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_char * 15), ("flags", ctypes.c_uint8))
-
-
-class _Function(ctypes.Structure):
-    _fields_ = (
-        ("module", ctypes.c_char * 14),
-        ("name", ctypes.c_char * 30),
-        ("implementation_name", ctypes.c_char_p),
-        ("flags", ctypes.c_uint16),
-        ("implementation", ctypes.c_void_p),
-        ("arguments", ctypes.POINTER(_Argument)),
-    )
-
 
 _Number = ctypes.POINTER(ctypes.c_int64)
 _Text = ctypes.POINTER(ctypes.c_char_p)
@@ -71,8 +54,7 @@ def register(
     duplicate = kernel.GDKstrdup
     duplicate.restype = ctypes.c_void_p
     duplicate.argtypes = [ctypes.c_char_p]
-    kept: list[Any] = []
-    entries = []
+    registered = []
     for name, (count, call) in _functions(sequencer).items():
         parameters: list[Any] = [_Number] * count
         if name == "certify":
@@ -80,33 +62,23 @@ def register(
         result = _Pointer if name in _TEXTUAL else _Number
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *parameters)
         callback = prototype(_guarded(name, call, duplicate))
-        arguments = (_Argument * (count + 1))(
-            *[
-                _Argument(b"lng" if kind is _Number else b"str")
-                for kind in (result, *parameters)
-            ]
-        )
-        encoded = name.encode()
-        entries.append(
-            _Function(
-                b"tique",
-                encoded,
-                encoded,
-                _COMMAND_UNSAFE | _ONE_RESULT | (count + 1) << 8,
-                ctypes.cast(callback, ctypes.c_void_p),
-                arguments,
-            )
-        )
-        kept += [callback, arguments, encoded]
-    # MonetDB reads up to an entry without an implementation.
-    table = (_Function * (len(entries) + 1))(*entries)
-    interpreter.mal_module.argtypes = [
-        ctypes.c_char_p,
-        ctypes.c_void_p,
-        ctypes.c_void_p,
-    ]
-    interpreter.mal_module(b"tique", None, ctypes.cast(table, ctypes.c_void_p))
-    return [*kept, table]
+        types = [
+            b"lng" if kind is _Number else b"str" for kind in (result, *parameters)
+        ]
+        registered.append((name.encode(), callback, types))
+
+    def start() -> Any:
+        for name, callback, types in registered:
+            numbers = [ctypes.c_uint16(kernel.ATOMindex(kind)) for kind in types]
+            what = (_COMMAND, b"tique", name, callback, name, _UNSAFE, b"")
+            counts = (_ONE_RESULT, len(types))
+            if interpreter.melFunction(*what, *counts, *numbers):
+                return duplicate(b"MALException:tique:HY013!cannot be registered")
+        return None
+
+    starting = ctypes.CFUNCTYPE(ctypes.c_void_p)(start)
+    interpreter.mal_module2(b"tique", None, None, starting, None)
+    return [starting, *registered]
 
 
 def _guarded(

@@ -1,54 +1,43 @@
 /*
  * What a MonetDB server gives to a module, as far as it is used: declared here, so
- * that no header of MonetDB is needed. The layout of the tables that a module
- * registers differs between releases; `layout` says which one a version has.
+ * that no header of MonetDB is needed.
+ *
+ * A module can also hand the server a table of its functions, but the layout of that
+ * table is another one in nearly every release. melFunction is the same in all.
  */
 #ifndef TIQUE_MAL_H
 #define TIQUE_MAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef int64_t lng;
 #define LNG_NULL INT64_MIN
 
-#define MAL_COMMAND 1 /* called with plain arguments */
-#define MAL_UNSAFE 2  /* has effects: called exactly as often as written */
-#define MAL_RETURNS(n) ((n) << 2)
-#define MAL_ARGUMENTS(n) ((n) << 8) /* the results among them */
+#define MAL_COMMAND true /* called with pointers to the result and the arguments */
+#define MAL_UNSAFE true  /* has effects: called exactly as often as written */
 
-struct mal_argument {
-	char type[15];
-	uint8_t flags;
+/* A type by its number in the server; the other bits are for what has no one type. */
+struct mal_type {
+	uint16_t number : 8;
+	uint16_t polymorphic : 8;
 };
 
-/* MonetDB 11.41 */
-struct mal_function_41 {
-	char module[14];
-	char name[30];
-	const char *implementation_name;
-	uint16_t flags;
-	void *implementation;
-	const struct mal_argument *arguments;
-};
-
-/* MonetDB 11.45 */
-struct mal_function_45 {
-	char module[16];
-	char name[30];
-	const char *implementation_name;
-	uint16_t flags;
-	const char *comment;
-	void *implementation;
-	const struct mal_argument *arguments;
-};
-
-_Static_assert(sizeof(struct mal_argument) == 16, "layout");
-_Static_assert(sizeof(struct mal_function_41) == 80, "layout");
-_Static_assert(sizeof(struct mal_function_45) == 88, "layout");
+_Static_assert(sizeof(struct mal_type) == 2, "layout");
 
 extern const char *GDKversion(void);
-extern int GDKexiting(void);
+extern bool GDKexiting(void);
 extern char *GDKstrdup(const char *text);
-extern void mal_module(const char *name, void *atoms, void *functions);
+extern int ATOMindex(const char *type);
+
+/* The server calls `start` once it knows all types; that is when to register. */
+extern void mal_module2(const char *name, void *atoms, void *functions,
+                        char *(*start)(void), const char *code);
+
+/* The types are the results' and then the parameters', `count` of them together. */
+extern int melFunction(bool command, const char *module, const char *name,
+                       void *implementation, const char *implementation_name,
+                       bool unsafe, const char *comment, int results, int count,
+                       ...);
 
 #endif

@@ -2,8 +2,8 @@
  * MonetDB's skin of the sequencer: a MAL module "tique" over one sequencer, the
  * server's own, for the SQL functions that tique_udfs.monetdb declares.
  *
- * The server opens the library before it serves; the constructor registers the
- * functions, unless the server is of a release whose layout is not known.
+ * The server opens the library before it serves, and the functions are registered
+ * then, unless it is of a release that is not known.
  *
  * The sequencer starts empty with every start of the server, and what is stored
  * says where it has to go on. So until tique.recover was called, everything else is
@@ -407,48 +407,64 @@ static const struct {
 
 #define FUNCTIONS (sizeof functions / sizeof *functions)
 
-/* MonetDB keeps pointers into these; the last entry of each table stays empty. */
-static struct mal_argument arguments[FUNCTIONS][MOST_PARAMETERS + 1];
-static struct mal_function_41 table_41[FUNCTIONS + 1];
-static struct mal_function_45 table_45[FUNCTIONS + 1];
+/* Releases whose melFunction is the one declared here and which call a command with
+ * nothing but pointers to its result and arguments. Later ones pass a client first. */
+static const char *const releases[] = {"11.41", "11.43", "11.45", "11.47",
+                                       "11.49", "11.51", "11.53"};
 
-#define FILL(entry, i, count)                                                  \
-	do {                                                                   \
-		strcpy((entry).module, "tique");                               \
-		strcpy((entry).name, functions[i].name);                       \
-		(entry).implementation_name = functions[i].name;               \
-		(entry).flags = (uint16_t)(MAL_COMMAND | MAL_UNSAFE |          \
-		                           MAL_RETURNS(1) |                    \
-		                           MAL_ARGUMENTS(count));              \
-		(entry).implementation = functions[i].implementation;          \
-		(entry).arguments = arguments[i];                              \
-	} while (0)
+#define RELEASES (sizeof releases / sizeof *releases)
+
+static bool
+is_known(const char *version)
+{
+	for (size_t i = 0; i < RELEASES; i++) {
+		size_t length = strlen(releases[i]);
+
+		if (strncmp(version, releases[i], length) == 0 &&
+		    version[length] == '.')
+			return true;
+	}
+	return false;
+}
+
+static char *
+start(void)
+{
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		const char *name = functions[i].name;
+		struct mal_type types[MOST_PARAMETERS + 1] = {{0}};
+		int count = 0;
+
+		for (; functions[i].types[count]; count++)
+			types[count].number =
+			    (uint16_t)ATOMindex(functions[i].types[count]);
+		/* Types beyond `count` are not read. */
+		if (melFunction(MAL_COMMAND, "tique", name,
+		                functions[i].implementation, name, MAL_UNSAFE, "", 1,
+		                count, types[0], types[1], types[2], types[3],
+		                types[4]) != 0)
+			return failure(name, "HY013", "it cannot be registered");
+	}
+	return NULL;
+}
 
 __attribute__((constructor)) static void
 load(void)
 {
 	const char *version = GDKversion();
-	bool is_41 = strncmp(version, "11.41.", 6) == 0;
-	bool is_45 = strncmp(version, "11.45.", 6) == 0;
 	struct timespec now;
 
-	if (!is_41 && !is_45) {
+	if (!is_known(version)) {
 		fprintf(stderr,
-		        "tique: MonetDB %s is none of those that the module knows "
-		        "(11.41, 11.45); it was not loaded\n",
+		        "tique: MonetDB %s is none of those that the module knows (",
 		        version);
+		for (size_t i = 0; i < RELEASES; i++)
+			fprintf(stderr, "%s%s", i ? ", " : "", releases[i]);
+		fprintf(stderr, "); it was not loaded\n");
 		return;
-	}
-	for (size_t i = 0; i < FUNCTIONS; i++) {
-		int count = 0;
-
-		for (; functions[i].types[count]; count++)
-			strcpy(arguments[i][count].type, functions[i].types[count]);
-		FILL(table_41[i], i, count);
-		FILL(table_45[i], i, count);
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	incarnation = (lng)now.tv_sec * 1000000000 + now.tv_nsec;
 	handle = tique_open();
-	mal_module("tique", NULL, is_41 ? (void *)table_41 : (void *)table_45);
+	mal_module2("tique", NULL, NULL, start, NULL);
 }
