@@ -58,3 +58,19 @@ def test_bulk_writes_checkpoints_and_reopening(alone):
         connection.rollback()
         connection.checkpoint()
         assert all(t.cached_rows == 0 for t in connection.status().tables)
+
+
+def test_its_server_may_get_the_module_and_lose_it(tmp_path):
+    """P5, P8: the database goes on."""
+    kinds = {False: {"c", "python"}, True: {"server"}}
+    for number, has_module in enumerate([False, True, False, True]):
+        with (
+            MonetDBServer(tmp_path / "server", sequencer=has_module) as server,
+            tique.connect(server.url) as connection,
+        ):
+            assert connection.status().sequencer in kinds[has_module]
+            connection.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY)")
+            connection.execute("INSERT INTO t VALUES (%s)", (number,))
+            connection.commit()
+            found = connection.execute("SELECT id FROM t ORDER BY id").fetchall()
+            assert [key for (key,) in found] == list(range(number + 1))

@@ -86,6 +86,7 @@ class MonetDBSequencer(SharedSequencer):
 
     @contextmanager
     def recovering(self) -> Iterator[bool]:  # noqa: D102
+        self._define()
         if not self._is_unrecovered():
             yield False
             return
@@ -94,6 +95,33 @@ class MonetDBSequencer(SharedSequencer):
             yield self._is_unrecovered()
         finally:
             self._ownership.give_up()
+
+    def _define(self) -> None:
+        """Create what a database lacks that was made while there was no module."""
+        if self._is_defined():
+            return
+
+        def create() -> None:
+            for statement in self.schema():
+                session.execute(statement)
+
+        connection = self._ownership.connect()
+        with closing(MonetDBSession(connection, self._ownership)) as session:
+            try:
+                session.transact(create)
+            except EngineError:
+                # Another process may have been faster.
+                if not self._is_defined():
+                    raise
+
+    def _is_defined(self) -> bool:
+        return bool(
+            self._ownership.ask(
+                "SELECT 1 FROM sys.functions AS _f JOIN sys.schemas AS _s "
+                "ON _s.id = _f.schema_id "
+                "WHERE _s.name = R'tique' AND _f.name = R'sts_for'"
+            )
+        )
 
     def _is_unrecovered(self) -> bool:
         try:
