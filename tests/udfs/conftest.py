@@ -4,7 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tique_udfs import Sequencer, open_sequencer
+from tique_udfs import Sequencer, _python, build, open_sequencer
+
+FEW = {
+    "SNAPSHOT_CAPACITY": 6,
+    "CLIENT_CAPACITY": 4,
+    "FENCE_CAPACITY": 3,
+    "KEY_CAPACITY": 8,
+}
+"""Small tables, so that they get full."""
 
 
 @pytest.fixture(params=["c", "python"])
@@ -19,6 +27,22 @@ def sequencer(kind: str) -> Iterator[Sequencer]:
     assert opened.kind == kind
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def small_builds(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture
+def small(small_builds: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Let either sequencer have small tables when it is opened; how small they are."""
+    flags = [f"-DTIQUE_{name}={number}" for name, number in FEW.items()]
+    monkeypatch.setenv("TIQUE_CACHE_DIR", small_builds)
+    monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, *flags))
+    for name, number in FEW.items():
+        monkeypatch.setattr(_python, name, number)
+    return FEW
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 """One body for both sequencers: first committer wins, in memory (P3)."""
 
+import os
 import pickle
 import random
+from pathlib import Path
 
 import pytest
 
 from tique_udfs import FencedError, KeyConflictError, SequencerError
+from tique_udfs._interface import KEY_CAPACITY
 
 LONG = 3600.0
+STATM = Path("/proc/self/statm")
 
 
 def key(number):
@@ -168,22 +172,109 @@ def test_a_key_has_sixteen_bytes(sequencer, client):
     assert sequencer.cts() == 0
 
 
-def test_keys_are_forgotten_when_they_can_refuse_nobody(sequencer, client):
-    for start in range(0, 100_000, 100):
-        client.write(*range(start, start + 100))
-    assert sequencer.keys() <= 4096
-
-
-def test_keys_are_remembered_as_long_as_they_can_refuse(sequencer, client, other):
+def test_keys_are_remembered_as_long_as_there_is_room(sequencer, client, other):
     old = other.begin()
     for start in range(0, 20_000, 100):
         client.write(*range(start, start + 100))
     assert sequencer.keys() == 20_000
     for number in (0, 150, 9_999, 19_999):
         refused(other, old, number, winner=number // 100 + 1)
-    sequencer.end_for(other.number, old[0])
-    client.write(*range(50_000, 90_000))
-    assert sequencer.keys() <= 60_000
+
+
+def test_an_old_snapshot_holds_no_memory(sequencer, client, other):
+    old = other.begin()
+    for start in range(0, 1_000_000, 5000):
+        client.write(*range(start, start + 5000))
+    assert sequencer.keys() <= KEY_CAPACITY
+    refused(other, old, 999_999, winner=200 - KEY_CAPACITY // 5000)
+
+
+@pytest.mark.skipif(not STATM.exists(), reason="no /proc")
+def test_memory_is_bounded(native):
+    """Of the process, not only by the sequencer's own account."""
+    client, page = Client(native), os.sysconf("SC_PAGE_SIZE")
+    client.begin()
+    resident = []
+    for start in range(0, 1_000_000, 5000):
+        client.write(*range(start, start + 5000))
+        resident.append(int(STATM.read_text().split()[1]) * page)
+    assert resident[-1] - resident[0] < 16 * 2**20
+
+
+def test_who_is_behind_what_is_forgotten_follows(small, sequencer, client, other):
+    """Which keys are forgotten, and what the barrier is: the newest timestamp of them."""
+    old = other.begin()
+    for start in range(0, 12, 3):
+        client.write(start, start + 1, start + 2)
+    assert sequencer.keys() == 8
+    for mine in (0, 1, 11, 99):
+        refused(other, old, mine, winner=2)
+    assert other.certify(old, 0, 3, sts=2) == 5
+
+
+def test_the_barrier_is_not_older_than_it_must_be(small, sequencer, client, other):
+    client.write(1)
+    mine = other.begin()
+    for number in range(2, 10):
+        client.write(number)
+    assert sequencer.keys() == 8
+    for number in range(2, 10):
+        refused(other, mine, number, winner=number)
+    assert other.certify(mine, 1) == 10
+
+
+def test_what_is_under_way_is_not_forgotten(small, sequencer, client, other):
+    """It would make everybody wait for its end."""
+    old = other.begin()
+    slow = client.certify(client.begin(), 0)
+    for number in range(1, 8):
+        client.write(number)
+    assert (sequencer.sts(), sequencer.keys()) == (0, 8)
+    refused(other, old, 0, winner=slow)
+    refused(other, old, 7, winner=8)
+    # Nothing can be forgotten: the next one is a barrier.
+    assert other.certify(old, 20) == 9
+    assert sequencer.keys() == 8
+    refused(client, client.begin(), 30, winner=9)
+    client.finish(slow)
+    other.finish(9)
+    assert client.write(0, 20, 30) == 10
+    assert sequencer.keys() == 8
+
+
+def test_more_keys_than_can_be_remembered(small, sequencer, client, other):
+    old = other.begin()
+    client.write(1)
+    refused(other, old, *range(20), winner=1)
+    large = client.certify(client.begin(), *range(20))
+    assert (large, sequencer.keys()) == (2, 1)
+    refused(other, other.begin(), 99, winner=large)
+    client.finish(large)
+    refused(other, old, 99, winner=large)
+    assert other.write(*range(8)) == 3
+    assert sequencer.keys() == 8
+
+
+def test_an_abort_of_more_keys_than_can_be_remembered(small, client, other):
+    mine = other.begin()
+    large = client.certify(client.begin(), *range(20))
+    client.abort(large)
+    refused(other, mine, 1, winner=large)
+    assert other.certify(mine, 1, sts=large) == 2
+
+
+def test_an_abort_when_the_commit_before_is_forgotten(small, sequencer, client, other):
+    old = other.begin()
+    client.write(1)
+    late = other.begin()
+    again = client.certify(client.begin(), 1)
+    for number in range(10, 17):
+        client.write(number)
+    assert sequencer.keys() == 8
+    client.abort(again)
+    refused(other, old, 1, winner=1)
+    assert other.certify(late, 1) == 10
+    assert sequencer.keys() == 8
 
 
 def test_the_error_can_be_pickled():

@@ -256,9 +256,43 @@ def test_recovery_waits_for_doubts(sequencer):
     assert sequencer.sts() == 10
 
 
+def test_clients_are_bounded(small, sequencer):
+    joined = [sequencer.join(LONG) for _ in range(small["CLIENT_CAPACITY"])]
+    for _ in range(2):
+        with pytest.raises(SequencerError, match="no room for more; close"):
+            sequencer.join(LONG)
+    sequencer.leave(joined[1])
+    assert sequencer.join(LONG) not in joined
+    assert sequencer.clients() == small["CLIENT_CAPACITY"]
+    for client in (joined[0], *joined[2:]):
+        sequencer.leave(client)
+    assert sequencer.clients() == 1
+
+
+def test_fences_are_bounded(small, sequencer, client):
+    doomed = sequencer.join(LONG)
+    taken = [sequencer.next_cts_for(doomed) for _ in range(small["FENCE_CAPACITY"] + 1)]
+    mine = commit(sequencer, client)
+    sequencer.leave(doomed)
+    for cts in taken[1:]:
+        sequencer.fence(cts)
+    for _ in range(2):
+        with pytest.raises(SequencerError, match="no room for more; restart"):
+            sequencer.fence(taken[0])
+    assert (sequencer.doubtful(), sequencer.sts()) == (taken[0], 0)
+    sequencer.fence(taken[1])
+    sequencer.forget_fence(taken[1])
+    sequencer.fence(taken[0])
+    assert sequencer.fences() == [taken[0], *taken[2:]]
+    assert sequencer.sts() == mine
+
+
+@pytest.mark.parametrize("size", ["as it is", "small"])
 @pytest.mark.parametrize("seed", range(20))
-def test_both_sequencers_do_the_same(monkeypatch, seed):
+def test_both_sequencers_do_the_same(monkeypatch, request, size, seed):
     """Random steps of several clients, some of which go."""
+    if size == "small":
+        request.getfixturevalue("small")
     both = []
     for kind in ("c", "python"):
         monkeypatch.setenv("TIQUE_SEQUENCER", kind)
@@ -271,7 +305,7 @@ def test_both_sequencers_do_the_same(monkeypatch, seed):
                 outcomes.append(step(sequencer, [pair[side] for pair in clients]))
             except SequencerError as error:
                 outcomes.append((type(error), getattr(error, "winner", None)))
-        if step is join:
+        if step is join and all(isinstance(outcome, int) for outcome in outcomes):
             clients.append(outcomes)
         else:
             assert outcomes[0] == outcomes[1]
@@ -287,6 +321,7 @@ def state(sequencer):
         sequencer.stable(),
         sequencer.doubtful(),
         sequencer.clients(),
+        sequencer.keys(),
         tuple(sequencer.fences()),
         tuple(entry[:2] for entry in sequencer.active()),
     )

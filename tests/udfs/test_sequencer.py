@@ -138,7 +138,7 @@ def test_a_transaction_that_never_began_cannot_end(sequencer, txid):
         sequencer.end(txid)
 
 
-def test_any_number_of_transactions_may_be_active(sequencer):
+def test_many_transactions_may_be_active(sequencer):
     begun = [sequencer.begin()[0] for _ in range(5000)]
     assert begun == list(range(1, 5001))
     assert [found.txid for found in sequencer.active()] == begun
@@ -146,6 +146,21 @@ def test_any_number_of_transactions_may_be_active(sequencer):
     for txid in begun[:-1]:
         sequencer.end(txid)
     assert [found.txid for found in sequencer.active()] == begun[-1:]
+
+
+def test_active_transactions_are_bounded(small, sequencer):
+    begun = [sequencer.begin()[0] for _ in range(small["SNAPSHOT_CAPACITY"])]
+    for _ in range(2):
+        with pytest.raises(SequencerError, match="no room for more; end some"):
+            sequencer.begin()
+    for txid in (begun.pop(2), begun.pop(0), begun.pop()):
+        sequencer.end(txid)
+        begun.append(sequencer.begin()[0])
+        commit(sequencer)
+    assert begun[-1] == small["SNAPSHOT_CAPACITY"] + 3
+    assert [found.txid for found in sequencer.active()] == begun
+    with pytest.raises(SequencerError, match="no room for more"):
+        sequencer.begin()
 
 
 def test_age_counts_from_the_snapshot(sequencer):

@@ -15,6 +15,18 @@ KEY_BYTES = 16
 RING_CAPACITY = 65536
 """Timestamps that may be handed out and not yet covered by sts."""
 
+SNAPSHOT_CAPACITY = 65536
+"""Transactions that may be active."""
+
+CLIENT_CAPACITY = 4096
+"""Clients whose leases may run."""
+
+FENCE_CAPACITY = 65536
+"""Fences that may be there."""
+
+KEY_CAPACITY = 262144
+"""Keys that certification remembers."""
+
 _LARGEST_START = 2**62
 _LONGEST_WAIT = 10.0**9
 
@@ -36,12 +48,12 @@ class FencedError(SequencerError):
 
 
 class KeyConflictError(SequencerError):
-    """Another transaction committed a key first, or perhaps did: it is a barrier.
+    """Another transaction committed a key first, or perhaps did.
 
     Attributes
     ----------
     winner : int
-        Its timestamp.
+        Its timestamp, or the barrier.
     """
 
     def __init__(self, winner: int) -> None:
@@ -90,6 +102,9 @@ class Sequencer(ABC):
 
     Every method but :meth:`end` and :meth:`close` raises
     :exc:`SequencerClosedError` after :meth:`close`.
+
+    The memory that it takes is bounded, whatever its callers do. :meth:`begin`,
+    :meth:`join`, :meth:`fence` and their like are refused when their table is full.
     """
 
     kind: ClassVar[str]
@@ -258,7 +273,7 @@ class Sequencer(ABC):
         """As :meth:`next_cts`, and a barrier; only this client can finish it.
 
         Its transaction may write anything: :meth:`certify_for` refuses whoever has
-        not certified up to it.
+        not certified up to the barrier.
 
         If the client goes first, the timestamp is *doubtful*: what belongs to it
         may be durable or not, and may still arrive. sts stops in front of it.
@@ -287,8 +302,10 @@ class Sequencer(ABC):
         Raises
         ------
         KeyConflictError
-            A key was committed after ``sts``, or is being committed now; or a barrier
-            is later than ``sts``.
+            A key was committed after ``sts``, or is being committed now; or ``sts`` is
+            older than the barrier, before which keys are forgotten or not known.
+            Whoever then waits for the winner, certifies up to there by itself and
+            asks again is not refused for the same reason.
         SequencerError
             The transaction is not active, or ``sts`` is not one of its snapshots'.
         """
@@ -299,7 +316,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def keys(self) -> int:
-        """Count the keys that are remembered for certification."""
+        """Count the keys that are remembered, each as often as it was written."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -376,6 +393,24 @@ class Sequencer(ABC):
             f"the sequencer of {self.name!r} has {RING_CAPACITY} timestamps that "
             "wait for an unfinished commit; finish it, or close the database and "
             "open it again"
+        )
+
+    def _snapshots_full(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} has {SNAPSHOT_CAPACITY} active "
+            "transactions and no room for more; end some"
+        )
+
+    def _clients_full(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} has {CLIENT_CAPACITY} clients and no "
+            "room for more; close the database in some processes"
+        )
+
+    def _fences_full(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} has {FENCE_CAPACITY} fences and no room "
+            "for more; restart the server, whose recovery needs none"
         )
 
     def _in_use(self) -> SequencerError:

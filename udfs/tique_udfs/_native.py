@@ -31,6 +31,9 @@ _IN_USE = -5
 _BACKWARDS = -6
 _FENCED = -7
 _CONFLICT = -8
+_SNAPSHOTS_FULL = -9
+_CLIENTS_FULL = -10
+_FENCES_FULL = -11
 
 # C code cannot be interrupted: a wait returns this often to let signals through.
 _SLICE_SECONDS = 0.1
@@ -332,10 +335,15 @@ class NativeSequencer(Sequencer):
             return self._in_use()
         if status == _FENCED:
             return self._fenced()
+        if status == _SNAPSHOTS_FULL:
+            return self._snapshots_full()
+        if status == _CLIENTS_FULL:
+            return self._clients_full()
+        if status == _FENCES_FULL:
+            return self._fences_full()
         if status == _NO_MEMORY:
             return SequencerError(
-                f"no memory left for the sequencer of {self.name!r}; "
-                "end transactions or close databases"
+                f"no memory left for the sequencer of {self.name!r}; close databases"
             )
         raise AssertionError(f"the C sequencer answered with status {status}")
 

@@ -10,7 +10,11 @@ from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
 from ._interface import (
+    CLIENT_CAPACITY,
+    FENCE_CAPACITY,
+    KEY_CAPACITY,
     RING_CAPACITY,
+    SNAPSHOT_CAPACITY,
     ActiveSnapshot,
     KeyConflictError,
     Sequencer,
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
 _NOBODY = 0
 _DOUBTFUL = -1
-_FIRST_SWEEP = 1024
 
 
 class PythonSequencer(Sequencer):
@@ -53,11 +56,11 @@ class PythonSequencer(Sequencer):
         # Of the timestamps that sts does not cover.
         self._owners: dict[int, int] = {}
         self._fences: list[int] = []
-        # The last commit of a key and the one before; a key's last commit is what
-        # a timestamp under way entered.
-        self._writes: dict[bytes, tuple[int, int]] = {}
-        self._write_sets: dict[int, list[bytes]] = {}
-        self._sweep_at = _FIRST_SWEEP
+        # What was written, in the order of timestamps; and when, key by key, without
+        # what was taken back.
+        self._log: deque[tuple[int, bytes]] = deque()
+        self._stamps: dict[bytes, list[int]] = {}
+        # What was committed later is in the log.
         self._barrier = 0
 
     def recover(self, *, sts: int, txid: int) -> None:
@@ -128,6 +131,8 @@ class PythonSequencer(Sequencer):
     def join(self, lease: float) -> int:
         with self._lock:
             self._settle()
+            if len(self._clients) >= CLIENT_CAPACITY:
+                raise self._clients_full()
             client = 0
             while client in (0, *self._clients):
                 client = secrets.randbits(63)
@@ -199,28 +204,30 @@ class PythonSequencer(Sequencer):
                 raise self._not_active(txid)
             if self._barrier > sts:
                 raise KeyConflictError(self._barrier)
-            self._sweep()
             for key in keys:
-                winner = self._writes.get(key, (0, 0))[0]
+                winner = self._stamps.get(key, [0])[-1]
                 if winner > sts:
                     raise KeyConflictError(winner)
             cts = self._take(client)
-            self._write_sets[cts] = written = list(dict.fromkeys(keys))
-            for key in written:
-                self._writes[key] = (cts, self._writes.get(key, (0, 0))[0])
+            if not self._make_room(len(keys)):
+                self._barrier = cts
+                return cts
+            for key in keys:
+                self._log.append((cts, key))
+                self._stamps.setdefault(key, []).append(cts)
             return cts
 
     def abort_for(self, client: int, cts: int) -> None:
         with self._lock:
             self._settle(client)
-            if self._owners.get(cts) == client:
+            if cts in self._unfinished(client):
                 self._revert(cts)
             self._finish(client, cts)
 
     def keys(self) -> int:
         with self._lock:
             self._settle()
-            return len(self._writes)
+            return len(self._log)
 
     def clients(self) -> int:
         with self._lock:
@@ -239,6 +246,8 @@ class PythonSequencer(Sequencer):
                 return
             if cts not in self._unfinished(_DOUBTFUL):
                 raise self._not_doubtful(cts)
+            if len(self._fences) >= FENCE_CAPACITY:
+                raise self._fences_full()
             bisect.insort(self._fences, cts)
             self._revert(cts)
             self._finish(_DOUBTFUL, cts)
@@ -272,6 +281,8 @@ class PythonSequencer(Sequencer):
             self._advanced.notify_all()
 
     def _start(self, client: int) -> tuple[int, int]:
+        if len(self._active) >= SNAPSHOT_CAPACITY:
+            raise self._snapshots_full()
         self._txid += 1
         self._active[self._txid] = (self._sts, time.monotonic(), client)
         return self._txid, self._sts
@@ -297,7 +308,6 @@ class PythonSequencer(Sequencer):
             return
         if self._owners[cts] != client:
             raise self._never_handed_out("cts", cts)
-        self._write_sets.pop(cts, None)
         self._finished.add(cts)
         before = self._sts
         while self._sts + 1 in self._finished:
@@ -307,20 +317,33 @@ class PythonSequencer(Sequencer):
         if self._sts > before:
             self._advanced.notify_all()
 
-    def _revert(self, cts: int) -> None:
-        for key in self._write_sets.pop(cts, ()):
-            previous = self._writes[key][1]
-            self._writes[key] = (previous, previous)
+    def _make_room(self, count: int) -> bool:
+        """Forget the oldest writes, if sts covers as many as must go."""
+        excess = len(self._log) + count - KEY_CAPACITY
+        if excess <= 0:
+            return True
+        if count > KEY_CAPACITY or self._log[excess - 1][0] > self._sts:
+            return False
+        self._barrier = max(self._barrier, self._log[excess - 1][0])
+        for _ in range(excess):
+            cts, key = self._log.popleft()
+            stamps = self._stamps.get(key, [])
+            # Unless it was taken back, it is the key's first.
+            if cts in stamps[:1]:
+                del stamps[0]
+            if not stamps:
+                self._stamps.pop(key, None)
+        return True
 
-    def _sweep(self) -> None:
-        """Forget keys that can refuse nobody any more, now and then."""
-        if len(self._writes) < self._sweep_at:
-            return
-        stable = self._stable()
-        self._writes = {
-            key: entry for key, entry in self._writes.items() if entry[0] > stable
-        }
-        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._writes))
+    def _revert(self, cts: int) -> None:
+        """Take back what a timestamp under way has written: its keys' last."""
+        for stamp, key in reversed(self._log):
+            if stamp < cts:
+                break
+            if stamp == cts:
+                self._stamps[key].remove(cts)
+                if not self._stamps[key]:
+                    del self._stamps[key]
 
     def _stable(self) -> int:
         return next((sts for sts, _, _ in self._active.values()), self._sts)

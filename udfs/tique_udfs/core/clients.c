@@ -7,113 +7,80 @@
 
 #include "state.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_FENCES 16
-
-/* The link that points to the client, or to NULL when it is gone. */
-static struct client **
+/* NULL when it is gone. */
+static struct client *
 find_client(struct sequencer *sequencer, tique_client id)
 {
-	struct client **link = &sequencer->clients;
-
-	while (*link && (*link)->id != id)
-		link = &(*link)->next;
-	return link;
+	for (int64_t i = 0; i < sequencer->client_count; i++)
+		if (sequencer->clients[i].id == id)
+			return &sequencer->clients[i];
+	return NULL;
 }
 
+/* After a change of leases. Whoever waits must look again: for a lease that ends
+ * earlier than it knew, or a timestamp that has become doubtful. */
 static void
 note_deadlines(struct sequencer *sequencer)
 {
 	int64_t earliest = INT64_MAX;
 
-	for (struct client *client = sequencer->clients; client;
-	     client = client->next)
-		if (client->deadline < earliest)
-			earliest = client->deadline;
+	for (int64_t i = 0; i < sequencer->client_count; i++)
+		if (sequencer->clients[i].deadline < earliest)
+			earliest = sequencer->clients[i].deadline;
 	sequencer->next_deadline = earliest;
+	tique_wake(sequencer);
 }
 
-/* Whoever waits must look again: for a lease that ends earlier than it knew, or
- * a timestamp that has become doubtful. */
-static void
-wake(struct sequencer *sequencer)
-{
-	if (sequencer->waiters > 0)
-		pthread_cond_broadcast(&sequencer->advanced);
-}
-
-/* Drops a client that is unlinked already. */
+/* Drops a client; the last one takes its place. */
 static void
 bury(struct sequencer *sequencer, struct client *client)
 {
-	for (struct node *node = sequencer->oldest, *newer; node; node = newer) {
-		newer = node->newer;
-		if (node->client == client->id)
-			tique_drop(sequencer, node);
-	}
-	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++) {
-		int64_t slot = cts % TIQUE_RING_CAPACITY;
-
-		if (!sequencer->finished[slot] &&
-		    sequencer->owners[slot] == client->id) {
-			sequencer->owners[slot] = DOUBTFUL;
+	tique_drop_all(sequencer, client->id);
+	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++)
+		if (tique_is_under_way(sequencer, client->id, cts)) {
+			sequencer->owners[cts % TIQUE_RING_CAPACITY] = DOUBTFUL;
 			sequencer->doubtful++;
 		}
-	}
-	free(client);
+	*client = sequencer->clients[--sequencer->client_count];
+}
+
+int64_t
+tique_first_expiry(const struct sequencer *sequencer)
+{
+	return sequencer->client_count > 0 ? sequencer->next_deadline : INT64_MAX;
 }
 
 void
 tique_expire(struct sequencer *sequencer)
 {
+	int64_t i = 0;
 	int64_t time;
-	struct client **link = &sequencer->clients;
 
-	if (!sequencer->clients)
+	if (sequencer->client_count == 0)
 		return;
 	time = tique_now();
 	if (time < sequencer->next_deadline)
 		return;
-	while (*link) {
-		struct client *client = *link;
-
-		if (client->deadline > time) {
-			link = &client->next;
-			continue;
-		}
-		*link = client->next;
-		bury(sequencer, client);
-	}
+	while (i < sequencer->client_count)
+		if (sequencer->clients[i].deadline > time)
+			i++;
+		else
+			bury(sequencer, &sequencer->clients[i]);
 	note_deadlines(sequencer);
-	wake(sequencer);
 }
 
 int64_t
-tique_first_doubtful(struct sequencer *sequencer)
+tique_first_doubtful(const struct sequencer *sequencer)
 {
 	if (sequencer->doubtful == 0)
 		return 0;
-	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++) {
-		int64_t slot = cts % TIQUE_RING_CAPACITY;
-
-		if (!sequencer->finished[slot] && sequencer->owners[slot] == DOUBTFUL)
+	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++)
+		if (tique_is_under_way(sequencer, DOUBTFUL, cts))
 			return cts;
-	}
 	return 0;
-}
-
-void
-tique_forget_clients(struct sequencer *sequencer)
-{
-	for (struct client *client = sequencer->clients, *next; client;
-	     client = next) {
-		next = client->next;
-		free(client);
-	}
-	free(sequencer->fences);
 }
 
 static int64_t
@@ -132,41 +99,43 @@ tique_enter_for(tique_handle handle, tique_client client, int *status)
 	struct sequencer *sequencer = tique_enter(handle);
 
 	*status = sequencer ? TIQUE_FENCED : TIQUE_CLOSED;
-	if (!sequencer || *find_client(sequencer, client))
+	if (!sequencer || find_client(sequencer, client))
 		return sequencer;
 	tique_exit(sequencer);
 	return NULL;
+}
+
+static tique_client
+join(struct sequencer *sequencer, int64_t nanoseconds)
+{
+	struct client *client = &sequencer->clients[sequencer->client_count];
+	tique_client id;
+
+	if (sequencer->client_count >= TIQUE_CLIENT_CAPACITY)
+		return TIQUE_CLIENTS_FULL;
+	do {
+		if (getentropy(&id, sizeof id) != 0)
+			return TIQUE_NO_MEMORY;
+		id &= INT64_MAX;
+	} while (id == 0 || find_client(sequencer, id));
+	client->id = id;
+	client->deadline = deadline_after(nanoseconds);
+	sequencer->client_count++;
+	note_deadlines(sequencer);
+	return id;
 }
 
 tique_client
 tique_join(tique_handle handle, int64_t nanoseconds)
 {
 	struct sequencer *sequencer = tique_enter(handle);
-	struct client *client;
+	tique_client client;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	client = malloc(sizeof *client);
-	if (!client) {
-		tique_exit(sequencer);
-		return TIQUE_NO_MEMORY;
-	}
-	do {
-		if (getentropy(&client->id, sizeof client->id) != 0) {
-			free(client);
-			tique_exit(sequencer);
-			return TIQUE_NO_MEMORY;
-		}
-		client->id &= INT64_MAX;
-	} while (client->id == 0 || *find_client(sequencer, client->id));
-	client->deadline = deadline_after(nanoseconds);
-	client->next = sequencer->clients;
-	sequencer->clients = client;
-	note_deadlines(sequencer);
-	wake(sequencer);
-	nanoseconds = client->id;
+	client = join(sequencer, nanoseconds);
 	tique_exit(sequencer);
-	return nanoseconds;
+	return client;
 }
 
 int
@@ -177,9 +146,8 @@ tique_renew(tique_handle handle, tique_client client, int64_t nanoseconds)
 
 	if (!sequencer)
 		return status;
-	(*find_client(sequencer, client))->deadline = deadline_after(nanoseconds);
+	find_client(sequencer, client)->deadline = deadline_after(nanoseconds);
 	note_deadlines(sequencer);
-	wake(sequencer);
 	tique_exit(sequencer);
 	return TIQUE_OK;
 }
@@ -189,17 +157,11 @@ tique_leave(tique_handle handle, tique_client client)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	struct client **link;
-	struct client *leaving;
 
 	if (!sequencer)
 		return status;
-	link = find_client(sequencer, client);
-	leaving = *link;
-	*link = leaving->next;
-	bury(sequencer, leaving);
+	bury(sequencer, find_client(sequencer, client));
 	note_deadlines(sequencer);
-	wake(sequencer);
 	tique_exit(sequencer);
 	return TIQUE_OK;
 }
@@ -294,13 +256,11 @@ int64_t
 tique_client_count(tique_handle handle)
 {
 	struct sequencer *sequencer = tique_enter(handle);
-	int64_t count = 0;
+	int64_t count;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	for (struct client *client = sequencer->clients; client;
-	     client = client->next)
-		count++;
+	count = sequencer->client_count;
 	tique_exit(sequencer);
 	return count;
 }
@@ -337,39 +297,19 @@ is_fenced(const struct sequencer *sequencer, int64_t cts)
 	return place < sequencer->fence_count && sequencer->fences[place] == cts;
 }
 
-static bool
-make_room(struct sequencer *sequencer)
-{
-	int64_t capacity = sequencer->fence_capacity
-	                       ? sequencer->fence_capacity * 2
-	                       : FIRST_FENCES;
-	int64_t *fences;
-
-	if (sequencer->fence_count < sequencer->fence_capacity)
-		return true;
-	fences = realloc(sequencer->fences, (size_t)capacity * sizeof *fences);
-	if (!fences)
-		return false;
-	sequencer->fences = fences;
-	sequencer->fence_capacity = capacity;
-	return true;
-}
-
 static int
 fence(struct sequencer *sequencer, int64_t cts)
 {
-	int64_t slot = cts % TIQUE_RING_CAPACITY;
 	int64_t place;
 
 	if (cts <= 0 || cts > sequencer->cts)
 		return TIQUE_UNKNOWN;
 	if (is_fenced(sequencer, cts))
 		return TIQUE_OK;
-	if (cts <= sequencer->sts || sequencer->finished[slot] ||
-	    sequencer->owners[slot] != DOUBTFUL)
+	if (!tique_is_under_way(sequencer, DOUBTFUL, cts))
 		return TIQUE_IN_USE;
-	if (!make_room(sequencer))
-		return TIQUE_NO_MEMORY;
+	if (sequencer->fence_count >= TIQUE_FENCE_CAPACITY)
+		return TIQUE_FENCES_FULL;
 	place = fence_place(sequencer, cts);
 	memmove(sequencer->fences + place + 1, sequencer->fences + place,
 	        (size_t)(sequencer->fence_count - place) *

@@ -1,18 +1,33 @@
+/*
+ * The keeper of sequencers for the threads of one process: open ones by handle, each
+ * with a mutex and a condition.
+ */
 #if defined(__APPLE__)
 #define _DARWIN_C_SOURCE
 #else
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #endif
 
 #include "state.h"
 
-#include <stdlib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <time.h>
 
-#define FIRST_BUCKETS 64
+struct opened {
+	struct sequencer sequencer; /* first: who has its address has this one's */
+	tique_handle handle;
+	struct opened *next;
+	atomic_long references; /* the registry's, and one per call under way */
+	pthread_mutex_t mutex;  /* guards the sequencer and what follows */
+	pthread_cond_t woken;
+	long sleepers;
+	bool closed;
+};
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct sequencer *registry;
+static struct opened *registry;
 static tique_handle last_handle;
 
 int64_t
@@ -44,76 +59,100 @@ initialise_condition(pthread_cond_t *condition)
 }
 
 static void
-release(struct sequencer *sequencer)
+release(struct opened *opened)
 {
-	if (atomic_fetch_sub(&sequencer->references, 1) > 1)
+	if (atomic_fetch_sub(&opened->references, 1) > 1)
 		return;
-	for (struct node *node = sequencer->oldest, *newer; node; node = newer) {
-		newer = node->newer;
-		free(node);
-	}
-	tique_forget_clients(sequencer);
-	tique_forget_writes(sequencer);
-	pthread_cond_destroy(&sequencer->advanced);
-	pthread_mutex_destroy(&sequencer->mutex);
-	free(sequencer->buckets);
-	free(sequencer);
+	pthread_cond_destroy(&opened->woken);
+	pthread_mutex_destroy(&opened->mutex);
+	munmap(opened, sizeof *opened);
 }
 
 /* The reference keeps it in memory when another thread closes it meanwhile. */
 struct sequencer *
 tique_enter(tique_handle handle)
 {
-	struct sequencer *sequencer;
+	struct opened *opened;
 
 	pthread_mutex_lock(&registry_mutex);
-	for (sequencer = registry; sequencer; sequencer = sequencer->next)
-		if (sequencer->handle == handle)
+	for (opened = registry; opened; opened = opened->next)
+		if (opened->handle == handle)
 			break;
-	if (sequencer)
-		atomic_fetch_add(&sequencer->references, 1);
+	if (opened)
+		atomic_fetch_add(&opened->references, 1);
 	pthread_mutex_unlock(&registry_mutex);
-	if (!sequencer)
+	if (!opened)
 		return NULL;
-	pthread_mutex_lock(&sequencer->mutex);
-	if (!sequencer->closed) {
-		tique_expire(sequencer);
-		return sequencer;
+	pthread_mutex_lock(&opened->mutex);
+	if (!opened->closed) {
+		tique_expire(&opened->sequencer);
+		return &opened->sequencer;
 	}
-	pthread_mutex_unlock(&sequencer->mutex);
-	release(sequencer);
+	pthread_mutex_unlock(&opened->mutex);
+	release(opened);
 	return NULL;
 }
 
 void
 tique_exit(struct sequencer *sequencer)
 {
-	pthread_mutex_unlock(&sequencer->mutex);
-	release(sequencer);
+	struct opened *opened = (struct opened *)sequencer;
+
+	pthread_mutex_unlock(&opened->mutex);
+	release(opened);
+}
+
+bool
+tique_sleep(struct sequencer *sequencer, int64_t deadline)
+{
+	struct opened *opened = (struct opened *)sequencer;
+#if defined(__APPLE__)
+	int64_t left = deadline - tique_now();
+	struct timespec time = {left > 0 ? left / 1000000000 : 0,
+	                        left > 0 ? left % 1000000000 : 0};
+
+	opened->sleepers++;
+	pthread_cond_timedwait_relative_np(&opened->woken, &opened->mutex, &time);
+#else
+	struct timespec time = {deadline / 1000000000, deadline % 1000000000};
+
+	opened->sleepers++;
+	pthread_cond_timedwait(&opened->woken, &opened->mutex, &time);
+#endif
+	opened->sleepers--;
+	return !opened->closed;
+}
+
+void
+tique_wake(struct sequencer *sequencer)
+{
+	struct opened *opened = (struct opened *)sequencer;
+
+	if (opened->sleepers > 0)
+		pthread_cond_broadcast(&opened->woken);
 }
 
 tique_handle
 tique_open(void)
 {
-	struct sequencer *sequencer = calloc(1, sizeof *sequencer);
+	/* Not calloc, which clears memory that it has had before, all of it. */
+	struct opened *opened =
+	    mmap(NULL, sizeof *opened, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	tique_handle handle;
 
-	if (!sequencer)
+	if (opened == MAP_FAILED)
 		return TIQUE_NO_MEMORY;
-	sequencer->buckets = calloc(FIRST_BUCKETS, sizeof *sequencer->buckets);
-	sequencer->bucket_mask = FIRST_BUCKETS - 1;
-	sequencer->next_deadline = INT64_MAX;
-	if (!sequencer->buckets || !initialise_condition(&sequencer->advanced)) {
-		free(sequencer->buckets);
-		free(sequencer);
+	if (!initialise_condition(&opened->woken)) {
+		munmap(opened, sizeof *opened);
 		return TIQUE_NO_MEMORY;
 	}
-	pthread_mutex_init(&sequencer->mutex, NULL);
-	atomic_init(&sequencer->references, 1);
+	pthread_mutex_init(&opened->mutex, NULL);
+	atomic_init(&opened->references, 1);
 	pthread_mutex_lock(&registry_mutex);
-	handle = sequencer->handle = ++last_handle;
-	sequencer->next = registry;
-	registry = sequencer;
+	handle = opened->handle = ++last_handle;
+	opened->next = registry;
+	registry = opened;
 	pthread_mutex_unlock(&registry_mutex);
 	return handle;
 }
@@ -121,21 +160,21 @@ tique_open(void)
 int
 tique_close(tique_handle handle)
 {
-	struct sequencer *sequencer;
-	struct sequencer **link = &registry;
+	struct opened *opened;
+	struct opened **link = &registry;
 
 	pthread_mutex_lock(&registry_mutex);
 	while (*link && (*link)->handle != handle)
 		link = &(*link)->next;
-	sequencer = *link;
-	if (sequencer)
-		*link = sequencer->next;
+	opened = *link;
+	if (opened)
+		*link = opened->next;
 	pthread_mutex_unlock(&registry_mutex);
-	if (!sequencer)
+	if (!opened)
 		return TIQUE_CLOSED;
-	pthread_mutex_lock(&sequencer->mutex);
-	sequencer->closed = true;
-	pthread_cond_broadcast(&sequencer->advanced);
-	tique_exit(sequencer);
+	pthread_mutex_lock(&opened->mutex);
+	opened->closed = true;
+	tique_wake(&opened->sequencer);
+	tique_exit(&opened->sequencer);
 	return TIQUE_OK;
 }

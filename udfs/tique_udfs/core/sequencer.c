@@ -1,30 +1,4 @@
-#if defined(__APPLE__)
-#define _DARWIN_C_SOURCE
-#else
-#define _POSIX_C_SOURCE 200809L
-#endif
-
 #include "state.h"
-
-#include <time.h>
-
-/* Sleeps until woken or until the monotonic clock shows `deadline`. */
-static void
-sleep_until(struct sequencer *sequencer, int64_t deadline)
-{
-#if defined(__APPLE__)
-	int64_t left = deadline - tique_now();
-	struct timespec time = {left > 0 ? left / 1000000000 : 0,
-	                        left > 0 ? left % 1000000000 : 0};
-
-	pthread_cond_timedwait_relative_np(&sequencer->advanced,
-	                                   &sequencer->mutex, &time);
-#else
-	struct timespec time = {deadline / 1000000000, deadline % 1000000000};
-
-	pthread_cond_timedwait(&sequencer->advanced, &sequencer->mutex, &time);
-#endif
-}
 
 int
 tique_recover(tique_handle handle, int64_t sts, int64_t txid)
@@ -41,8 +15,7 @@ tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 	} else {
 		sequencer->sts = sequencer->cts = sts;
 		sequencer->txid = txid;
-		if (sequencer->waiters > 0)
-			pthread_cond_broadcast(&sequencer->advanced);
+		tique_wake(sequencer);
 	}
 	tique_exit(sequencer);
 	return status;
@@ -58,6 +31,16 @@ tique_take(struct sequencer *sequencer, tique_client client)
 	return sequencer->cts;
 }
 
+bool
+tique_is_under_way(const struct sequencer *sequencer, tique_client owner,
+                   int64_t cts)
+{
+	int64_t slot = cts % TIQUE_RING_CAPACITY;
+
+	return cts > sequencer->sts && cts <= sequencer->cts &&
+	       !sequencer->finished[slot] && sequencer->owners[slot] == owner;
+}
+
 int
 tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts)
 {
@@ -71,15 +54,14 @@ tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts)
 		return TIQUE_OK;
 	if (sequencer->owners[slot] != client)
 		return TIQUE_UNKNOWN;
-	tique_keep_writes(sequencer, cts);
 	sequencer->finished[slot] = true;
 	while (*next) {
 		*next = false;
 		sequencer->sts++;
 		next = &sequencer->finished[(sequencer->sts + 1) % TIQUE_RING_CAPACITY];
 	}
-	if (sequencer->sts > before && sequencer->waiters > 0)
-		pthread_cond_broadcast(&sequencer->advanced);
+	if (sequencer->sts > before)
+		tique_wake(sequencer);
 	return TIQUE_OK;
 }
 
@@ -149,19 +131,19 @@ tique_wait(tique_handle handle, int64_t cts, int64_t nanoseconds)
 		nanoseconds = 0;
 	deadline =
 	    nanoseconds < INT64_MAX - start ? start + nanoseconds : INT64_MAX;
-	sequencer->waiters++;
-	while (!sequencer->closed && sequencer->sts < cts && tique_now() < deadline) {
+	while (sequencer->sts < cts && tique_now() < deadline) {
 		int64_t doubtful = tique_first_doubtful(sequencer);
+		int64_t expiry = tique_first_expiry(sequencer);
 
 		if (doubtful > 0 && doubtful <= cts)
 			break;
-		sleep_until(sequencer, sequencer->next_deadline < deadline
-		                           ? sequencer->next_deadline
-		                           : deadline);
+		if (!tique_sleep(sequencer, expiry < deadline ? expiry : deadline)) {
+			tique_exit(sequencer);
+			return TIQUE_CLOSED;
+		}
 		tique_expire(sequencer);
 	}
-	sequencer->waiters--;
-	result = sequencer->closed ? TIQUE_CLOSED : sequencer->sts >= cts;
+	result = sequencer->sts >= cts;
 	tique_exit(sequencer);
 	return result;
 }

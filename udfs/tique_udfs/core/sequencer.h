@@ -47,24 +47,46 @@
  *
  *   A client asks for its commit timestamp with the write set: tique_certify_for
  *   refuses it when a key was committed, or is being committed, after the snapshot
- *   that it was written under, and otherwise takes the timestamp and enters the
- *   keys, all under the mutex (promise P3: whoever certifies later finds them).
+ *   that it was written under, and otherwise takes the timestamp and writes the
+ *   keys down, all under the mutex (promise P3: whoever certifies later finds them).
  *   This is certification in memory; the definition is the query over the versions.
- *   A key's entry holds its last timestamp and the one before, to which an abort goes
- *   back; one is enough, since a second commit of the key would be refused. An entry
- *   whose timestamp is <= lambda can refuse nobody any more, and is dropped some day.
  *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
  *   abort that need not be, and nothing else.
  *
- *   A timestamp that a client takes without a write set (tique_next_cts_for) is a
- *   *barrier*: nobody knows what its transaction writes, so it is in everybody's way.
- *   From the moment when it is taken, certification refuses every write set that was
- *   certified by its client up to an older timestamp only. What was let through before
- *   has a smaller timestamp; when sts covers all of these, the barrier's owner is the
- *   only one who commits. If it dies its timestamp is fenced like any other, and
- *   nobody waits for it.
+ * What may be forgotten
+ *   Keys are written down in a log, in the order of their timestamps, of which the
+ *   last TIQUE_KEY_CAPACITY are remembered. The *barrier* is a timestamp: the log has
+ *   the keys of whatever was committed, or is being committed, after it. What is
+ *   before may be missing, so certification refuses every write set that its client
+ *   has certified up to an older timestamp only. That client follows, which takes the
+ *   missing ones in, and asks again. So whoever is let through was compared with all
+ *   later than his snapshot, whatever was forgotten; and one old snapshot holds no
+ *   memory. Raising the barrier is always right. It is raised
  *
- *   Leases run on the monotonic clock and are looked at by whoever calls next;
+ *   - to what is forgotten, when the log is full. Only what sts covers is forgotten,
+ *     so that nobody has to wait: who follows is let through at once. It is the oldest
+ *     of very many writes, and a client that follows at all knows it long since.
+ *   - to the timestamp of a write set for which this makes no room, since it is
+ *     larger than the log or the log is full of commits under way. It is certified
+ *     like any other, but none of it is written down. A full log refuses nobody for
+ *     good, then; it makes others wait for one commit.
+ *   - to a timestamp that a client takes without a write set (tique_next_cts_for),
+ *     because nobody knows what its transaction writes. What was let through before
+ *     has a smaller timestamp; when sts covers all of these, its owner is the only one
+ *     who commits. If it dies its timestamp is fenced like any other, and nobody
+ *     waits for it.
+ *
+ *   An abort, or a fence, takes back what its timestamp has written down. A key's
+ *   commit before is still in the log then, or the barrier covers it. The barrier
+ *   itself is not taken back: it lets everybody through who has followed.
+ *
+ * Bounds
+ *   A sequencer is one block of memory of fixed size, whatever clients do: nothing is
+ *   allocated after tique_open. Where a table is full the call is refused and nothing
+ *   was changed. Nothing points inside the block (state.h).
+ *
+ * Leases
+ *   They run on the monotonic clock and are looked at by whoever calls next;
  *   one who waits wakes up when the next lease runs out. So no thread of the
  *   server's own is needed.
  *
@@ -82,6 +104,20 @@
 /* Timestamps that may be handed out and not yet covered by sts. */
 #define TIQUE_RING_CAPACITY 65536
 
+/* Room for so many of each at a time; tests build with less. */
+#ifndef TIQUE_SNAPSHOT_CAPACITY
+#define TIQUE_SNAPSHOT_CAPACITY 65536
+#endif
+#ifndef TIQUE_CLIENT_CAPACITY
+#define TIQUE_CLIENT_CAPACITY 4096
+#endif
+#ifndef TIQUE_FENCE_CAPACITY
+#define TIQUE_FENCE_CAPACITY 65536
+#endif
+#ifndef TIQUE_KEY_CAPACITY
+#define TIQUE_KEY_CAPACITY 262144
+#endif
+
 /* Results below zero; everything a function hands out is zero or more. */
 enum tique_status {
 	TIQUE_OK = 0,
@@ -92,7 +128,10 @@ enum tique_status {
 	TIQUE_IN_USE = -5,    /* transactions are active or commits under way */
 	TIQUE_BACKWARDS = -6, /* would hand out a number for the second time */
 	TIQUE_FENCED = -7,    /* the client's lease has run out */
-	TIQUE_CONFLICT = -8   /* another one committed a key first */
+	TIQUE_CONFLICT = -8,  /* another one committed a key first */
+	TIQUE_SNAPSHOTS_FULL = -9,
+	TIQUE_CLIENTS_FULL = -10,
+	TIQUE_FENCES_FULL = -11
 };
 
 typedef int64_t tique_handle;
@@ -172,13 +211,13 @@ TIQUE_EXPORT int64_t tique_sts_for(tique_handle handle, tique_client client);
 TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
                                   int64_t cts);
 
-/* A barrier. */
+/* As tique_next_cts, and the barrier is raised to it. */
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 
 /* The commit timestamp of a transaction whose keys were written under a snapshot at
- * `sts` or later, which is not older than its own; or TIQUE_CONFLICT, and the other
- * one's timestamp in *winner. */
+ * `sts` or later, which is not older than its own; or TIQUE_CONFLICT, and in *winner
+ * the other one's timestamp, or the barrier. */
 TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
                                        int64_t txid, int64_t sts,
                                        const struct tique_key *keys,
@@ -189,7 +228,7 @@ TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int tique_abort_for(tique_handle handle, tique_client client,
                                  int64_t cts);
 
-/* How many keys are remembered. */
+/* How many keys are remembered, each as often as it was written. */
 TIQUE_EXPORT int64_t tique_key_count(tique_handle handle);
 
 TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);

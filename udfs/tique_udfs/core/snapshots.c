@@ -1,96 +1,76 @@
 #include "state.h"
 
-#include <stdlib.h>
-
-static struct node **
+static int32_t *
 bucket(struct sequencer *sequencer, int64_t txid)
 {
-	return &sequencer->buckets[(uint64_t)txid & sequencer->bucket_mask];
+	return &sequencer->buckets[(uint64_t)txid % TIQUE_SNAPSHOT_CAPACITY];
 }
 
-/* The link that points to txid's node, or to NULL when txid is not active. */
-static struct node **
+/* The link to txid's place; it is 0 when txid is not active. */
+static int32_t *
 find(struct sequencer *sequencer, int64_t txid)
 {
-	struct node **link = bucket(sequencer, txid);
+	int32_t *link = bucket(sequencer, txid);
 
-	while (*link && (*link)->txid != txid)
-		link = &(*link)->next_in_bucket;
+	while (*link && sequencer->nodes[*link].txid != txid)
+		link = &sequencer->nodes[*link].next;
 	return link;
 }
 
-/* Doubles the buckets; without memory the chains get longer and that is all. */
-static void
-grow(struct sequencer *sequencer)
+/* A free place, or 0. */
+static int32_t
+take_place(struct sequencer *sequencer)
 {
-	uint64_t size = (sequencer->bucket_mask + 1) * 2;
-	struct node **buckets = calloc(size, sizeof *buckets);
+	int32_t place = sequencer->free_node;
 
-	if (!buckets)
-		return;
-	free(sequencer->buckets);
-	sequencer->buckets = buckets;
-	sequencer->bucket_mask = size - 1;
-	for (struct node *node = sequencer->oldest; node; node = node->newer) {
-		struct node **head = bucket(sequencer, node->txid);
-
-		node->next_in_bucket = *head;
-		*head = node;
-	}
+	if (place)
+		sequencer->free_node = sequencer->nodes[place].next;
+	else if (sequencer->used_nodes < TIQUE_SNAPSHOT_CAPACITY)
+		place = ++sequencer->used_nodes;
+	return place;
 }
 
-/* The list is in the order of snapshots; most are the newest. */
+/* The list is in the order of snapshots; most are the newest. No sts is less than
+ * that of place 0, where it ends. */
 static void
-put_in_list(struct sequencer *sequencer, struct node *node, int64_t sts)
+put_in_list(struct sequencer *sequencer, int32_t place, int64_t sts)
 {
-	struct node *older = sequencer->newest;
+	struct node *nodes = sequencer->nodes;
+	int32_t older = nodes[0].older;
 
-	while (older && older->sts > sts)
-		older = older->older;
-	node->sts = sts;
-	node->taken = tique_now();
-	node->older = older;
-	node->newer = older ? older->newer : sequencer->oldest;
-	if (node->newer)
-		node->newer->older = node;
-	else
-		sequencer->newest = node;
-	if (older)
-		older->newer = node;
-	else
-		sequencer->oldest = node;
+	while (nodes[older].sts > sts)
+		older = nodes[older].older;
+	nodes[place].sts = sts;
+	nodes[place].taken = tique_now();
+	nodes[place].older = older;
+	nodes[place].newer = nodes[older].newer;
+	nodes[nodes[older].newer].older = place;
+	nodes[older].newer = place;
 }
 
 static void
-remove_from_list(struct sequencer *sequencer, struct node *node)
+remove_from_list(struct sequencer *sequencer, const struct node *node)
 {
-	if (node->older)
-		node->older->newer = node->newer;
-	else
-		sequencer->oldest = node->newer;
-	if (node->newer)
-		node->newer->older = node->older;
-	else
-		sequencer->newest = node->older;
+	sequencer->nodes[node->older].newer = node->newer;
+	sequencer->nodes[node->newer].older = node->older;
 }
 
 struct tique_transaction
 tique_start(struct sequencer *sequencer, tique_client client)
 {
-	struct tique_transaction begun = {TIQUE_NO_MEMORY, 0};
-	struct node *node = malloc(sizeof *node);
-	struct node **head;
+	struct tique_transaction begun = {TIQUE_SNAPSHOTS_FULL, 0};
+	int32_t place = take_place(sequencer);
+	struct node *node = &sequencer->nodes[place];
+	int32_t *head;
 
-	if (!node)
+	if (!place)
 		return begun;
-	if ((uint64_t)sequencer->active > sequencer->bucket_mask)
-		grow(sequencer);
 	node->txid = ++sequencer->txid;
 	node->client = client;
 	head = bucket(sequencer, node->txid);
-	node->next_in_bucket = *head;
-	*head = node;
-	put_in_list(sequencer, node, sequencer->sts);
+	node->next = *head;
+	*head = place;
+	put_in_list(sequencer, place, sequencer->sts);
 	sequencer->active++;
 	begun.txid = node->txid;
 	begun.sts = node->sts;
@@ -100,50 +80,61 @@ tique_start(struct sequencer *sequencer, tique_client client)
 int64_t
 tique_snapshot_of(struct sequencer *sequencer, tique_client client, int64_t txid)
 {
-	struct node *node = *find(sequencer, txid);
+	const struct node *node = &sequencer->nodes[*find(sequencer, txid)];
 
-	return node && node->client == client ? node->sts : TIQUE_UNKNOWN;
-}
-
-int64_t
-tique_oldest(struct sequencer *sequencer)
-{
-	return sequencer->oldest ? sequencer->oldest->sts : sequencer->sts;
+	return node->txid == txid && node->client == client ? node->sts
+	                                                    : TIQUE_UNKNOWN;
 }
 
 int64_t
 tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid,
               int64_t sts)
 {
-	struct node *node = *find(sequencer, txid);
+	int32_t place = *find(sequencer, txid);
+	struct node *node = &sequencer->nodes[place];
 
-	if (!node || node->client != client || sts < node->sts ||
+	if (!place || node->client != client || sts < node->sts ||
 	    sts > sequencer->sts)
 		return TIQUE_UNKNOWN;
 	remove_from_list(sequencer, node);
-	put_in_list(sequencer, node, sts);
+	put_in_list(sequencer, place, sts);
 	return sts;
 }
 
-void
-tique_drop(struct sequencer *sequencer, struct node *node)
+static void
+drop(struct sequencer *sequencer, int32_t place)
 {
-	*find(sequencer, node->txid) = node->next_in_bucket;
+	struct node *node = &sequencer->nodes[place];
+
+	*find(sequencer, node->txid) = node->next;
 	remove_from_list(sequencer, node);
+	node->next = sequencer->free_node;
+	sequencer->free_node = place;
 	sequencer->active--;
-	free(node);
+}
+
+void
+tique_drop_all(struct sequencer *sequencer, tique_client client)
+{
+	const struct node *nodes = sequencer->nodes;
+
+	for (int32_t place = nodes[0].newer, newer; place; place = newer) {
+		newer = nodes[place].newer;
+		if (nodes[place].client == client)
+			drop(sequencer, place);
+	}
 }
 
 int
 tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid)
 {
-	struct node *node = *find(sequencer, txid);
+	int32_t place = *find(sequencer, txid);
 
-	if (!node)
+	if (!place)
 		return txid <= 0 || txid > sequencer->txid ? TIQUE_UNKNOWN : TIQUE_OK;
-	if (node->client != client)
+	if (sequencer->nodes[place].client != client)
 		return TIQUE_UNKNOWN;
-	tique_drop(sequencer, node);
+	drop(sequencer, place);
 	return TIQUE_OK;
 }
 
@@ -194,7 +185,8 @@ tique_lambda(tique_handle handle)
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	lambda = tique_oldest(sequencer);
+	lambda = sequencer->active ? sequencer->nodes[sequencer->nodes[0].newer].sts
+	                           : sequencer->sts;
 	tique_exit(sequencer);
 	return lambda;
 }
@@ -217,8 +209,10 @@ tique_active(tique_handle handle, struct tique_snapshot *snapshots,
 		return TIQUE_CLOSED;
 	time = tique_now();
 	active = sequencer->active;
-	for (struct node *node = sequencer->oldest; node && capacity > 0;
-	     node = node->newer, snapshots++, capacity--) {
+	for (int32_t place = sequencer->nodes[0].newer; place && capacity > 0;
+	     place = sequencer->nodes[place].newer, snapshots++, capacity--) {
+		const struct node *node = &sequencer->nodes[place];
+
 		snapshots->txid = node->txid;
 		snapshots->sts = node->sts;
 		snapshots->age_nanoseconds = time - node->taken;

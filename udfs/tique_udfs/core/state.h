@@ -1,13 +1,19 @@
 /*
- * What the core's files share and nobody else sees. Functions that take a
- * sequencer want its mutex held.
+ * What the core's files share and nobody else sees.
+ *
+ * A sequencer is one block of memory of fixed size in which nothing points: places in
+ * its tables are numbers, and zeroes are an empty sequencer. So the block may lie
+ * where several processes have mapped it, at different addresses, and what was never
+ * used takes no memory. Where it lies, the lock that guards it and how to sleep are
+ * the keeper's affair, which is registry.c for the threads of one process.
+ *
+ * Functions that take a sequencer want its lock held.
  */
 #ifndef TIQUE_STATE_H
 #define TIQUE_STATE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "sequencer.h"
 
@@ -21,99 +27,98 @@ struct node {
 	int64_t sts;
 	int64_t taken;
 	tique_client client;
-	struct node *older;
-	struct node *newer;
-	struct node *next_in_bucket;
-};
-
-/* The last commit of a key, and the one before. */
-struct write {
-	struct tique_key key;
-	int64_t cts;
-	int64_t previous;
-	struct write *next_in_bucket;
-};
-
-/* What a timestamp under way has entered. */
-struct write_set {
-	int64_t count;
-	struct write *writes[];
+	int32_t older;
+	int32_t newer;
+	int32_t next; /* in its bucket; of a free one, the next free one */
 };
 
 struct client {
 	tique_client id;
 	int64_t deadline;
-	struct client *next;
+};
+
+/* A key that a timestamp wrote. */
+struct write {
+	struct tique_key key;
+	int64_t cts;
+	int64_t older; /* the number of the write before, in its bucket */
 };
 
 struct sequencer {
-	tique_handle handle;
-	struct sequencer *next;
-	atomic_long references; /* the registry's, and one per call under way */
-
-	pthread_mutex_t mutex; /* guards everything below */
-	pthread_cond_t advanced;
-	long waiters;
-	bool closed;
 	int64_t txid;
 	int64_t cts;
 	int64_t sts;
-	struct node *oldest;
-	struct node *newest;
+
 	int64_t active;
-	struct node **buckets;
-	uint64_t bucket_mask;
-	struct client *clients;
+	int32_t used_nodes; /* 1 .. used_nodes have been in use */
+	int32_t free_node;  /* one of those that is free, or 0 */
+
+	int64_t client_count;
 	int64_t next_deadline; /* the earliest of the clients' */
 	int64_t doubtful;      /* how many timestamps are */
-	int64_t *fences;       /* ascending */
 	int64_t fence_count;
-	int64_t fence_capacity;
-	struct write **write_buckets;
-	uint64_t write_mask;
-	int64_t write_count;
-	int64_t barrier; /* the last one, or 0 */
+
+	int64_t barrier;   /* what was committed later is in the log, but for aborts */
+	int64_t written;   /* writes are numbered from 1, in the order of cts */
+	int64_t forgotten; /* up to this number */
+
 	/* Timestamp t in (sts, cts] is finished when finished[t % capacity], and
 	 * otherwise owners[t % capacity] has to finish it. */
 	bool finished[TIQUE_RING_CAPACITY];
 	tique_client owners[TIQUE_RING_CAPACITY];
-	/* Of those under way; NULL for none. */
-	struct write_set *write_sets[TIQUE_RING_CAPACITY];
+
+	/* Place 0 is both ends of the list by age: its older one is the newest of all,
+	 * its newer one the oldest. Where a place is none, it is 0. */
+	struct node nodes[TIQUE_SNAPSHOT_CAPACITY + 1];
+	int32_t buckets[TIQUE_SNAPSHOT_CAPACITY];
+
+	struct client clients[TIQUE_CLIENT_CAPACITY]; /* in no order */
+	int64_t fences[TIQUE_FENCE_CAPACITY];         /* ascending */
+
+	/* Write n is writes[n % capacity]. A bucket has its last one's number. */
+	struct write writes[TIQUE_KEY_CAPACITY];
+	int64_t write_buckets[TIQUE_KEY_CAPACITY];
 };
 
-/* Nanoseconds of the monotonic clock. */
+/* The keeper's: nanoseconds of the monotonic clock. */
 int64_t tique_now(void);
 
-/* The open sequencer of that handle with its mutex held and leases that have run
- * out dealt with, or NULL. It stays in memory until tique_exit. */
+/* The keeper's: the open sequencer of that handle with its lock held and leases that
+ * have run out dealt with, or NULL. It stays in memory until tique_exit. */
 struct sequencer *tique_enter(tique_handle handle);
 void tique_exit(struct sequencer *sequencer);
+
+/* The keeper's: sleeps without the lock until woken or until tique_now() reaches the
+ * deadline, perhaps less long; whether the sequencer is still open. */
+bool tique_sleep(struct sequencer *sequencer, int64_t deadline);
+void tique_wake(struct sequencer *sequencer);
 
 struct tique_transaction tique_start(struct sequencer *sequencer,
                                      tique_client client);
 int64_t tique_restart(struct sequencer *sequencer, tique_client client,
                       int64_t txid, int64_t sts);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
-void tique_drop(struct sequencer *sequencer, struct node *node);
+void tique_drop_all(struct sequencer *sequencer, tique_client client);
 int64_t tique_snapshot_of(struct sequencer *sequencer, tique_client client,
                           int64_t txid);
-int64_t tique_oldest(struct sequencer *sequencer);
 int64_t tique_take(struct sequencer *sequencer, tique_client client);
 int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 
+/* Whether it is unfinished, and the owner's to finish. */
+bool tique_is_under_way(const struct sequencer *sequencer, tique_client owner,
+                        int64_t cts);
+
 /* Sees to the leases that have run out, and to those who wait because of it. */
 void tique_expire(struct sequencer *sequencer);
-int64_t tique_first_doubtful(struct sequencer *sequencer);
-void tique_forget_clients(struct sequencer *sequencer);
+int64_t tique_first_expiry(const struct sequencer *sequencer);
+int64_t tique_first_doubtful(const struct sequencer *sequencer);
 
 /* The sequencer as tique_enter gives it, if the client is still there; else NULL, and
  * why in *status. */
 struct sequencer *tique_enter_for(tique_handle handle, tique_client client,
                                   int *status);
 
-/* What a timestamp entered stays, or is taken back. */
-void tique_keep_writes(struct sequencer *sequencer, int64_t cts);
+/* Takes back what a timestamp under way has written down. */
 void tique_revert_writes(struct sequencer *sequencer, int64_t cts);
-void tique_forget_writes(struct sequencer *sequencer);
 
 #endif

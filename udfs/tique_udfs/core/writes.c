@@ -1,12 +1,14 @@
 #include "state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define FIRST_WRITE_BUCKETS 1024
-#define LONGEST_WRITE_SET (INT64_C(1) << 32)
+static struct write *
+write_at(struct sequencer *sequencer, int64_t number)
+{
+	return &sequencer->writes[number % TIQUE_KEY_CAPACITY];
+}
 
-static struct write **
+static int64_t *
 write_bucket(struct sequencer *sequencer, const struct tique_key *key)
 {
 	uint64_t halves[2];
@@ -15,186 +17,100 @@ write_bucket(struct sequencer *sequencer, const struct tique_key *key)
 	/* Keys should be hashes already, but nobody has to rely on it. */
 	memcpy(halves, key->bytes, sizeof halves);
 	hash = (halves[0] ^ halves[1]) * UINT64_C(0x9E3779B97F4A7C15);
-	return &sequencer->write_buckets[hash >> 32 & sequencer->write_mask];
+	return &sequencer->write_buckets[(hash >> 32) % TIQUE_KEY_CAPACITY];
 }
 
-static struct write *
-find_write(struct sequencer *sequencer, const struct tique_key *key)
+/* The last timestamp after sts that wrote the key, or 0. A bucket leads from the last
+ * write to the first, so what sts covers ends the search; and so does a number that is
+ * forgotten, whose place may be another one's by now. */
+static int64_t
+last_write(struct sequencer *sequencer, const struct tique_key *key, int64_t sts)
 {
-	struct write *write = *write_bucket(sequencer, key);
+	int64_t number = *write_bucket(sequencer, key);
 
-	while (write && memcmp(&write->key, key, sizeof *key) != 0)
-		write = write->next_in_bucket;
-	return write;
-}
+	while (number > sequencer->forgotten) {
+		const struct write *write = write_at(sequencer, number);
 
-/* Drops what can refuse nobody: every snapshot that is active or will ever begin
- * covers it. What is under way is newer than that. */
-static void
-sweep(struct sequencer *sequencer)
-{
-	int64_t lambda = tique_oldest(sequencer);
-
-	for (uint64_t i = 0; i <= sequencer->write_mask; i++) {
-		struct write **link = &sequencer->write_buckets[i];
-
-		while (*link) {
-			struct write *write = *link;
-
-			if (write->cts > lambda) {
-				link = &write->next_in_bucket;
-				continue;
-			}
-			*link = write->next_in_bucket;
-			free(write);
-			sequencer->write_count--;
-		}
+		if (write->cts <= sts)
+			return 0;
+		if (memcmp(&write->key, key, sizeof *key) == 0)
+			return write->cts;
+		number = write->older;
 	}
+	return 0;
 }
 
-/* Room for so many more writes; sweeps first, and grows when that did not help enough,
- * so that either is rare. Without memory the chains get longer and that is all. */
+/* Room for so many more writes, where the oldest are forgotten; or false, and nothing
+ * is, when sts does not cover all of these. */
 static bool
-prepare(struct sequencer *sequencer, int64_t count)
+make_room(struct sequencer *sequencer, int64_t count)
 {
-	uint64_t needed = (uint64_t)(sequencer->write_count + count);
-	uint64_t size = sequencer->write_mask + 1;
-	struct write **old = sequencer->write_buckets;
-	struct write **buckets;
+	int64_t last = sequencer->written + count - TIQUE_KEY_CAPACITY;
+	int64_t cts;
 
-	if (!old) {
-		sequencer->write_buckets = calloc(FIRST_WRITE_BUCKETS, sizeof *old);
-		sequencer->write_mask = FIRST_WRITE_BUCKETS - 1;
-		return sequencer->write_buckets != NULL;
-	}
-	if (needed < size)
+	if (last <= sequencer->forgotten)
 		return true;
-	sweep(sequencer);
-	if ((uint64_t)(sequencer->write_count + count) < size / 2)
-		return true;
-	buckets = calloc(size * 2, sizeof *buckets);
-	if (!buckets)
-		return true;
-	sequencer->write_buckets = buckets;
-	sequencer->write_mask = size * 2 - 1;
-	for (uint64_t i = 0; i < size; i++)
-		for (struct write *write = old[i], *next; write; write = next) {
-			struct write **head = write_bucket(sequencer, &write->key);
-
-			next = write->next_in_bucket;
-			write->next_in_bucket = *head;
-			*head = write;
-		}
-	free(old);
+	if (count > TIQUE_KEY_CAPACITY)
+		return false;
+	cts = write_at(sequencer, last)->cts;
+	if (cts > sequencer->sts)
+		return false;
+	if (cts > sequencer->barrier)
+		sequencer->barrier = cts;
+	sequencer->forgotten = last;
 	return true;
 }
 
-static struct write *
-enter_write(struct sequencer *sequencer, const struct tique_key *key)
+static void
+write_down(struct sequencer *sequencer, const struct tique_key *key, int64_t cts)
 {
-	struct write *write = find_write(sequencer, key);
-	struct write **head;
+	struct write *write = write_at(sequencer, ++sequencer->written);
+	int64_t *head = write_bucket(sequencer, key);
 
-	if (write)
-		return write;
-	write = calloc(1, sizeof *write);
-	if (!write)
-		return NULL;
 	write->key = *key;
-	head = write_bucket(sequencer, key);
-	write->next_in_bucket = *head;
-	*head = write;
-	sequencer->write_count++;
-	return write;
-}
-
-void
-tique_keep_writes(struct sequencer *sequencer, int64_t cts)
-{
-	struct write_set **set =
-	    &sequencer->write_sets[cts % TIQUE_RING_CAPACITY];
-
-	free(*set);
-	*set = NULL;
+	write->cts = cts;
+	write->older = *head;
+	*head = sequencer->written;
 }
 
 void
 tique_revert_writes(struct sequencer *sequencer, int64_t cts)
 {
-	struct write_set **set =
-	    &sequencer->write_sets[cts % TIQUE_RING_CAPACITY];
+	for (int64_t number = sequencer->written; number > sequencer->forgotten;
+	     number--) {
+		struct write *write = write_at(sequencer, number);
+		int64_t *link;
 
-	for (int64_t i = 0; *set && i < (*set)->count; i++)
-		(*set)->writes[i]->cts = (*set)->writes[i]->previous;
-	tique_keep_writes(sequencer, cts);
-}
-
-void
-tique_forget_writes(struct sequencer *sequencer)
-{
-	for (int64_t i = 0; i < TIQUE_RING_CAPACITY; i++)
-		free(sequencer->write_sets[i]);
-	for (uint64_t i = 0; sequencer->write_buckets && i <= sequencer->write_mask;
-	     i++)
-		for (struct write *write = sequencer->write_buckets[i], *next; write;
-		     write = next) {
-			next = write->next_in_bucket;
-			free(write);
-		}
-	free(sequencer->write_buckets);
+		if (write->cts < cts)
+			break;
+		if (write->cts > cts)
+			continue;
+		link = write_bucket(sequencer, &write->key);
+		while (*link != number)
+			link = &write_at(sequencer, *link)->older;
+		*link = write->older;
+	}
 }
 
 static int64_t
 certify(struct sequencer *sequencer, tique_client client, int64_t sts,
         const struct tique_key *keys, int64_t count, int64_t *winner)
 {
-	struct write_set *set;
 	int64_t cts;
 
-	if (sequencer->barrier > sts) {
-		*winner = sequencer->barrier;
+	*winner = sequencer->barrier > sts ? sequencer->barrier : 0;
+	for (int64_t i = 0; i < count && *winner == 0; i++)
+		*winner = last_write(sequencer, &keys[i], sts);
+	if (*winner > 0)
 		return TIQUE_CONFLICT;
-	}
-	/* Before all else: it may free writes, of which nobody holds any now. */
-	if (!prepare(sequencer, count))
-		return TIQUE_NO_MEMORY;
-	for (int64_t i = 0; i < count; i++) {
-		const struct write *write = find_write(sequencer, &keys[i]);
-
-		if (write && write->cts > sts) {
-			*winner = write->cts;
-			return TIQUE_CONFLICT;
-		}
-	}
-	set = malloc(sizeof *set + (size_t)count * sizeof *set->writes);
-	if (!set)
-		return TIQUE_NO_MEMORY;
-	set->count = 0;
-	for (int64_t i = 0; i < count; i++) {
-		struct write *write = enter_write(sequencer, &keys[i]);
-
-		if (!write) {
-			/* Those that were entered have no timestamp: nobody minds. */
-			free(set);
-			return TIQUE_NO_MEMORY;
-		}
-		set->writes[set->count++] = write;
-	}
 	cts = tique_take(sequencer, client);
-	if (cts < 0) {
-		free(set);
+	if (cts < 0)
 		return cts;
-	}
-	for (int64_t i = 0; i < count; i++) {
-		struct write *write = set->writes[i];
-
-		/* A key that is there twice has it already. */
-		if (write->cts != cts) {
-			write->previous = write->cts;
-			write->cts = cts;
-		}
-	}
-	sequencer->write_sets[cts % TIQUE_RING_CAPACITY] = set;
+	if (make_room(sequencer, count))
+		for (int64_t i = 0; i < count; i++)
+			write_down(sequencer, &keys[i], cts);
+	else
+		sequencer->barrier = cts;
 	return cts;
 }
 
@@ -211,9 +127,7 @@ tique_certify_for(tique_handle handle, tique_client client, int64_t txid,
 	if (!sequencer)
 		return status;
 	snapshot = tique_snapshot_of(sequencer, client, txid);
-	/* What an older snapshot must know may have been swept. */
-	if (snapshot >= 0 && sts >= snapshot && sts <= sequencer->sts &&
-	    count >= 0 && count <= LONGEST_WRITE_SET)
+	if (snapshot >= 0 && sts >= snapshot && sts <= sequencer->sts && count >= 0)
 		cts = certify(sequencer, client, sts, keys, count, winner);
 	tique_exit(sequencer);
 	return cts;
@@ -224,12 +138,10 @@ tique_abort_for(tique_handle handle, tique_client client, int64_t cts)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	int64_t slot = cts % TIQUE_RING_CAPACITY;
 
 	if (!sequencer)
 		return status;
-	if (cts > sequencer->sts && cts <= sequencer->cts &&
-	    sequencer->owners[slot] == client)
+	if (tique_is_under_way(sequencer, client, cts))
 		tique_revert_writes(sequencer, cts);
 	status = tique_settle(sequencer, client, cts);
 	tique_exit(sequencer);
@@ -244,7 +156,7 @@ tique_key_count(tique_handle handle)
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	count = sequencer->write_count;
+	count = sequencer->written - sequencer->forgotten;
 	tique_exit(sequencer);
 	return count;
 }

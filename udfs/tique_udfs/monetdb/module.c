@@ -59,6 +59,12 @@ refusal(const char *function, lng status)
 	case TIQUE_RING_FULL:
 		return failure(function, "53400",
 		               "too many timestamps wait for an unfinished one");
+	case TIQUE_SNAPSHOTS_FULL:
+		return failure(function, "53400", "too many transactions are active");
+	case TIQUE_CLIENTS_FULL:
+		return failure(function, "53400", "too many clients have joined");
+	case TIQUE_FENCES_FULL:
+		return failure(function, "53400", "too many fences are there");
 	case TIQUE_IN_USE:
 		return failure(function, "55006", "it is in use");
 	case TIQUE_BACKWARDS:
