@@ -241,9 +241,8 @@ class SharedTimeline(Timeline):
         list of int
             Commit timestamps; negative ones of others that were first.
         """
-        assert self._anchor is not None
         with self._taking():
-            return self._shared.certify(self._anchor, sts, write_sets)
+            return self._shared.certify(sts, write_sets)
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Finish durable commits; returns when sts covers them."""

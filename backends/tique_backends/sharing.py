@@ -114,15 +114,11 @@ class SharedSequencer(ABC):
         """Move a registered snapshot forward."""
 
     @abstractmethod
-    def certify(
-        self, anchor: Anchor, sts: int, write_sets: Sequence[Sequence[bytes]]
-    ) -> list[int]:
+    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
         """Certify write sets, each on its own, and hand out commit timestamps.
 
         Parameters
         ----------
-        anchor
-            A registered snapshot that is not newer than ``sts``.
         sts
             Up to here the caller has certified by itself.
         write_sets
@@ -132,8 +128,8 @@ class SharedSequencer(ABC):
         -------
         list of int
             For each the commit timestamp; or, negative, that of another transaction
-            that has committed a key after ``sts`` or is about to, or whose keys are
-            not known (:meth:`barrier`).
+            that has committed a key after ``sts`` or is about to, or up to which keys
+            are forgotten or not known (:meth:`barrier`).
         """
 
     @abstractmethod

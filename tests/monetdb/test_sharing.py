@@ -252,7 +252,7 @@ def test_fenced_is_fenced(home, engine, process):
     shared.join(60)
     shared.introduce(1)
     anchor = shared.hold()
-    (cts,) = shared.certify(anchor, anchor.sts, [[b"k" * 16]])
+    (cts,) = shared.certify(anchor.sts, [[b"k" * 16]])
     session = home.session(engine)
     session.log([CommitRecord(cts, 77, {})])
     shared.leave()
@@ -333,7 +333,7 @@ def test_the_outcome_of_what_a_process_left(pair, home):
     txid = second.connection.txid
     shared = second.database.engine.shared
     anchor = shared.hold()
-    (cts,) = shared.certify(anchor, anchor.sts, [[b"k" * 16]])
+    (cts,) = shared.certify(anchor.sts, [[b"k" * 16]])
     session = home.session(second.database.engine)
     (table,) = second.database.catalog
     session.log([CommitRecord(cts, txid, {table.id: [((1, 66, "a"), False)]})])

@@ -18,7 +18,7 @@
 #define CHECKPOINTERS 2
 #define MORTALS 2
 #define WRITERS 2
-#define KEYS 5
+#define KEYS 50
 #define TRANSACTIONS 20000
 
 static tique_handle handle;
@@ -125,16 +125,18 @@ die(void *seed)
 	return NULL;
 }
 
-/* Writes a key or two. Between certification and the end nobody else may. */
+/* Writes a key or two, which were read some commits ago. Between that and the end
+ * nobody else may. */
 static void *
 write_keys(void *seed)
 {
 	static _Atomic int64_t last[KEYS];
 	unsigned state = (unsigned)(uintptr_t)seed * 3266489917u + 1;
 	tique_client client = tique_join(handle, INT64_MAX);
+	int64_t sts = 0;
+	int commits = 0;
 
 	while (atomic_load(&working) > 0) {
-		struct tique_transaction begun = tique_begin_for(handle, client);
 		struct tique_key keys[2] = {0};
 		int64_t winner = 0;
 		int64_t cts;
@@ -142,32 +144,30 @@ write_keys(void *seed)
 		state = state * 1664525u + 1013904223u;
 		keys[0].bytes[15] = (uint8_t)(state >> 16) % KEYS;
 		keys[1].bytes[15] = (uint8_t)(state >> 20) % KEYS;
-		cts = tique_certify_for(handle, client, begun.txid, begun.sts, keys,
-		                        2, &winner);
+		cts = tique_certify_for(handle, client, sts, keys, 2, &winner);
 		if (cts == TIQUE_CONFLICT) {
-			require(winner > begun.sts, "the winner came first");
-		} else {
-			require(cts > begun.sts, "certify");
-			for (int i = 0; i < 2; i++)
-				require(atomic_load(&last[keys[i].bytes[15]]) <=
-				            begun.sts,
-				        "first committer wins");
-			if (state & 1 << 24) {
-				for (int i = 0; i < 2; i++)
-					atomic_store(&last[keys[i].bytes[15]],
-					             cts);
-				require(tique_finish_for(handle, client, cts) ==
-				            TIQUE_OK,
-				        "finish for");
-			} else {
-				require(tique_abort_for(handle, client, cts) ==
-				            TIQUE_OK,
-				        "abort for");
-			}
+			require(winner > sts, "the winner came first");
+			sts = tique_sts_for(handle, client);
+			continue;
 		}
-		require(tique_end_for(handle, client, begun.txid) == TIQUE_OK,
-		        "end for");
+		require(cts > sts, "certify");
+		commits++;
+		for (int i = 0; i < 2; i++)
+			require(atomic_load(&last[keys[i].bytes[15]]) <= sts,
+			        "first committer wins");
+		if (state & 1 << 24) {
+			for (int i = 0; i < 2; i++)
+				atomic_store(&last[keys[i].bytes[15]], cts);
+			require(tique_finish_for(handle, client, cts) == TIQUE_OK,
+			        "finish for");
+		} else {
+			require(tique_abort_for(handle, client, cts) == TIQUE_OK,
+			        "abort for");
+		}
+		require(tique_key_count(handle) <= TIQUE_KEY_CAPACITY,
+		        "keys are bounded");
 	}
+	require(commits > 0, "not everybody is always refused");
 	require(tique_leave(handle, client) == TIQUE_OK, "leave");
 	return NULL;
 }

@@ -3,6 +3,7 @@
 import ctypes
 import logging
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import tique_udfs
-from tique_udfs import BuildError, open_sequencer
+from tique_udfs import BuildError, _interface, open_sequencer
+from tique_udfs._interface import KEY_CAPACITY
 from tique_udfs.build import build
 
 CORE = Path(tique_udfs.__file__).parent / "core"
@@ -175,13 +177,22 @@ def test_a_dropped_sequencer_is_closed():
     assert library.tique_finish(handle, ctypes.c_int64(1)) == -1
 
 
-def test_the_core_under_threads_that_no_interpreter_lock_tames(tmp_path):
-    """P7 and the ring in C alone, with threads that truly run at once."""
+def test_both_sequencers_have_room_for_as_much():
+    header = (CORE / "sequencer.h").read_text()
+    defined = re.findall(r"#define TIQUE_(\w+_CAPACITY) (\d+)", header)
+    assert len(defined) == 5
+    for name, number in defined:
+        assert getattr(_interface, name) == int(number)
+
+
+@pytest.mark.parametrize("keys", [KEY_CAPACITY, 16])
+def test_the_core_under_threads_that_no_interpreter_lock_tames(tmp_path, keys):
+    """P3, P7 and the ring in C alone, with threads that truly run at once."""
     program = tmp_path / "hammer"
     subprocess.run(
         [
             *("cc", "-std=c11", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Werror"),
-            *("-I", str(CORE), "-o", str(program)),
+            *(f"-DTIQUE_KEY_CAPACITY={keys}", "-I", str(CORE), "-o", str(program)),
             *map(str, [*sorted(CORE.glob("*.c")), Path(__file__).parent / "hammer.c"]),
         ],
         check=True,

@@ -29,10 +29,9 @@ class Client:
         return self.sequencer.begin_for(self.number)
 
     def certify(self, transaction, *numbers, sts=None):
-        txid, own = transaction
-        return self.sequencer.certify_for(
-            self.number, txid, own if sts is None else sts, list(map(key, numbers))
-        )
+        if sts is None:
+            _, sts = transaction
+        return self.sequencer.certify_for(self.number, sts, list(map(key, numbers)))
 
     def finish(self, cts):
         self.sequencer.finish_for(self.number, cts)
@@ -150,25 +149,27 @@ def test_a_later_statements_snapshot(sequencer, client, other):
     assert client.certify(mine, 1, sts=seen) == 2
 
 
-def test_snapshots_that_cannot_be(sequencer, client, other):
-    other.write(1)
+def test_nobody_has_certified_what_is_not_finished(sequencer, client, other):
     mine = client.begin()
-    for sts in (0, -1, 2):
-        with pytest.raises(SequencerError, match="is not active"):
-            client.certify(mine, 1, sts=sts)
-    with pytest.raises(SequencerError, match="is not active"):
-        other.certify(mine, 1)
-    sequencer.end_for(client.number, mine[0])
-    with pytest.raises(SequencerError, match="is not active"):
-        client.certify(mine, 1)
+    other.certify(mine, 1)
+    for sts in (-1, 1, 2):
+        with pytest.raises(SequencerError, match=f"up to {sts} is finished"):
+            client.certify(mine, 2, sts=sts)
     assert sequencer.cts() == 1
 
 
+def test_what_was_before_recovery_is_behind_the_barrier(sequencer, client):
+    begun = client.begin()
+    sequencer.end_for(client.number, begun[0])
+    sequencer.recover(sts=10, txid=10)
+    refused(client, begun, 1, winner=10)
+    assert client.write(1) == 11
+
+
 def test_a_key_has_sixteen_bytes(sequencer, client):
-    txid, sts = client.begin()
     for wrong in (b"", b"x" * 15, b"x" * 17):
         with pytest.raises(ValueError, match="16 bytes"):
-            sequencer.certify_for(client.number, txid, sts, [key(1), wrong])
+            sequencer.certify_for(client.number, 0, [key(1), wrong])
     assert sequencer.cts() == 0
 
 

@@ -347,8 +347,7 @@ def steps(rng):
             if name == "advance_for":
                 rest.append(rng.randint(0, 40))
             if name == "certify_for":
-                keys = [bytes([rng.randrange(8)] * 16) for _ in range(2)]
-                rest += [rng.randint(0, 40), keys]
+                rest.append([bytes([rng.randrange(8)] * 16) for _ in range(2)])
             yield lambda s, c, name=name, who=who, rest=rest: getattr(s, name)(
                 c[who % len(c)], *rest
             )

@@ -284,18 +284,16 @@ class Sequencer(ABC):
         """As :meth:`finish`, for a timestamp of this client."""
 
     @abstractmethod
-    def certify_for(
-        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
-    ) -> int:
+    def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
         """Certify a write set and take its commit timestamp: first committer wins.
 
         Parameters
         ----------
-        client, txid
-            An active transaction.
+        client
+            Whose commit it is.
         sts
-            The oldest snapshot under which it wrote one of the keys; not older than
-            its own.
+            Up to here the client has certified it by itself, or it was written under
+            snapshots that are not older.
         keys
             16 bytes each: a hash of the table and the key in it.
 
@@ -307,7 +305,7 @@ class Sequencer(ABC):
             Whoever then waits for the winner, certifies up to there by itself and
             asks again is not refused for the same reason.
         SequencerError
-            The transaction is not active, or ``sts`` is not one of its snapshots'.
+            Not everything up to ``sts`` is finished.
         """
 
     @abstractmethod
@@ -316,7 +314,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def keys(self) -> int:
-        """Count the keys that are remembered, each as often as it was written."""
+        """Count the keys that are remembered, each as often as it was written down."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -370,6 +368,11 @@ class Sequencer(ABC):
     def _never_handed_out(self, what: str, number: int) -> SequencerError:
         return SequencerError(
             f"the sequencer of {self.name!r} never handed out {what} {number}"
+        )
+
+    def _not_finished(self, sts: int) -> SequencerError:
+        return SequencerError(
+            f"not everything up to {sts} is finished in the sequencer of {self.name!r}"
         )
 
     def _fenced(self) -> FencedError:

@@ -113,7 +113,7 @@ class Library:
         self.certify_for = declare(
             "tique_certify_for",
             number,
-            *(number, number, number, number, ctypes.c_char_p, number),
+            *(number, number, number, ctypes.c_char_p, number),
             ctypes.POINTER(number),
         )
         self.abort_for = declare("tique_abort_for", status, number, number, number)
@@ -266,17 +266,15 @@ class NativeSequencer(Sequencer):
             raise self._never_handed_out("cts", cts)
         self._check(status)
 
-    def certify_for(
-        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
-    ) -> int:
+    def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
         winner = ctypes.c_int64()
         cts: int = self.library.certify_for(
-            self.handle, client, txid, sts, joined(keys), len(keys), winner
+            self.handle, client, sts, joined(keys), len(keys), winner
         )
         if cts == _CONFLICT:
             raise KeyConflictError(winner.value)
         if cts == _UNKNOWN:
-            raise self._not_active(txid)
+            raise self._not_finished(sts)
         return self._check(cts)
 
     def abort_for(self, client: int, cts: int) -> None:

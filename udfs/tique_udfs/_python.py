@@ -71,7 +71,7 @@ class PythonSequencer(Sequencer):
                 raise self._in_use()
             if sts < self._sts or txid < self._txid:
                 raise self._backwards(sts, txid)
-            self._sts = self._cts = sts
+            self._sts = self._cts = self._barrier = sts
             self._txid = txid
             self._advanced.notify_all()
 
@@ -193,15 +193,12 @@ class PythonSequencer(Sequencer):
             self._settle(client)
             self._finish(client, cts)
 
-    def certify_for(
-        self, client: int, txid: int, sts: int, keys: Sequence[bytes]
-    ) -> int:
+    def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
         joined(keys)
         with self._lock:
             self._settle(client)
-            snapshot, _, owner = self._active.get(txid, (0, 0.0, _DOUBTFUL))
-            if owner != client or not snapshot <= sts <= self._sts:
-                raise self._not_active(txid)
+            if not 0 <= sts <= self._sts:
+                raise self._not_finished(sts)
             if self._barrier > sts:
                 raise KeyConflictError(self._barrier)
             for key in keys:

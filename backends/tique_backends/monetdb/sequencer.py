@@ -178,11 +178,11 @@ class MonetDBSequencer(SharedSequencer):
         return anchor._replace(sts=sts)
 
     def certify(  # noqa: D102
-        self, anchor: Anchor, sts: int, write_sets: Sequence[Sequence[bytes]]
+        self, sts: int, write_sets: Sequence[Sequence[bytes]]
     ) -> list[int]:
-        call = f"tique.certify({_NUMBER}, {_NUMBER}, {_NUMBER}, ?)"
+        call = f"tique.certify({_NUMBER}, {_NUMBER}, ?)"
         calls = ", ".join([call] * len(write_sets))
-        known = [str(self._client), str(anchor.txid), str(sts)]
+        known = [str(self._client), str(sts)]
         arguments: list[str] = []
         for keys in write_sets:
             arguments += (*known, f"R'{''.join([key.hex() for key in keys])}'")

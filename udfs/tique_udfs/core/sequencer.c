@@ -13,7 +13,7 @@ tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 	} else if (sts < sequencer->sts || txid < sequencer->txid) {
 		status = TIQUE_BACKWARDS;
 	} else {
-		sequencer->sts = sequencer->cts = sts;
+		sequencer->sts = sequencer->cts = sequencer->barrier = sts;
 		sequencer->txid = txid;
 		tique_wake(sequencer);
 	}

@@ -46,9 +46,10 @@
  *   cannot have been told that it committed, since it never finished.
  *
  *   A client asks for its commit timestamp with the write set: tique_certify_for
- *   refuses it when a key was committed, or is being committed, after the snapshot
- *   that it was written under, and otherwise takes the timestamp and writes the
- *   keys down, all under the mutex (promise P3: whoever certifies later finds them).
+ *   refuses it when a key was committed, or is being committed, after `sts`, up to
+ *   which the client has certified it by itself, and otherwise takes the timestamp
+ *   and writes the keys down, all under the mutex (promise P3: whoever certifies later
+ *   finds them).
  *   This is certification in memory; the definition is the query over the versions.
  *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
  *   abort that need not be, and nothing else.
@@ -60,9 +61,10 @@
  *   before may be missing, so certification refuses every write set that its client
  *   has certified up to an older timestamp only. That client follows, which takes the
  *   missing ones in, and asks again. So whoever is let through was compared with all
- *   later than his snapshot, whatever was forgotten; and one old snapshot holds no
+ *   later than his `sts`, whatever was forgotten; and one old snapshot holds no
  *   memory. Raising the barrier is always right. It is raised
  *
+ *   - to where tique_recover goes on: what was before is in the durable state.
  *   - to what is forgotten, when the log is full. Only what sts covers is forgotten,
  *     so that nobody has to wait: who follows is let through at once. It is the oldest
  *     of very many writes, and a client that follows at all knows it long since.
@@ -215,11 +217,10 @@ TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 
-/* The commit timestamp of a transaction whose keys were written under a snapshot at
- * `sts` or later, which is not older than its own; or TIQUE_CONFLICT, and in *winner
- * the other one's timestamp, or the barrier. */
+/* The commit timestamp of a transaction that its client has certified up to `sts` by
+ * itself; or TIQUE_CONFLICT, and in *winner the other one's timestamp, or the barrier. */
 TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
-                                       int64_t txid, int64_t sts,
+                                       int64_t sts,
                                        const struct tique_key *keys,
                                        int64_t count, int64_t *winner);
 
@@ -228,7 +229,7 @@ TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int tique_abort_for(tique_handle handle, tique_client client,
                                  int64_t cts);
 
-/* How many keys are remembered, each as often as it was written. */
+/* How many keys are remembered, each as often as it was written down. */
 TIQUE_EXPORT int64_t tique_key_count(tique_handle handle);
 
 TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);

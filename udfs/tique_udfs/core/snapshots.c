@@ -78,15 +78,6 @@ tique_start(struct sequencer *sequencer, tique_client client)
 }
 
 int64_t
-tique_snapshot_of(struct sequencer *sequencer, tique_client client, int64_t txid)
-{
-	const struct node *node = &sequencer->nodes[*find(sequencer, txid)];
-
-	return node->txid == txid && node->client == client ? node->sts
-	                                                    : TIQUE_UNKNOWN;
-}
-
-int64_t
 tique_restart(struct sequencer *sequencer, tique_client client, int64_t txid,
               int64_t sts)
 {

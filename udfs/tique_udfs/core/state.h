@@ -99,8 +99,6 @@ int64_t tique_restart(struct sequencer *sequencer, tique_client client,
                       int64_t txid, int64_t sts);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
 void tique_drop_all(struct sequencer *sequencer, tique_client client);
-int64_t tique_snapshot_of(struct sequencer *sequencer, tique_client client,
-                          int64_t txid);
 int64_t tique_take(struct sequencer *sequencer, tique_client client);
 int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 

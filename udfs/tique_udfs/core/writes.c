@@ -115,19 +115,17 @@ certify(struct sequencer *sequencer, tique_client client, int64_t sts,
 }
 
 int64_t
-tique_certify_for(tique_handle handle, tique_client client, int64_t txid,
-                  int64_t sts, const struct tique_key *keys, int64_t count,
-                  int64_t *winner)
+tique_certify_for(tique_handle handle, tique_client client, int64_t sts,
+                  const struct tique_key *keys, int64_t count, int64_t *winner)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	int64_t snapshot;
 	int64_t cts = TIQUE_UNKNOWN;
 
 	if (!sequencer)
 		return status;
-	snapshot = tique_snapshot_of(sequencer, client, txid);
-	if (snapshot >= 0 && sts >= snapshot && sts <= sequencer->sts && count >= 0)
+	/* Nobody has certified what is not finished. */
+	if (sts >= 0 && sts <= sequencer->sts && count >= 0)
 		cts = certify(sequencer, client, sts, keys, count, winner);
 	tique_exit(sequencer);
 	return cts;

@@ -41,7 +41,7 @@ FUNCTIONS = (
     Function("begin_transaction", ("client",), _LONG_TEXT),
     Function("advance_transaction", ("client", "txid", "sts")),
     Function("end_transaction", ("client", "txid")),
-    Function("certify", ("client", "txid", "sts", "keys")),
+    Function("certify", ("client", "sts", "keys")),
     Function("next_cts", ("client",)),
     Function("finish", ("client", "cts")),
     Function("sts_for", ("client",), _LONG_TEXT),

@@ -148,13 +148,13 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
     def fences(sts: int) -> list[int]:
         return [fence for fence in sequencer.fences() if fence <= sts]
 
-    def certify(client: int, txid: int, sts: int, text: bytes) -> int:
+    def certify(client: int, sts: int, text: bytes) -> int:
         if not _KEYS.fullmatch(text):
             raise ValueError("a key has 32 hexadecimal digits, in lower case")
         joined = bytes.fromhex(text.decode())
         keys = [joined[i : i + KEY_BYTES] for i in range(0, len(joined), KEY_BYTES)]
         try:
-            return sequencer.certify_for(client, txid, sts, keys)
+            return sequencer.certify_for(client, sts, keys)
         except KeyConflictError as error:
             return -error.winner
 
@@ -181,7 +181,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "begin_transaction": (1, serving(begin)),
         "advance_transaction": (3, serving(advance)),
         "end_transaction": (2, serving(sequencer.end_for)),
-        "certify": (4, serving(certify)),
+        "certify": (3, serving(certify)),
         "next_cts": (1, serving(sequencer.next_cts_for)),
         "finish": (2, serving(finish)),
         "sts_for": (1, serving(sts_for)),

@@ -267,7 +267,7 @@ read_keys(const char *text, struct tique_key *keys)
 /* A commit timestamp; or, so that several can be had in one statement, the winner's
  * with a minus where another one committed a key first. */
 static char *
-mal_certify(lng *result, const lng *client, const lng *txid, const lng *sts,
+mal_certify(lng *result, const lng *client, const lng *sts,
             const char *const *text)
 {
 	size_t room = strlen(*text) / 2 + (size_t)KEY_BYTES;
@@ -284,7 +284,7 @@ mal_certify(lng *result, const lng *client, const lng *txid, const lng *sts,
 		return failure("certify", "22023",
 		               "a key has 32 hexadecimal digits, in lower case");
 	}
-	cts = tique_certify_for(handle, *client, *txid, *sts, keys, count, &winner);
+	cts = tique_certify_for(handle, *client, *sts, keys, count, &winner);
 	free(keys);
 	if (cts != TIQUE_CONFLICT)
 		return answer("certify", result, cts);
@@ -394,7 +394,7 @@ static const struct {
     FUNCTION(begin_transaction, "str", "lng"),
     FUNCTION(advance_transaction, "lng", "lng", "lng", "lng"),
     FUNCTION(end_transaction, "lng", "lng", "lng"),
-    FUNCTION(certify, "lng", "lng", "lng", "lng", "str"),
+    FUNCTION(certify, "lng", "lng", "lng", "str"),
     FUNCTION(next_cts, "lng", "lng"),
     FUNCTION(finish, "lng", "lng", "lng"),
     FUNCTION(sts_for, "str", "lng"),
