@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -309,7 +310,7 @@ def test_both_sequencers_do_the_same(monkeypatch, request, size, seed):
             clients.append(outcomes)
         else:
             assert outcomes[0] == outcomes[1]
-        assert len({state(sequencer) for sequencer in both}) == 1
+        assert state(both[0]) == state(both[1])
     for sequencer in both:
         sequencer.close()
 
@@ -332,25 +333,43 @@ def join(sequencer, clients):
 
 
 def steps(rng):
-    """Three hundred of them, each to be done in both."""
-    for _ in range(300):
-        who, number = rng.randrange(10), rng.randint(0, 60)
-        names = ["begin_for"] * 3 + ["next_cts_for"] * 3 + ["finish_for"] * 8
-        names += ["end_for"] * 4 + ["advance_for", "fence", "fence", "forget_fence"]
-        names += ["certify_for"] * 8 + ["abort_for"] * 2
-        names += ["finish", "next_cts", "leave", "join"]
+    """A thousand of them, each to be done in both."""
+    names = ["begin_for"] * 3 + ["next_cts_for", "next_cts", "leave", "join"]
+    names += ["end_for"] * 3 + ["advance_for", "forget_fence"] + ["finish", "fence"] * 4
+    names += ["certify_for"] * 12 + ["finish_for"] * 30 + ["abort_for"] * 6
+    for _ in range(1000):
         name = rng.choice(names)
         if name == "join":
             yield join
-        elif name.endswith("_for") or name == "leave":
-            rest = [] if name in ("begin_for", "next_cts_for", "leave") else [number]
-            if name == "advance_for":
-                rest.append(rng.randint(0, 40))
-            if name == "certify_for":
-                rest.append([bytes([rng.randrange(8)] * 16) for _ in range(2)])
-            yield lambda s, c, name=name, who=who, rest=rest: getattr(s, name)(
-                c[who % len(c)], *rest
-            )
-        else:
-            rest = [] if name == "next_cts" else [number]
-            yield lambda s, c, name=name, rest=rest: getattr(s, name)(*rest)
+            continue
+        yield partial(
+            do,
+            name,
+            rng.randrange(10),
+            txid=rng.randint(0, 100),
+            behind=rng.choice((0, 0, 0, 0, 1, 2, 5, 9)),
+            ahead=rng.choice((-1, 0, 1, 1, 1, 1, 2, 3)),
+            keys=[
+                bytes([rng.randrange(20)] * 16)
+                for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 9)))
+            ],
+        )
+
+
+def do(name, who, sequencer, clients, *, txid, behind, ahead, keys):
+    """One step, of which not all is needed; sts is the same in both."""
+    sts = sequencer.sts()
+    arguments = {
+        "end_for": [txid],
+        "advance_for": [txid, sts - behind],
+        "certify_for": [sts - behind, keys],
+        "finish_for": [sts + ahead],
+        "abort_for": [sts + ahead],
+        "finish": [sts + ahead],
+        "fence": [sts + ahead],
+        "forget_fence": [min(sequencer.fences(), default=0)],
+    }.get(name, [])
+    if name.endswith("_for") or name == "leave":
+        latest = clients[-4:]
+        arguments = [latest[who % len(latest)], *arguments]
+    return getattr(sequencer, name)(*arguments)

@@ -168,6 +168,7 @@ class PythonSequencer(Sequencer):
             if owner != client or not snapshot <= sts <= self._sts:
                 raise self._not_active(txid)
             self._active[txid] = (sts, time.monotonic(), client)
+            self._active.move_to_end(txid)
             in_order = sorted(self._active.items(), key=lambda entry: entry[1][0])
             self._active = OrderedDict(in_order)
 
