@@ -3,12 +3,12 @@
 What :mod:`tique._commit` says holds within the process. Between processes:
 
 *First committer wins (P3).* A batch is certified twice: by this process against all
-that it has followed, up to ``sts``; then by the shared sequencer, which knows the keys
-of every commit under way and of all later than any snapshot, for what came after
-``sts``. In the same step it hands out the timestamp, so that of two commits with one
-key the second is refused while the first is still on its way. Whoever is refused so
-waits until the first is finished, follows it, and certifies again: it may have been
-aborted.
+that it has followed, up to ``sts``; then by the shared sequencer, for what came after
+``sts``: it knows these keys, or else knows up to where some may be missing and refuses.
+In the same step it hands out the timestamp, so that of two commits with one key the
+second is refused while the first is still on its way. Whoever is refused so waits until
+what is in the way is finished, follows it, and certifies again: it may have been
+aborted, or have other keys.
 
 *Publication (P2).* The log entry is durable before the timestamp is finished. Both are
 statements of their own: MonetDB goes on with a string of statements after one failed,
