@@ -287,15 +287,15 @@ def ask(call):
     cursor.execute("SELECT tique." + call)
     return cursor.fetchall()[0][0]
 
-client = ask("join_client(500)")
+client = ask("join_client(2000)")
 for _ in range(int(sys.argv[2])):
-    ask(f"renew_client({client}, 500)")
+    ask(f"renew_client({client}, 2000)")
     txid, sts, *fences = map(int, ask(f"begin_transaction({client})").split())
     cts = ask(f"next_cts({client})")
     assert sts < cts
     ask(f"finish({client}, {cts})")
     while not ask(f"wait({cts}, 200)"):
-        ask(f"renew_client({client}, 500)")
+        ask(f"renew_client({client}, 2000)")
         doubtful = ask("doubtful()")
         if doubtful:
             ask(f"fence({doubtful})")
@@ -327,7 +327,7 @@ def test_processes_share_it_and_some_are_killed(ask, server):
     assert [errors for _, errors in outputs] == [""] * 3
     taken = [int(line) for output, _ in outputs for line in output.split()]
     assert len(set(taken)) == 180
-    time.sleep(0.6)
+    time.sleep(2.1)
     while doubtful := ask("doubtful()"):
         ask(f"fence({doubtful})")
     assert ask("sts()") == ask("cts()") == ask("lambda()") >= max(taken)
