@@ -49,7 +49,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
 from tique._certification import Conflict, written_keys
@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from tique._rows import Key
     from tique._transaction import Transaction
     from tique._writes import TableWrites
+
+_Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
+"""A table's id, the positions of a key in it, and the key's values."""
 
 _BATCH = 256
 _RECHECK = 1.0
@@ -276,44 +279,48 @@ class Committer:
         self._database.checkpointer.notice()
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        certifier = self._database.certifier
-        claimed: dict[tuple[int, tuple[int, ...], Key], None] = {}
+        """Those that nobody was faster than, in the batch or before; settle the others."""
+        claimed: set[_Claim] = set()
         certified = []
         for ticket in batch:
-            conflict = None
-            keys = []
             try:
-                for writes in ticket.writes:
-                    if writes.is_staged:
-                        conflict = conflict or self._staged_conflict(writes, session)
-                        continue
-                    conflict = conflict or certifier.conflict(writes, session)
-                    if len(batch) > 1 and conflict is None:
-                        keys += [
-                            (writes.table.id, positions, key)
-                            for positions, entries in written_keys(writes)
-                            for key, _ in entries
-                        ]
-                        conflict = next(
-                            (
-                                Conflict(
-                                    writes.table, key[2], self._database.sequencer.cts()
-                                )
-                                for key in keys
-                                if key in claimed
-                            ),
-                            None,
-                        )
+                conflict = self._conflict(ticket, session)
+                if conflict is None and len(batch) > 1:
+                    conflict = self._claim(ticket, claimed)
             except errors.ProgrammingError as gone:
                 # Another process has dropped a table.
                 ticket.settle(gone)
                 continue
-            if conflict is not None:
+            if conflict is None:
+                certified.append(ticket)
+            else:
                 ticket.settle(serialization_error(conflict))
-                continue
-            claimed.update(dict.fromkeys(keys))
-            certified.append(ticket)
         return certified
+
+    def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
+        certifier = self._database.certifier
+        for writes in ticket.writes:
+            if writes.is_staged:
+                conflict = self._staged_conflict(writes, session)
+            else:
+                conflict = certifier.conflict(writes, session)
+            if conflict is not None:
+                return conflict
+        return None
+
+    def _claim(self, ticket: Ticket, claimed: set[_Claim]) -> Conflict | None:
+        """Claim a ticket's keys for it, unless one has been claimed."""
+        claims = set()
+        for writes in ticket.writes:
+            for positions, entries in written_keys(writes):
+                for key, _ in entries:
+                    claim = (writes.table.id, positions, key)
+                    if claim in claimed:
+                        last = self._database.sequencer.cts()
+                        return Conflict(writes.table, key, last)
+                    claims.add(claim)
+        claimed |= claims
+        return None
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         """Give each its cts; returns those that may be appended."""
