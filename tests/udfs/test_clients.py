@@ -77,6 +77,13 @@ def test_a_dead_clients_snapshots_stop_holding_lambda_back(sequencer, client):
     assert sequencer.clients() == 1
 
 
+def test_leases_that_run_out_together(sequencer, client):
+    for _ in range(3):
+        sequencer.join(SHORT)
+    time.sleep(SHORT * 1.5)
+    assert sequencer.clients() == 1
+
+
 def test_a_client_that_renews_its_lease_lives_on(sequencer):
     client = sequencer.join(0.2)
     txid, _ = sequencer.begin_for(client)
