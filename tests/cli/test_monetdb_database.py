@@ -63,8 +63,13 @@ def test_beside_another_process(run, tique_process, url):
         connection.execute("SELECT * FROM account").fetchall()
         status = tique_process("status", url, "--json")
         assert json.loads(status.stdout)["processes"] == 2
-        refused = tique_process("adopt", url, "log")
+        adopted = tique_process("adopt", url, "log", "--json")
+        assert json.loads(adopted.stdout)["adopted"] == ["sys.log"]
+        connection.rollback()
+        connection.execute("INSERT INTO log VALUES ('beside')")
+        connection.commit()
+        refused = tique_process("detach", url)
         assert refused.returncode != 0
         assert "other processes" in refused.stderr
-        connection.rollback()
-    assert run("adopt", url, "log", "--json")["adopted"] == ["sys.log"]
+    run("detach", url)
+    assert traces(url) == []
