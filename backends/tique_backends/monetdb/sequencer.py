@@ -264,7 +264,13 @@ class MonetDBSequencer(SharedSequencer):
                     cache = f"tique.{quote(f'{schema}.{name}')}"
                     s.change(f"DELETE FROM {cache} WHERE _cts = {cts}")
 
-            s.transact(disown)
+            try:
+                s.transact(disown)
+            except EngineError as error:
+                if error.kind is not ErrorKind.PROGRAMMING:
+                    raise
+                # One of the tables was dropped meanwhile.
+                s.transact(disown)
         try:
             self._ask(f"SELECT tique.fence({cts})")
         except EngineError:
