@@ -458,3 +458,26 @@ def test_a_fold_by_another_process_after_a_bulk_write(filled):
     for one in filled:
         assert one.rows("SELECT sum(v) FROM t") == [(ROWS + 3,)]
         assert one.rows("SELECT v FROM t WHERE id = 17") == [(2,)]
+
+
+def test_a_fence_beside_a_drop(pair, home, monkeypatch):
+    """P6: of a second barrier, whose owner died while the first one drops a table."""
+    first, second = pair
+    dying = second.database.engine.shared
+    cts = dying.barrier()
+    dying.leave()
+    session = home.session(first.database.engine)
+    (table,) = first.database.catalog
+    send = Connection._send
+    dropped = []
+
+    def dropping(connection, sql):
+        if sql.startswith("DELETE FROM tique.") and "_cts" in sql and not dropped:
+            dropped.append(sql)
+            session.transact(lambda: first.database.engine.unmanage(session, table))
+        return send(connection, sql)
+
+    monkeypatch.setattr(Connection, "_send", dropping)
+    first.database.engine.shared.tend()
+    assert dropped
+    assert first.database.timeline.position().sts >= cts

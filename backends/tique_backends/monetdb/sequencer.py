@@ -264,13 +264,7 @@ class MonetDBSequencer(SharedSequencer):
                     cache = f"tique.{quote(f'{schema}.{name}')}"
                     s.change(f"DELETE FROM {cache} WHERE _cts = {cts}")
 
-            try:
-                s.transact(disown)
-            except EngineError as error:
-                if error.kind is not ErrorKind.PROGRAMMING:
-                    raise
-                # One of the tables was dropped meanwhile.
-                s.transact(disown)
+            s.transact(disown)
         try:
             self._ask(f"SELECT tique.fence({cts})")
         except EngineError:
