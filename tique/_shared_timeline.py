@@ -173,7 +173,7 @@ class SharedTimeline(Timeline):
         try:
             yield
         finally:
-            self._lift()
+            self._lift(self._barrier)
 
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         def change() -> _Outcome:
@@ -183,12 +183,12 @@ class SharedTimeline(Timeline):
 
         return self._shared.transact(session, change)
 
-    def _lift(self) -> None:
+    def _lift(self, barrier: int) -> None:
         if self._is_lost:
             return
-        self.follower.expect_nothing(self._barrier)
+        self.follower.expect_nothing(barrier)
         try:
-            self._shared.finish([self._barrier])
+            self._shared.finish([barrier])
         except EngineError:
             # Nobody waits for it when the lease is over.
             self._is_lost = True
@@ -205,7 +205,7 @@ class SharedTimeline(Timeline):
             self.wait(cts - 1)
             self.catch_up()
         except BaseException:
-            self.abort([cts])
+            self._lift(cts)
             raise
         return cts
 
