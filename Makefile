@@ -1,5 +1,5 @@
-# make test   everything that must hold, on both supported generations of DuckDB and on
-#             MonetDB
+# make test   everything that must hold, on both supported generations of DuckDB, on
+#             MonetDB and on PostgreSQL
 # make demo   TPC-C and analytics side by side, through tique
 #
 # Both work from a fresh clone; PYTHON=… chooses the interpreter (3.11 or later).
@@ -13,8 +13,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PYTEST_ARGS ?=
 
-# DuckDB 2.0 with the compiled sqlglot, and DuckDB 1.5 with the pure one; MonetDB does
-# not depend on DuckDB's version, so its tests run in the first.
+# DuckDB 2.0 with the compiled sqlglot, and DuckDB 1.5 with the pure one. The servers do
+# not depend on DuckDB's version: MonetDB's tests run in the first, PostgreSQL's in the
+# second.
 VENV := .venv
 VENV15 := .venv-duckdb15
 
@@ -27,8 +28,9 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:
 	@echo 'make setup | test | lint | demo | clean'
 
-# What a bare Debian lacks: the module that makes environments, and a C compiler
-# (without one the sequencer written in Python steps in, which is no error).
+# What a bare Debian lacks: the module that makes environments, a C compiler (without one
+# the sequencer written in Python steps in, which is no error), and PostgreSQL with what
+# extensions are compiled with. Debian's packages start servers; no test uses them.
 .PHONY: system
 system:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -37,6 +39,9 @@ system:
 	@missing=(); \
 	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv); \
 	command -v cc >/dev/null || command -v gcc >/dev/null || missing+=(gcc libc6-dev); \
+	compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql); \
+	compgen -G '/usr/include/postgresql/*/server/postgres.h' >/dev/null || missing+=(postgresql-server-dev-all); \
+	PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null || missing+=(pgbouncer); \
 	if (( $${#missing[@]} )); then \
 	  if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
 	    echo "installing $${missing[*]}"; \
@@ -69,16 +74,33 @@ comma := ,
 .PHONY: setup
 setup: $(VENV)/.ready $(VENV15)/.ready
 
+# Both environments at once: two cores have time for both, and they share nothing.
 .PHONY: test
-test: test-duckdb20 test-duckdb15 lint
+test: $(VENV)/.ready $(VENV15)/.ready
+	@log=$$(mktemp); failed=; \
+	echo "the tests on DuckDB 1.5 and PostgreSQL run beside these, and are shown at the end"; \
+	$(MAKE) --no-print-directory test-duckdb15 >$$log 2>&1 & second=$$!; \
+	$(MAKE) --no-print-directory test-duckdb20 || failed=1; \
+	wait $$second || failed=1; \
+	cat $$log; rm $$log; [[ ! $$failed ]]
+	@$(MAKE) --no-print-directory lint
 
 .PHONY: test-duckdb20
 test-duckdb20: $(VENV)/.ready
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest -k 'not postgresql or rewriter' $(PYTEST_ARGS)
+
+# PostgreSQL's two sequencers have the same functions, under the same tests. What uses one
+# is tested with the extension; with the other one too where several processes do. For
+# all of it there is `make test-plain`.
+EXTENSION_ONLY := postgresql-plain and not (processes or sharing or presence)
+
+.PHONY: test-plain
+test-plain: $(VENV15)/.ready
+	$(VENV15)/bin/python -m pytest -k 'postgresql-plain' $(PYTEST_ARGS)
 
 .PHONY: test-duckdb15
 test-duckdb15: $(VENV15)/.ready
-	$(VENV15)/bin/python -m pytest -k 'not monetdb or rewriter' $(PYTEST_ARGS)
+	$(VENV15)/bin/python -m pytest -k '(not monetdb or rewriter) and not ($(EXTENSION_ONLY))' $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready

@@ -92,7 +92,7 @@ def main() -> None:
     "--processes",
     type=click.IntRange(min=0),
     default=0,
-    help="Divide the clients among so many processes of their own (MonetDB).",
+    help="Divide the clients among so many processes of their own (servers only).",
 )
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(

@@ -74,11 +74,15 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that a comparison found."""
+    """All that a comparison found.
+
+    `settings` has by target what it named of its engine's version and settings.
+    """
 
     workload: str
     plan: Plan
     environment: dict[str, object]
+    settings: dict[str, dict[str, str]]
     summaries: list[Summary]
     ratios: list[Ratio]
     failures: list[str]
@@ -138,6 +142,9 @@ def compare(
         workload=workload.label,
         plan=plan,
         environment=environment,
+        settings={
+            name: results[name, plan.clients[0]][0].settings for name in plan.targets
+        },
         summaries=[
             summarise(results[name, clients], workload.kinds)
             for clients in plan.clients

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import cycle
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -174,4 +175,4 @@ class Analyst:
 
 
 def _shown(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+    return f"{value:,.2f}" if isinstance(value, float | Decimal) else f"{value:,}"

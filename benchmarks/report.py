@@ -70,6 +70,10 @@ def print_comparison(result: Comparison, console: Console) -> None:
         f" {plan.warmup:g} s of warm-up, median (lowest–highest)"  # noqa: RUF001
     )
     console.print(environment_line(result.environment))
+    for target, settings in result.settings.items():
+        if settings:
+            named = ", ".join(f"{name} {value}" for name, value in settings.items())
+            console.print(f"{target}: {named}", markup=False)
     console.print(throughput_table(result.summaries, result.ratios))
     console.print(kinds_table(result.summaries))
     print_failures(result.failures, console)

@@ -32,6 +32,8 @@ class Round:
         conflicts, by kind.
     engine_statements : int
         Statements that the engine executed.
+    settings : dict of str to str
+        The engine's version and settings, as far as the target names them.
     failures : list of str
         Errors other than conflicts, and consistency conditions that do not hold.
     """
@@ -43,6 +45,7 @@ class Round:
     rolled_back: Counter[str]
     aborts: Counter[str]
     engine_statements: int
+    settings: dict[str, str]
     failures: list[str]
 
     @property
@@ -96,8 +99,8 @@ def run_round(
         Among how many processes the clients are divided; 0: they are in this one.
     """
     with scratch_directory(database.parent) as directory:
-        target.prepare(durable_copy(database, directory))
         try:
+            target.prepare(durable_copy(database, directory))
             return measure(
                 target,
                 workload,
@@ -159,5 +162,6 @@ def measure(
         rolled_back=rolled_back,
         aborts=aborts,
         engine_statements=crew.engine_statements,
+        settings=target.settings(),
         failures=failures,
     )

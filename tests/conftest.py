@@ -1,6 +1,7 @@
 pytest_plugins = (
     "pytester",
     "tests.plugins.monetdb",
+    "tests.plugins.postgresql",
     "tests.plugins.engine",
     "tests.plugins.support",
 )

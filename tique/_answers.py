@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tique_rewriter.values import EXACT, kind_of
 
 if TYPE_CHECKING:
-    from tique_backends.base import Row
+    from tique_backends.base import Capabilities, Row
     from tique_rewriter.plan import GroupRead, Output
     from tique_rewriter.schema import Table
 
@@ -23,7 +23,7 @@ Answer = Callable[[Sequence["Row"]], list["Row"]]
 """From the rows that a query finds to those that it returns."""
 
 _SORTED = frozenset({"integer", "decimal", "date", "timestamp", "text"})
-"""Text sorts by code points, as its bytes do: tables with a collation are refused."""
+"""Text sorts by code points, as its bytes do."""
 
 _WIDEST = 18
 """Digits: the sum of some thousand numbers is no overflow anywhere."""
@@ -36,15 +36,17 @@ def group_columns(read: GroupRead) -> frozenset[int]:
     return frozenset(i for i in outputs | sorted_by if i is not None)
 
 
-def group_answer(table: Table, read: GroupRead) -> Answer | None:
+def group_answer(table: Table, read: GroupRead, engine: Capabilities) -> Answer | None:
     """How a query is answered; None if the engine must say."""
     if any(output.function is not None for output in read.outputs):
-        return _aggregates(table, read.outputs)
+        return _aggregates(table, read.outputs, engine.widest_sum)
     for position, _ in read.order:
         column = table.columns[position]
         kind = kind_of(column.type)
         is_never_null = column.not_null or position in table.primary_key
         if not is_never_null or kind is None or kind.family not in _SORTED:
+            return None
+        if kind.family == "text" and not engine.sorts_by_bytes:
             return None
     positions = [o.position for o in read.outputs if o.position is not None]
 
@@ -57,19 +59,23 @@ def group_answer(table: Table, read: GroupRead) -> Answer | None:
     return answer
 
 
-def _aggregates(table: Table, outputs: Sequence[Output]) -> Answer | None:
-    functions = [_aggregate(table, output) for output in outputs]
+def _aggregates(
+    table: Table, outputs: Sequence[Output], widest_sum: int
+) -> Answer | None:
+    functions = [_aggregate(table, output, widest_sum) for output in outputs]
     known = [function for function in functions if function is not None]
     if len(known) < len(functions):
         return None
     return lambda rows: [tuple([function(rows) for function in known])]
 
 
-def _aggregate(table: Table, output: Output) -> Callable[[Sequence[Row]], Any] | None:
+def _aggregate(
+    table: Table, output: Output, widest_sum: int
+) -> Callable[[Sequence[Row]], Any] | None:
     position = output.position
     if position is None:
         return len
-    combine = _combination(table.columns[position].type, output.function)
+    combine = _combination(table.columns[position].type, output.function, widest_sum)
     if combine is None:
         return None
     value = itemgetter(position)
@@ -77,7 +83,7 @@ def _aggregate(table: Table, output: Output) -> Callable[[Sequence[Row]], Any] |
 
 
 def _combination(
-    type_name: str, function: str | None
+    type_name: str, function: str | None, widest_sum: int
 ) -> Callable[[Sequence[Any]], Any] | None:
     """What an aggregate makes of values that are not NULL."""
     if function == "COUNT":
@@ -88,6 +94,8 @@ def _combination(
     if kind.family == "decimal" and kind.precision <= _WIDEST:
         total: Callable[[Sequence[Any]], Any] = partial(reduce, EXACT.add)
     elif kind.family == "integer" and kind.high < 2**64:
+        if function == "SUM" and kind.high >= 2**widest_sum:
+            return None
         total = sum
     else:
         return None

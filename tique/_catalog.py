@@ -27,7 +27,8 @@ class ManagedCatalog:
 
     def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
         self._engine = engine
-        self.default_schema = rules_of(engine.capabilities.dialect).default_schema
+        usual = rules_of(engine.capabilities.dialect).default_schema
+        self._search_path = tuple(engine.search_path or (usual,))
         self._row_cache = row_cache
         self._cache = StorageCache(page_cache, engine.capabilities.page_keys)
         self._tables: dict[tuple[str, str], Table] = {}
@@ -40,9 +41,19 @@ class ManagedCatalog:
         """Changes whenever any table does."""
         return self._version
 
+    @property
+    def default_schema(self) -> str:
+        """The schema in which a table is made that names none."""
+        return self._search_path[0]
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the managed table of that name, whatever its case."""
-        return self._tables.get(((schema or self.default_schema).lower(), name.lower()))
+        tables, name = self._tables, name.lower()
+        for place in (schema,) if schema else self._search_path:
+            found = tables.get((place.lower(), name))
+            if found is not None:
+                return found
+        return None
 
     def __iter__(self) -> Iterator[Table]:
         """All managed tables."""

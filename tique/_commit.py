@@ -251,11 +251,14 @@ class Committer:
             sequencer.finish(cts)
 
     def _is_recorded(self, txid: int) -> bool:
-        """Whether a transaction is committed, asked in a new session."""
+        return self._recorded(txid) is not None
+
+    def _recorded(self, txid: int) -> int | None:
+        """The cts of a transaction if it is committed, asked in a new session."""
         engine = self._database.engine
         witness = engine.session()
         try:
-            return engine.find_commit(witness, txid) is not None
+            return engine.find_commit(witness, txid)
         finally:
             witness.close()
 
@@ -271,10 +274,10 @@ class Committer:
         certified = self._take_timestamps(self._certify(batch, session))
         if not certified:
             return
-        staged = self._append(certified, session)
-        self._publish(certified, staged)
+        committed, staged = self._append(certified, session)
+        self._publish(committed, staged)
         self._unsettled = ()
-        for ticket in certified:
+        for ticket in committed:
             ticket.settle()
         self._database.checkpointer.notice()
 
@@ -343,8 +346,10 @@ class Committer:
                 return Conflict(table, rows[0][:-1], rows[0][-1])
         return None
 
-    def _append(self, certified: Sequence[Ticket], session: Session) -> dict[int, int]:
-        """Log the batch, all or nothing; returns the staged rows' number per table.
+    def _append(
+        self, certified: Sequence[Ticket], session: Session
+    ) -> tuple[Sequence[Ticket], dict[int, int]]:
+        """Log the batch; returns what is committed, and staged rows' number per table.
 
         Buffered writes need one engine statement. Staged ones go to their cache
         tables in the same engine transaction, behind everything older.
@@ -368,8 +373,7 @@ class Committer:
         ]
         bulk = [writes for writes in certified[0].writes if writes.is_staged]
         if not bulk:
-            self._log(certified, records)
-            return {}
+            return self._log(certified, records), {}
         staged: dict[int, int] = {}
         try:
             for writes in bulk:
@@ -387,11 +391,12 @@ class Committer:
             with suppress(EngineError):
                 session.rollback()
             raise
-        return staged
+        return certified, staged
 
     def _log(
         self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
-    ) -> None:
+    ) -> Sequence[Ticket]:
+        """Log buffered writes, all or nothing."""
         if self._logger is None:
             self._logger = self._database.engine.session(logs_only=True)
         try:
@@ -403,6 +408,7 @@ class Committer:
             with suppress(EngineError):
                 logger.close()
             raise
+        return certified
 
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Make durable commits known, in cts order, and finish their timestamps."""

@@ -27,12 +27,13 @@ from tique._certification import Certifier, MemoryCertifier, QueryCertifier
 from tique._checkpoint import Checkpointer
 from tique._commit import Committer
 from tique._recovery import TXIDS_PER_EPOCH, prepare
-from tique._shared_commit import SharedCommitter
+from tique._shared_commit import AppendingCommitter, SteppedCommitter
 from tique._shared_timeline import SharedTimeline
 from tique._timeline import Timeline
 from tique._url import DatabaseURL, parse_url
 from tique_backends import registry
 from tique_backends.errors import EngineError
+from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
@@ -145,7 +146,13 @@ class Database:
             self.committer = Committer(self)
         else:
             self.timeline = shared_timeline = SharedTimeline(self, engine.shared)
-            self.committer = SharedCommitter(self, shared_timeline)
+            if isinstance(engine.shared, AppendingSequencer):
+                self.committer = AppendingCommitter(
+                    self, shared_timeline, engine.shared
+                )
+            else:
+                assert isinstance(engine.shared, SteppedSequencer)
+                self.committer = SteppedCommitter(self, shared_timeline, engine.shared)
         self.checkpointer = Checkpointer(
             self,
             rows=settings.checkpoint_rows,

@@ -20,7 +20,7 @@ fenced. If it was stopped for too long, the server refuses its COMMIT.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
@@ -59,9 +59,9 @@ def _transact(
     try:
         return database.timeline.define(session, body)
     except BaseException:
-        # A COMMIT that raised may have happened all the same.
-        with suppress(EngineError):
-            database.reload(session)
+        # A COMMIT that raised may have happened all the same, and the connection be gone.
+        with suppress(EngineError), closing(database.engine.session()) as witness:
+            database.reload(witness)
         raise
 
 
@@ -286,7 +286,8 @@ def _split(database: Database, name: str) -> tuple[str, str]:
 
 
 def _managed(database: Database, name: str) -> Table:
-    table = database.catalog.find(*_split(database, name))
+    schema, _, bare = name.rpartition(".")
+    table = database.catalog.find(schema or None, bare)
     if table is None:
         raise errors.ProgrammingError(f"table {name} is not under tique's management")
     return table

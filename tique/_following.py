@@ -63,8 +63,8 @@ class Follower:
         self._is_torn = False
 
     def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
-        """Note a commit of this process's own that is about to be finished."""
-        self._own[ticket.cts] = Published(
+        """Note a commit of this process's own, finished or about to be."""
+        own = Published(
             {
                 writes.table.id: [(k, w.row, w.deleted) for k, w in writes.buffered()]
                 for writes in ticket.writes
@@ -72,6 +72,10 @@ class Follower:
             },
             dict(staged),
         )
+        with self._lock:
+            # It may have been read from the log already.
+            if ticket.cts > self._database.sequencer.sts():
+                self._own[ticket.cts] = own
 
     def expect_nothing(self, cts: int) -> None:
         """Note a timestamp of this process's own that is about to be aborted."""

@@ -10,10 +10,20 @@ second is refused while the first is still on its way. Whoever is refused so wai
 what is in the way is finished, follows it, and certifies again: it may have been
 aborted, or have other keys.
 
-*Publication (P2).* The log entry is durable before the timestamp is finished. Both are
-statements of their own: MonetDB goes on with a string of statements after one failed,
-and would publish a commit that is not there. ``commit()`` returns when the shared sts
-covers the timestamp; the index learns of it before the next transaction begins.
+*Publication (P2).* The log entry is durable before the timestamp is finished.
+``commit()`` returns when the shared sts covers the timestamp; the index learns of it
+before the next transaction begins.
+
+There are two ways to that, as the engine has it.
+
+:class:`AppendingCommitter`: certification, log entry and timestamp are of one engine
+transaction, which is one request. Whatever becomes of this process, the server ends it,
+one way or the other. If the reply is lost the log decides, once it is certain that the
+server no longer works on the request.
+
+:class:`SteppedCommitter`: each is a request of its own, because MonetDB goes on with a
+string of statements after one failed, and would publish a commit that is not there.
+Bulk writes go this way on every engine, with a barrier for a timestamp.
 
 *If the process dies*, or is stopped for longer than its lease: before it is certified,
 nobody knows of it. From then on its timestamps hold sts back until somebody fences
@@ -42,7 +52,8 @@ if TYPE_CHECKING:
     from tique._database import Database
     from tique._shared_timeline import SharedTimeline
     from tique._tickets import Ticket
-    from tique_backends.base import Session
+    from tique_backends.base import CommitRecord, Session
+    from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 
 _REFUSALS = 10
 """So often a ticket is certified again, after whoever was in its way was aborted."""
@@ -56,7 +67,7 @@ class SharedCommitter(Committer):
         self._timeline = timeline
         self._certified_until = 0
         self._stamped: Sequence[Ticket] = ()
-        """Tickets whose timestamps in the shared sequencer are not finished."""
+        """Tickets whose timestamps in the shared sequencer this process has to finish."""
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         if any(writes.is_staged for writes in batch[0].writes):
@@ -68,25 +79,19 @@ class SharedCommitter(Committer):
         return super()._certify(batch, session)
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
-        if self._stamped:
-            if not certified:
-                self._settle_earlier()
-            return certified
-        if not certified:
-            return certified
-        stamps = self._timeline.certify(
-            self._certified_until,
-            [
-                [key for writes in ticket.writes for key in key_hashes(writes)]
-                for ticket in certified
-            ],
-        )
+        if self._stamped and not certified:
+            self._settle_earlier()
+        return certified
+
+    def _accepted(
+        self, certified: Sequence[Ticket], stamps: Sequence[int]
+    ) -> list[Ticket]:
+        """Those that have a timestamp; the others are put back into the queue."""
         stamped: list[Ticket] = []
         refused: list[Ticket] = []
         for ticket, cts in zip(certified, stamps, strict=True):
             ticket.cts = cts
             (stamped if cts > 0 else refused).append(ticket)
-        self._stamped = stamped
         if refused and not stamped:
             # Those with a timestamp must not wait for others: others wait for them.
             self._timeline.wait(max(-ticket.cts for ticket in refused))
@@ -125,6 +130,76 @@ class SharedCommitter(Committer):
                 is_there = appended and self._is_recorded(ticket.transaction.txid)
                 ticket.settle(None if is_there else given_up(error))
         self._unsettled = self._stamped = ()
+
+
+class SteppedCommitter(SharedCommitter):
+    """Takes timestamps, logs, and finishes them."""
+
+    def __init__(
+        self, database: Database, timeline: SharedTimeline, shared: SteppedSequencer
+    ) -> None:
+        super().__init__(database, timeline)
+        self._shared = shared
+
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        if self._stamped or not certified:
+            return super()._take_timestamps(certified)
+        with self._timeline.taking():
+            stamps = self._shared.certify(self._certified_until, _write_sets(certified))
+        # Those with a timestamp are to be finished, whatever happens from here on.
+        self._stamped = [t for t, cts in zip(certified, stamps, strict=True) if cts > 0]
+        return self._accepted(certified, stamps)
+
+
+class AppendingCommitter(SharedCommitter):
+    """Commits in one request what is not written in bulk."""
+
+    def __init__(
+        self, database: Database, timeline: SharedTimeline, shared: AppendingSequencer
+    ) -> None:
+        super().__init__(database, timeline)
+        self._shared = shared
+        self._covered = 0
+        """The shared sts while the last batch was appended."""
+
+    def _log(
+        self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
+    ) -> Sequence[Ticket]:
+        self._unsettled = certified
+        with self._timeline.noticing():
+            stamps, self._covered = self._shared.append(
+                self._certified_until, _write_sets(certified), records
+            )
+        self._unsettled = [
+            t for t, cts in zip(certified, stamps, strict=True) if cts > 0
+        ]
+        return self._accepted(certified, stamps)
+
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        if self._stamped:
+            super()._publish(certified, staged)
+        elif certified:
+            self._timeline.appended(certified, self._covered)
+
+    def _settle_earlier(self) -> None:
+        if self._stamped:
+            super()._settle_earlier()
+            return
+        while self._unsettled:
+            ticket, *others = self._unsettled
+            cts = self._recorded(ticket.transaction.txid)
+            if cts is not None:
+                ticket.cts = cts
+                self._timeline.wait(cts)
+                ticket.settle()
+            self._unsettled = others
+
+
+def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:
+    return [
+        [key for writes in ticket.writes for key in key_hashes(writes)]
+        for ticket in tickets
+    ]
 
 
 def _staged_rows(tickets: Sequence[Ticket]) -> dict[int, int]:

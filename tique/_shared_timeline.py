@@ -41,7 +41,7 @@ from tique._timeline import Timeline
 from tique._translation import given_up
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import FencedError
+from tique_backends.sharing import FencedError, SharedSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -122,7 +122,7 @@ class SharedTimeline(Timeline):
 
     def catch_up(self) -> None:
         """Learn what was committed until now."""
-        with self._noticing():
+        with self.noticing():
             self.follower.follow(self._shared.snapshot())
 
     def check(self) -> None:
@@ -138,7 +138,7 @@ class SharedTimeline(Timeline):
 
     def position(self) -> Position:
         """Where the shared sequencer stands."""
-        with self._noticing():
+        with self.noticing():
             return self._shared.position()
 
     def stable(self) -> int:
@@ -199,7 +199,7 @@ class SharedTimeline(Timeline):
 
         On return all before it is finished, and known here.
         """
-        with self._taking():
+        with self.taking():
             cts = self._shared.barrier()
         try:
             self.wait(cts - 1)
@@ -210,7 +210,7 @@ class SharedTimeline(Timeline):
         return cts
 
     def commit(self, session: Session) -> None:
-        with self._noticing():
+        with self.noticing():
             self._shared.commit(session)
 
     def expect_alone(self, session: Session) -> None:
@@ -233,32 +233,36 @@ class SharedTimeline(Timeline):
         alive, last = self._shared.epochs()
         return alive - {self._database.epoch}, last
 
-    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
-        """Certify against other processes' commits after ``sts``.
-
-        Returns
-        -------
-        list of int
-            Commit timestamps; negative ones of others that were first.
-        """
-        with self._taking():
-            return self._shared.certify(sts, write_sets)
-
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Finish durable commits; returns when sts covers them."""
         for ticket in tickets:
             self.follower.expect(ticket, staged)
         last = tickets[-1].cts
-        with self._noticing():
+        with self.noticing():
             sts = self._shared.finish([ticket.cts for ticket in tickets])
         if sts < last:
             self.wait(last)
+
+    def appended(self, tickets: Sequence[Ticket], covered: int) -> None:
+        """Note commits that the server finished; returns when sts covers them.
+
+        ``covered`` is what sts was meanwhile.
+        """
+        for ticket in tickets:
+            self.follower.expect(ticket, {})
+        last = tickets[-1].cts
+        if last - covered > len(tickets):
+            # Others have not finished what they began before.
+            self.wait(last)
+        elif covered == self._database.sequencer.sts():
+            # There is nobody to learn of before them.
+            self.follower.follow(SharedSnapshot(last, frozenset()))
 
     def abort(self, stamps: Sequence[int]) -> None:
         """Finish timestamps of which nothing is durable."""
         for cts in stamps:
             self.follower.expect_nothing(cts)
-        with self._noticing():
+        with self.noticing():
             self._shared.abort(stamps)
 
     def wait(self, cts: int) -> None:
@@ -271,7 +275,7 @@ class SharedTimeline(Timeline):
         """
         deadline = time.monotonic() + _PATIENCE
         while not self._shared.wait(cts, _SLICE):
-            with self._noticing():
+            with self.noticing():
                 self._shared.tend()
             if time.monotonic() > deadline:
                 raise errors.OperationalError(
@@ -294,7 +298,8 @@ class SharedTimeline(Timeline):
             self._shared.leave()
 
     @contextmanager
-    def _noticing(self) -> Iterator[None]:
+    def noticing(self) -> Iterator[None]:
+        """Ask the shared sequencer; who is fenced is lost."""
         try:
             yield
         except FencedError:
@@ -302,10 +307,10 @@ class SharedTimeline(Timeline):
             raise
 
     @contextmanager
-    def _taking(self) -> Iterator[None]:
+    def taking(self) -> Iterator[None]:
         """Take timestamps; whoever is interrupted may have some unawares, and leaves."""
         try:
-            with self._noticing():
+            with self.noticing():
                 yield
         except EngineError:
             raise
@@ -327,7 +332,7 @@ class SharedTimeline(Timeline):
 
     def _beat(self) -> None:
         started = time.monotonic()
-        with self._noticing():
+        with self.noticing():
             self._shared.renew(self._lease)
         self._expires = started + self._lease
         self._shared.tend()

@@ -169,7 +169,7 @@ class Source:
         if not replaced:
             return None
         self._complete(transaction, replaced)
-        return (self._overlay(transaction, bound, replaced),)
+        return self._overlay(transaction, bound, replaced)
 
     def rows(
         self,
@@ -319,11 +319,12 @@ class Source:
         transaction: Transaction,
         bound: Mapping[int, Any],
         replaced: Mapping[Key, Row | None],
-    ) -> str:
+    ) -> tuple[str, ...]:
         forms = self._forms(transaction)
         rows = [row for row in replaced.values() if row is not None]
         if self._is_point and bound:
-            return forms.constant(self.table, self._columns, rows[0] if rows else None)
+            row = rows[0] if rows else None
+            return (forms.constant(self.table, self._columns, row),)
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
     def _forms(self, transaction: Transaction) -> Forms:
@@ -405,14 +406,12 @@ class SnapshotText:
         join: JoinRead,
         text: Text,
     ) -> tuple[str, Sequence[Any]]:
-        """As :meth:`fill`, for a join; in parts where both tables come in parts.
-
-        (MonetDB itself joins in parts, if only one of them does.)
-        """
+        """As :meth:`fill`, for a join; in parts where the engine is the better for it."""
         first, second = self._sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)
-        if not self.is_wide or len(parts) == 1 or len(others) == 1:
+        forms = transaction.database.engine.forms
+        if not forms.joins_in_parts(len(parts), len(others), wide=self.is_wide):
             sql = _complete(text, (first.relation(parts), second.relation(others)))
         else:
             rows = [

@@ -106,8 +106,8 @@ class Status:
     format_version : int
         The version of tique's schema in it.
     sequencer : str
-        ``"server"`` if processes share one there; ``"c"`` or ``"python"``: this
-        process's own.
+        ``"server"`` if processes share one there, with its form in brackets where
+        the engine has several; ``"c"`` or ``"python"``: this process's own.
     processes : int
         How many processes use the database.
     certifier : str
@@ -161,9 +161,7 @@ def status(database: Database) -> Status:
         database=database.name,
         # Nothing else is ever opened.
         format_version=FORMAT_VERSION,
-        sequencer=(
-            database.sequencer.kind if database.engine.shared is None else "server"
-        ),
+        sequencer=_sequencer(database),
         processes=position.clients,
         certifier=database.certifier.name,
         sts=position.sts,
@@ -177,6 +175,13 @@ def status(database: Database) -> Status:
         unmanaged=_unmanaged(database),
         checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
     )
+
+
+def _sequencer(database: Database) -> str:
+    shared = database.engine.shared
+    if shared is None:
+        return database.sequencer.kind
+    return "server" if shared.form is None else f"server ({shared.form})"
 
 
 def _managed(database: Database) -> tuple[TableStatus, ...]:

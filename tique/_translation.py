@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from tique import errors
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError
-from tique_rewriter.errors import RewriteError, UnknownKey, UnsupportedSQL
+from tique_rewriter.errors import (
+    RewriteError,
+    SyntaxProblem,
+    UnknownColumn,
+    UnknownKey,
+    UnknownTable,
+    UnsupportedSQL,
+)
 from tique_udfs import BuildError, SequencerError
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
@@ -32,17 +39,27 @@ _SQLSTATES = {
     ErrorKind.INTERRUPTED: "57014",
 }
 
+_REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
+    SyntaxProblem: "42601",
+    UnknownTable: "42P01",
+    UnknownColumn: "42703",
+    UnknownKey: "42P10",
+}
+
 
 def translated(error: EngineError | RewriteError) -> errors.Error:
     """The PEP 249 exception for what a lower layer raised."""
     if isinstance(error, FencedError):
         return given_up(error)
+    if isinstance(error, ConnectionLostError):
+        return errors.OperationalError(str(error), sqlstate="08006")
     if isinstance(error, EngineError):
-        return _BY_KIND[error.kind](str(error), sqlstate=_SQLSTATES.get(error.kind))
+        state = error.sqlstate or _SQLSTATES.get(error.kind)
+        return _BY_KIND[error.kind](str(error), sqlstate=state)
     if isinstance(error, UnsupportedSQL):
         return errors.NotSupportedError(str(error))
-    sqlstate = "42P10" if isinstance(error, UnknownKey) else None
-    return errors.ProgrammingError(str(error), sqlstate=sqlstate)
+    state = _REWRITING_SQLSTATES.get(type(error))
+    return errors.ProgrammingError(str(error), sqlstate=state)
 
 
 def given_up(cause: object) -> errors.OperationalError:

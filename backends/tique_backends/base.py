@@ -51,11 +51,17 @@ class Capabilities:
         So many neighbouring rows cost not much more to read than one.
     overlay_values : int
         So many values written into a query cost less than a join with the cache table.
+    sorts_by_bytes : bool
+        Whether text is sorted by its bytes.
+    widest_sum : int
+        Bits of the widest integers whose SUM is an integer.
     """
 
     dialect: str
     page_keys: int
     overlay_values: int
+    sorts_by_bytes: bool = True
+    widest_sum: int = 64
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,8 @@ class Result(ABC):
     """The rows of one query, read once from front to back."""
 
     columns: Sequence[ResultColumn]
+    row_count: int = -1
+    """How many rows there are; -1 while nobody knows."""
 
     @abstractmethod
     def fetch(self, size: int) -> list[Row]:
@@ -289,6 +297,8 @@ class Engine(ABC):
 
     capabilities: Capabilities
     forms: Forms
+    search_path: Sequence[str] | None = None
+    """The schemas in which a table is looked for that names none; None: the default."""
     forms_apart: Forms
     """Beside an IN, ANY or ALL of a subquery, or LATERAL, which may need others."""
     statistics: Statistics

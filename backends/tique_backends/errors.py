@@ -42,12 +42,28 @@ class EngineError(Exception):
     ----------
     kind : ErrorKind
         The family of the error.
+    sqlstate : str or None
+        The engine's own code, where it has the standard's.
     """
 
-    def __init__(self, kind: ErrorKind, message: str) -> None:
+    def __init__(
+        self, kind: ErrorKind, message: str, sqlstate: str | None = None
+    ) -> None:
         super().__init__(message)
         self.kind = kind
+        self.sqlstate = sqlstate
 
-    def __reduce__(self) -> tuple[type[EngineError], tuple[ErrorKind, str]]:
-        """Pickle with the kind."""
-        return type(self), (self.kind, str(self))
+    def __reduce__(self) -> tuple[type[EngineError], tuple[ErrorKind, str, str | None]]:
+        """Pickle with the kind and the SQLSTATE."""
+        return type(self), (self.kind, str(self), self.sqlstate)
+
+
+class ConflictError(EngineError):
+    """The engine aborted a transaction because of a concurrent one.
+
+    Nothing of it was committed: whoever knows all of its statements may run it again.
+    """
+
+
+class ConnectionLostError(EngineError):
+    """The connection broke: what became of the last statement is not known."""

@@ -80,13 +80,20 @@ class Forms(ABC):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str:
-        """A parenthesised query for the storage table with some rows replaced.
+    ) -> tuple[str, ...]:
+        """Parenthesised queries for the storage table with some rows replaced.
 
         Only rows with the values ``bound`` to key columns are asked for. Whatever
         storage has under one of ``keys`` is left out, ``rows`` are added: all of them
         have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
         """
+
+    def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
+        """Whether a join of two tables that come in so many parts is made of theirs.
+
+        ``wide`` if some table is read with no column of its key bound.
+        """
+        return False
 
     @abstractmethod
     def constants(

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 _MODULES = {
     "duckdb": "tique_backends.duckdb",
     "monetdb": "tique_backends.monetdb.backend",
+    "postgresql": "tique_backends.postgresql.backend",
 }
 
-_SERVERS = frozenset({"monetdb"})
+_SERVERS = frozenset({"monetdb", "postgresql"})
 """Backends whose databases are a server's: their URLs say where it is."""
 
 

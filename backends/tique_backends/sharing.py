@@ -51,6 +51,16 @@ class Anchor(NamedTuple):
     sts: int
 
 
+class Appended(NamedTuple):
+    """What became of a group of commits, and sts while that was found out.
+
+    ``stamps`` are as :meth:`SteppedSequencer.certify` gives them.
+    """
+
+    stamps: Sequence[int]
+    sts: int
+
+
 class Position(NamedTuple):
     """What the shared sequencer shows to operators."""
 
@@ -66,6 +76,9 @@ class SharedSequencer(ABC):
     All methods may be called from any thread. Those that need the client raise
     FencedError once its lease has run out, for ever.
     """
+
+    form: str | None = None
+    """Which of the engine's sequencers it is, where there are several."""
 
     @abstractmethod
     def recovering(self) -> AbstractContextManager[bool]:
@@ -112,25 +125,6 @@ class SharedSequencer(ABC):
     @abstractmethod
     def advance(self, anchor: Anchor, sts: int) -> Anchor:
         """Move a registered snapshot forward."""
-
-    @abstractmethod
-    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
-        """Certify write sets, each on its own, and hand out commit timestamps.
-
-        Parameters
-        ----------
-        sts
-            Up to here the caller has certified by itself.
-        write_sets
-            The hashes of each transaction's keys.
-
-        Returns
-        -------
-        list of int
-            For each the commit timestamp; or, negative, that of another transaction
-            that has committed a key after ``sts`` or is about to, or up to which keys
-            are forgotten or not known (:meth:`barrier`).
-        """
 
     @abstractmethod
     def barrier(self) -> int:
@@ -213,3 +207,55 @@ class SharedSequencer(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close the connections that it uses."""
+
+
+class SteppedSequencer(SharedSequencer):
+    """One with which a commit is three steps: certify, log, finish.
+
+    Between the first and the last its timestamp is the client's.
+    """
+
+    @abstractmethod
+    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
+        """Certify write sets, each on its own, and hand out commit timestamps.
+
+        Parameters
+        ----------
+        sts
+            Up to here the caller has certified by itself.
+        write_sets
+            The hashes of each transaction's keys.
+
+        Returns
+        -------
+        list of int
+            For each the commit timestamp; or, negative, that of another transaction
+            that has committed a key after ``sts`` or is about to, or up to which keys
+            are forgotten or not known (:meth:`barrier`).
+        """
+
+
+class AppendingSequencer(SharedSequencer):
+    """One with which a commit is one step: the server settles what it began."""
+
+    @abstractmethod
+    def append(
+        self,
+        sts: int,
+        write_sets: Sequence[Sequence[bytes]],
+        commits: Sequence[CommitRecord],
+    ) -> Appended:
+        """Certify write sets, each on its own, and log those that nobody was faster than.
+
+        Parameters
+        ----------
+        sts, write_sets
+            As :meth:`SteppedSequencer.certify` takes them.
+        commits
+            Each one's record, whose timestamp is not known yet.
+
+        Returns
+        -------
+        Appended
+            What is stamped is durable, and finished.
+        """

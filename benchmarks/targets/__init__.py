@@ -1,4 +1,4 @@
-"""Targets by name; PostgreSQL takes its place here."""
+"""Targets by name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ _MODULES = {
     "duckdb+tique": "benchmarks.targets.duckdb_tique",
     "monetdb": "benchmarks.targets.monetdb_native",
     "monetdb+tique": "benchmarks.targets.monetdb_tique",
+    "postgresql": "benchmarks.targets.postgresql_native",
+    "postgresql+tique": "benchmarks.targets.postgresql_tique",
+    "postgresql+tique-plain": "benchmarks.targets.postgresql_tique_plain",
 }
 
 NAMES = tuple(_MODULES)
@@ -37,4 +40,5 @@ def target_class(name: str) -> type[Target]:
 
 def baseline_of(name: str) -> str | None:
     """Return the target that a target is set against, or None for a baseline."""
-    return name.removesuffix(TIQUE_SUFFIX) if name.endswith(TIQUE_SUFFIX) else None
+    engine, suffix, _form = name.partition(TIQUE_SUFFIX)
+    return engine if suffix else None

@@ -52,7 +52,7 @@ class Target(ABC):
     """
 
     name: ClassVar[str]
-    """The name on the command line; "x+tique" is set against "x"."""
+    """The name on the command line; "x+tique" and "x+tique-form" are set against "x"."""
 
     parameter_style: ClassVar[ParameterStyle]
 
@@ -101,6 +101,10 @@ class Target(ABC):
         A row of `executemany` counts as a statement where the engine runs it as one,
         and so do BEGIN, COMMIT and ROLLBACK.
         """
+
+    def settings(self) -> dict[str, str]:
+        """Return the engine's version and settings that a report should name."""
+        return {}
 
     def compact(self, connection: Connection) -> None:  # noqa: B027
         """Have the engine bring its log to its tables, if that can be asked for."""

@@ -85,10 +85,14 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     used = (
         {k for k, v in parameters.args.items() if v} if parameters is not None else {}
     )
-    if not columns or set(used) - {"columns"}:
+    if not columns or set(used) - {"columns", *source.rules.index_parts}:
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+    if tree.args.get("concurrently"):
+        raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
+        if isinstance(column, exp.Opclass) and source.rules.index_parts:
+            column = column.this
         if not isinstance(column, exp.Column):
             raise source.unsupported(
                 "an index on an expression", source.find("("), "index a column"

@@ -12,6 +12,7 @@ from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table
 from tique_rewriter.values import normal_type
+from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog
@@ -28,6 +29,8 @@ _REFUSED_CONSTRAINTS = {
     "USING": "USING",
     "EXCLUDE": "EXCLUDE",
     "LIKE": "LIKE",
+    "STORAGE": "STORAGE",
+    "COMPRESSION": "COMPRESSION",
 }
 _CONSTRAINTS = frozenset(
     {"NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "CONSTRAINT"}
@@ -69,7 +72,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
     if if_not_exists:
         number += 3
-    schema, name, number = qualified_name(source, number)
+    schema, name, number = qualified_name(source, number, catalog.default_schema)
     if schema.lower() == _RESERVED_SCHEMA:
         raise source.unsupported(
             f'the schema "{_RESERVED_SCHEMA}"',
@@ -78,6 +81,10 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         )
     _check_free(source, catalog, schema, name, words[number - 1])
     following = source.keywords(number)[:1]
+    if following in (["PARTITION"], ["OF"]):
+        raise source.unsupported(
+            f"CREATE TABLE … {following[0]}", words[number].start, "list the columns"
+        )
     if following == ["AS"]:
         raise source.unsupported(
             "CREATE TABLE … AS",
@@ -115,7 +122,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     return CreateTable(0, (), draft.table(schema), text, if_not_exists)
 
 
-def qualified_name(source: Source, number: int) -> tuple[str, str, int]:
+def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:
     """Return schema, name and the number of the word after ``[schema.]name``."""
     parts: list[str] = []
     while True:
@@ -132,7 +139,7 @@ def qualified_name(source: Source, number: int) -> tuple[str, str, int]:
             source.words[number - 1].start,
             "write schema.table",
         )
-    schema = parts[0] if len(parts) == 2 else source.rules.default_schema
+    schema = parts[0] if len(parts) == 2 else default
     return schema, parts[-1], number
 
 
@@ -176,7 +183,12 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
     types = source.rules.types
     if types is not None and not types.fullmatch(normal_type(type_)):
         raise source.unsupported(f"the type {type_}", type_words[0].start)
-    draft.columns.append(Column(name, type_))
+    refused = source.rules.refused_types
+    if refused is not None and refused.match(normal_type(type_)):
+        raise source.unsupported(
+            f"the type {type_}", type_words[0].start, "write the type and its DEFAULT"
+        )
+    draft.columns.append(Column(name, source.rules.column_type(type_)))
 
 
 def _read_constraints(
@@ -205,6 +217,7 @@ def _read_constraints(
                     "CHECK", word.start, f"{source.rules.engine} has no such constraint"
                 )
             inside, words = _brackets(source, words[1:], word)
+            check_calls(source, inside)
             _check_bare(source, draft, inside)
             draft.checks.append(Check(source.words_text(inside), name))
         elif column is not None and keywords == ["NOT", "NULL"]:
@@ -214,6 +227,7 @@ def _read_constraints(
             words = words[1:]
         elif column is not None and word.keyword == "DEFAULT" and len(words) > 1:
             expression, words = _default(words[1:])
+            check_calls(source, expression)
             _change(source, draft, column, default=source.words_text(expression))
         else:
             shown = source.text[word.start : word.end]

@@ -21,6 +21,7 @@ from tique_rewriter.references import (
     table_span,
     unknown_column,
 )
+from tique_rewriter.rows import check_rows
 from tique_rewriter.scalars import check_default, check_scalar, split
 from tique_rewriter.source import Span
 
@@ -66,8 +67,9 @@ class _Insert:
         self.table = find_table(source, node, catalog)
         self.target = Read(node, self.table, Span(*table_span(source, node), -1))
         check_case(source, tree, [self.table])
+        self.listed = bool(listed)
         self.columns = _columns(source, self.table, listed)
-        self.start = _after_target(source, node, bool(listed))
+        self.start = _after_target(source, node, self.listed)
         self.returning = len(source.words)
         if tree.args.get("returning"):
             self.returning = find_clause(source, tree, "RETURNING")
@@ -92,6 +94,8 @@ class _Insert:
                 self.source.words[0].start,
                 "write WITH in the query and in the subquery",
             )
+        for clause in clauses:
+            check_rows(self.source, clause, Reads([self.target]))
         parts = [part for part in (with_, self.tree.expression, *clauses) if part]
         if not parts:
             return Reads(), ()
@@ -127,6 +131,9 @@ class _Insert:
                 source.words[0].start,
                 "use INSERT … SELECT",
             )
+        row = body.expressions[0]
+        if source.rules.fewer_values and not self.listed and isinstance(row, exp.Tuple):
+            self.columns = self.columns[: len(row.expressions)]
         given = [self.table.columns[i] for i in self.columns]
         words = source.words[self.start + 1 : self.end]
         return self._rows(self.columns, _rows(source, body, words, self.reads, given))
@@ -183,6 +190,9 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
 
 
 def _check_parts(source: Source, tree: exp.Insert) -> None:
+    for part, (name, words) in source.rules.refused_parts.get(exp.Insert, {}).items():
+        if tree.args.get(part):
+            raise source.unsupported(name, source.find(*words), "use ON CONFLICT")
     for part, value in tree.args.items():
         if value and part not in _KNOWN:
             construct, keywords, advice = _PARTS.get(
@@ -218,6 +228,8 @@ def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
             raise source.unsupported("this form of alias", words[number].start)
         number += 2
     if listed:
+        if words[number].keyword != "(":
+            raise source.unsupported("this form of INSERT", words[number].start)
         depth = words[number].depth
         while words[number].keyword != ")" or words[number].depth != depth:
             number += 1

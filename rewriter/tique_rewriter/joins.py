@@ -41,7 +41,10 @@ def join_read(
     None if it is anything else, or if some name in it might mean another thing once
     the joined rows are a relation of their own.
     """
-    if not source.rules.joins_in_parts or not _is_join(tree, reads):
+    rules = source.rules
+    if not rules.joins_in_parts or not _is_join(tree, reads):
+        return None
+    if not rules.moves_conditions and tree.args["joins"][0].args.get("on") is None:
         return None
     scope = scope_of(relations_of(tree), reads)
     # No columns are known where a star or a row stands for them.
@@ -75,7 +78,7 @@ def join_read(
         return None
     # MonetDB 11.41 makes a semijoin of a join if what is above WHERE looks at one side
     # only and the other is joined by a column of its key, as if that were all of it.
-    if looked_at != {0, 1}:
+    if looked_at != {0, 1} and not rules.moves_conditions:
         return None
     columns = ", ".join(
         f"{read.qualifier}.{quote(read.table.columns[position].name)} "
@@ -108,7 +111,6 @@ def _is_join(tree: exp.Expr, reads: Reads) -> bool:
         and joins[0].this is second
         and _has_only(joins[0], _JOIN)
         and joins[0].kind.upper() in ("", "INNER")
-        and joins[0].args.get("on") is not None
         and all(isinstance(item, _ITEMS) for item in tree.expressions)
     )
 

@@ -23,6 +23,7 @@ _OVERLAPPING_EDGES = re.compile(r"/\*/|\*/\*")
 _UNCERTAIN_IN_NAME = re.compile(r"[\\\x00-\x1f\x7f]")
 _JOINS_LITERAL = re.compile(r"""[\w"'$\x80-\U0010ffff]""")
 _APART = frozenset(["", " ", "\t", "\n", "\r", "\f", "\v", "(", ")", ","])
+_CONTINUED = re.compile(r"(?:[ \t\n\r\f]|--[^\n\r]*)*'")
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _IDENTIFIER_CHARACTER = re.compile(r"[\w$\x80-\U0010ffff]")
 
@@ -42,7 +43,9 @@ class Lexed:
     """Text with ``$n`` for every placeholder.
 
     ``arguments[n - 1]`` is the position or the name of the application's argument
-    for ``$n``; ``starts`` holds the offset of every ``$n`` in ``text``.
+    for ``$n``; ``starts`` holds the offset of every ``$n`` in ``text``, ``quotes`` and
+    ``comments`` where its strings and quoted names (without the letters before the
+    quote) and its comments start and end.
     """
 
     original: str
@@ -50,6 +53,8 @@ class Lexed:
     arguments: tuple[int | str, ...]
     starts: tuple[int, ...]
     edits: tuple[Edit, ...]
+    quotes: tuple[tuple[int, int], ...]
+    comments: tuple[tuple[int, int], ...]
 
     def original_position(self, position: int) -> int:
         """Return the offset in the application's text of offset ``position`` of ours."""
@@ -66,7 +71,12 @@ class Lexed:
     def after(self, start: int) -> Lexed:
         """Return the same text, blank before offset ``start``; all places stay."""
         blank = re.sub(r"[^\n]", " ", self.text[:start])
-        return replace(self, text=blank + self.text[start:])
+        return replace(
+            self,
+            text=blank + self.text[start:],
+            quotes=tuple(span for span in self.quotes if span[0] >= start),
+            comments=tuple(span for span in self.comments if span[0] >= start),
+        )
 
 
 class _Lexer:
@@ -84,6 +94,8 @@ class _Lexer:
         self.numbers: dict[str, int] = {}
         self.starts: list[int] = []
         self.edits: list[Edit] = []
+        self.quotes: list[tuple[int, int]] = []
+        self.comments: list[tuple[int, int]] = []
 
     def run(self) -> Lexed:
         if self.lexicon.strict and "\0" in self.sql:
@@ -98,6 +110,8 @@ class _Lexer:
             tuple(self.arguments),
             tuple(self.starts),
             tuple(self.edits),
+            tuple(self.quotes),
+            tuple(self.comments),
         )
 
     def step(self, start: int, found: str) -> int:
@@ -126,7 +140,14 @@ class _Lexer:
             if not certain:
                 self.refuse(f"a string right after {word}", start, "put a blank there")
             self.check_before(start - len(word))
-        return self.quoted(self.lexicon.strings[prefix], start, "string")
+        end = self.quoted(self.lexicon.strings[prefix], start, "string")
+        if (
+            self.lexicon.escapes_go_on
+            and prefix == "e"
+            and _CONTINUED.match(self.sql, end)
+        ):
+            self.refuse("a string after E'…'", end, "write them as one")
+        return end
 
     def name(self, start: int) -> int:
         end = self.quoted(_QUOTED_NAME, start, "quoted name")
@@ -162,8 +183,18 @@ class _Lexer:
         match = pattern.match(self.sql, start)
         if match is None:
             self.fail(f"unterminated {what}", start)
-        self.undouble(start, match.end())
+        self.undoubled_quote(start, start, match.end())
         return match.end()
+
+    def undoubled_quote(self, start: int, inside: int, end: int) -> None:
+        """Note what is quoted from ``start`` to ``end``, ``inside`` after the tag."""
+        begin = self.position(start)
+        self.undouble(inside, end)
+        self.quotes.append((begin, self.position(end)))
+
+    def position(self, start: int) -> int:
+        """Return the offset in the result of an offset that is not yet copied."""
+        return self.length + start - self.copied
 
     def undouble(self, start: int, end: int) -> None:
         """Inside quotes ``%%`` stands for ``%`` and a lone ``%`` for itself."""
@@ -178,6 +209,7 @@ class _Lexer:
         end = match.start() if match else len(self.sql)
         if self.lexicon.strict and (lone := _LONE_RETURN.search(self.sql, start, end)):
             self.refuse("a carriage return in a comment", lone.start())
+        self.comments.append((self.position(start), self.position(end)))
         return end
 
     def comment(self, start: int) -> int:
@@ -186,6 +218,7 @@ class _Lexer:
             depth += 1 if edge.group() == "/*" else -1
             if depth == 0:
                 self.check_edges(start, edge.end())
+                self.comments.append((self.position(start), self.position(edge.end())))
                 return edge.end()
         return self.fail("unterminated comment", start)
 
@@ -199,7 +232,9 @@ class _Lexer:
     def dollar(self, start: int) -> int:
         if not self.lexicon.dollar_quotes:
             self.fail("a placeholder of another style ($)", start, self.advice())
-        if start and _IDENTIFIER_CHARACTER.match(self.sql[start - 1]):
+        if word := self.word_before(start):
+            if self.lexicon.strict and word[0].isdigit():
+                self.refuse(f"a $ right after {word}", start, "put a blank there")
             return start + 1
         tag = _DOLLAR_TAG.match(self.sql, start)
         if tag is None:
@@ -207,10 +242,16 @@ class _Lexer:
         end = self.sql.find(tag.group(), tag.end())
         if end < 0:
             self.fail("unterminated string", start)
-        self.undouble(tag.end(), end)
+        self.undoubled_quote(start, tag.end(), end + len(tag.group()))
         return end + len(tag.group())
 
     def question_mark(self, start: int) -> int:
+        operators = self.lexicon.question_operators
+        if operators and self.qmark and self.sql.startswith("??", start):
+            self.replace(start, start + 2, "?")
+            return start + 2
+        if operators and not self.qmark:
+            return start + 1
         if not self.qmark:
             self.fail("a placeholder of another style (?)", start, self.advice())
         self.placeholder(start, start + 1, len(self.arguments))
@@ -249,10 +290,9 @@ class _Lexer:
             self.arguments.append(argument)
         # The parser takes $1,$ for the opening tag of a string, and $1 before a digit
         # for another number; a blank ends it.
-        after = " " if _NEEDS_BLANK.match(self.sql, end) else ""
-        before = ""
-        if self.lexicon.strict:
-            before, after = self.apart(start, end)
+        before, after = self.apart(start, end) if self.lexicon.strict else ("", "")
+        if self.lexicon.dollar_quotes and _NEEDS_BLANK.match(self.sql, end):
+            after = " "
         self.replace(start, end, f"{before}${number}{after}")
         self.starts.append(self.edits[-1].start + len(before))
 

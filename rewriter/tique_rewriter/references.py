@@ -10,8 +10,10 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownColumn, UnknownTable
 from tique_rewriter.names import check_case
+from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Source, Span
+from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -166,8 +168,10 @@ def find_reads(
         read.span = Span(read.span.start, read.span.end, index)
     reads = Reads(found)
     check_case(source, parts[0].root(), [read.table for read in found])
+    check_functions(source, parts[0].root())
     for part in parts:
         _check_names(source, part, reads)
+        check_rows(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, reads)
     return reads
 
@@ -311,11 +315,20 @@ def _check_accounted(
     refused here instead of being read outside the snapshot.
     """
     starts = {span.start for span in reads.spans}
+    ends = {span.end for span in reads.spans}
     known = {n.meta.get("start") for n in tree.find_all(exp.Identifier)}
     for before, word in pairwise(source.words):
         if before.keyword == "TABLE" and word.start in starts:
             raise source.unsupported(
-                "TABLE as a query", before.start, "write FROM and the table's name"
+                "TABLE as a query",
+                before.start,
+                "write FROM and the table's name"
+                if "FROM" in source.rules.queries
+                else "write SELECT * FROM and the table's name",
+            )
+        if word.keyword == "*" and before.end in ends:
+            raise source.unsupported(
+                "* after a table's name", word.start, "leave it out"
             )
         if before.keyword not in ("FROM", "JOIN") or word.start in known:
             continue

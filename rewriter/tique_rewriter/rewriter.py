@@ -18,6 +18,7 @@ from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog
 from tique_rewriter.source import Source
+from tique_rewriter.words import check_cut
 
 PARAMSTYLES = ("pyformat", "qmark")
 
@@ -103,7 +104,7 @@ class Rewriter:
     catalog
         The managed tables. Plans are made anew when its version changes.
     dialect
-        The name of the engine's dialect: ``duckdb`` or ``monetdb``.
+        The name of the engine's dialect: ``duckdb``, ``monetdb`` or ``postgresql``.
     paramstyle
         ``pyformat`` or ``qmark``.
     cache_size
@@ -176,6 +177,7 @@ class Rewriter:
         if keywords[0] not in known:
             raise _refusal(source)
         source.check_placeholders()
+        check_cut(source)
         if keywords[0] in ("CREATE", "DROP"):
             return self._definition(source, keywords)
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
@@ -184,9 +186,9 @@ class Rewriter:
     def _explain(self, source: Source) -> Explain:
         """Read the words after EXPLAIN afresh: the parser does not cut them."""
         explain = source.words[0]
-        if len(source.words) < 2:
-            raise source.syntax("EXPLAIN of nothing", explain.start)
         rest = source.lexed.after(explain.end)
+        if not rest.text.strip():
+            raise source.syntax("EXPLAIN of nothing", explain.start)
         first = Source(rest, self._rules).keywords()[0]
         if first in ("ANALYZE", "(", "EXPLAIN") or first in VERBS:
             raise source.unsupported(f"EXPLAIN {first}", explain.start)
@@ -226,6 +228,8 @@ _CHANGES: dict[str, _Planner] = {
     "DELETE": plan_delete,
 }
 
+_INSTEAD = {"COPY": "insert the rows with executemany()"}
+
 
 def _verb_after_with(source: Source) -> str:
     """Return the first word outside all brackets that begins a statement."""
@@ -240,4 +244,4 @@ def _verb_after_with(source: Source) -> str:
 def _refusal(source: Source) -> UnsupportedSQL:
     word = source.words[0]
     shown = word.keyword or source.text[word.start : word.end]
-    return source.unsupported(shown, word.start)
+    return source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.shape import function_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +36,9 @@ def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None
     for inner in _outside_subqueries(node):
         if isinstance(inner, _REFUSED):
             raise source.unsupported(f"{_name(inner)} in {where}", start)
+        sets = source.rules.set_functions
+        if sets is not None and sets.fullmatch(function_name(inner)):
+            raise source.unsupported(f"{function_name(inner)}() in {where}", start)
         if isinstance(inner, exp.Star):
             raise source.unsupported(f"* in {where}", start)
 

@@ -72,6 +72,10 @@ class Catalog(Protocol):
     def version(self) -> int:
         """A number that changes whenever any table does: plan cache key."""
 
+    @property
+    def default_schema(self) -> str:
+        """The schema in which a table is made that names none."""
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """The managed table of that (case-insensitive) name, or None.
 

@@ -112,6 +112,9 @@ class Source:
             raise self._parse_problem(error) from None
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
+        except (TypeError, AttributeError, LookupError, ValueError):
+            # The parser stumbles over an operator that lacks a side.
+            raise SyntaxProblem("the statement cannot be read") from None
         if len(trees) != 1 or trees[0] is None:
             raise SyntaxProblem("the statement cannot be read")
         if self.rules.exact_quoted_names:
@@ -242,7 +245,7 @@ class Source:
             raw = self.text[token.start : token.end + 1]
             if raw in _OPENING:
                 depth += 1
-            if "'" in raw or raw[0] == '"' or (raw[0] == "$" and len(raw) > 1):
+            if "'" in raw or raw[:1] == '"' or (raw[:1] == "$" and len(raw) > 1):
                 yield Word("", token.start, token.end + 1, depth)
             else:
                 for part in _NOT_SPACE.finditer(raw):

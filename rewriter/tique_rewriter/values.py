@@ -31,7 +31,8 @@ class NotLocal(Exception):
 class Kind:
     """What a type's text means: a family and its range.
 
-    ``high`` of a text is the number of characters that it may have, 0 for any.
+    ``high`` of a text is the number of characters that it may have, 0 for any; a
+    padded text has so many.
     """
 
     family: str
@@ -76,6 +77,7 @@ _SIZED_TEXT = re.compile(
     r"(?:VARCHAR|CHAR|TEXT|STRING|BPCHAR|NVARCHAR|CLOB|CHARACTER(?: VARYING| LARGE OBJECT)?)"
     r"\((\d+)\)"
 )
+_PADDED_TEXT = re.compile(r"PG_CATALOG\.BPCHAR\((\d+)\)")
 _OTHER_NAMES = {
     "DOUBLE PRECISION": "DOUBLE",
     "TIMESTAMP WITHOUT TIME ZONE": "TIMESTAMP",
@@ -118,6 +120,8 @@ def kind_of(type_: str) -> Kind | None:
         return _KINDS[text]
     if match := _SIZED_TEXT.fullmatch(text):
         return Kind("text", high=int(match.group(1)))
+    if match := _PADDED_TEXT.fullmatch(text):
+        return Kind("padded", high=int(match.group(1)))
     if match := _DECIMAL.fullmatch(text):
         precision, scale = match.groups()
         if precision is None:
@@ -207,6 +211,18 @@ def _text_coercer(kind: Kind) -> Coercer:
     return coerce
 
 
+def _padded_coercer(kind: Kind) -> Coercer:
+    """Leave all to the engine that it would fill up with blanks, or cut off."""
+    size = kind.high
+
+    def coerce(value: object) -> object:
+        if type(value) is str and len(value) != size:
+            raise NotLocal
+        return _text(value)
+
+    return coerce
+
+
 def _double(value: object) -> object:
     if (type(value) is float and math.isfinite(value)) or value is None:
         return value
@@ -242,6 +258,7 @@ _COERCERS: dict[str, Callable[[Kind], Coercer]] = {
     "integer": _integer,
     "decimal": _decimal_coercer,
     "text": _text_coercer,
+    "padded": _padded_coercer,
     "boolean": lambda _: _exactly(bool),
     "date": lambda _: _date,
     "timestamp": lambda _: _timestamp,

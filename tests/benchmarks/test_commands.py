@@ -126,6 +126,7 @@ def test_demo(tmp_path):
 
 def test_baselines():
     assert targets.baseline_of("duckdb+tique") == "duckdb"
+    assert targets.baseline_of("postgresql+tique-plain") == "postgresql"
     assert targets.baseline_of("duckdb") is None
     with pytest.raises(ValueError, match="no target"):
         targets.target_class("oracle")

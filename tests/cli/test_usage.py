@@ -141,8 +141,25 @@ def test_udf_build(run, tmp_path, monkeypatch):
 
 def test_udf_build_of_something_unknown(run):
     assert run("udf", "build", "abacus", code=1) == (
-        "Error: there is no build for 'abacus'; targets: duckdb, monetdb\n"
+        "Error: there is no build for 'abacus'; targets: duckdb, monetdb, postgresql\n"
     )
+
+
+def test_udf_build_installs_into_postgresql_only(run, tmp_path, pg_config):
+    folder = pg_config(tmp_path)
+    path = run("udf", "build", "postgresql", "--json")["path"]
+    assert run("udf", "build", "postgresql", "--install", "--json") == {
+        "target": "postgresql",
+        "path": path,
+        "installed": [
+            str(folder / "lib" / Path(path).name),
+            str(folder / "share" / "extension" / "tique--1.0.sql"),
+            str(folder / "share" / "extension" / "tique.control"),
+        ],
+    }
+    assert run("udf", "build", "postgresql").rstrip("\n") == path
+    message = run("udf", "build", "duckdb", "--install", code=2)
+    assert "--install is for postgresql only" in message
 
 
 def test_udf_build_without_a_compiler(run, tmp_path, monkeypatch):
@@ -157,6 +174,7 @@ def test_progress_is_for_terminals_only(monkeypatch, capfd):
     with progress("Working"):
         pass
     assert capfd.readouterr().err == ""
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with progress("Working"):
         pass

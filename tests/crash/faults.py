@@ -6,11 +6,15 @@ import os
 import signal
 
 import duckdb
+import psycopg
 
 REACH_THE_ENGINE = frozenset({"execute", "insert_into"})
 READS = ("execute SELECT", "execute \nSELECT", "execute <", "execute EXPLAIN")
-SEQUENCER = "execute SELECT tique."
-"""MonetDB's functions that change what processes share are called by SELECT."""
+SEQUENCER = ("execute SELECT tique.", "execute SELECT stamps")
+"""Functions that change what processes share are called by SELECT."""
+
+
+WRAPPED = duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation | psycopg.RawCursor
 
 
 class Watched:
@@ -37,7 +41,7 @@ class Watched:
         return call
 
     def _wrapped(self, result):
-        if isinstance(result, duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation):
+        if isinstance(result, WRAPPED):
             return Watched(result, self._watch)
         return result
 

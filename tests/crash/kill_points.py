@@ -2,7 +2,7 @@
 
     python -m tests.crash.kill_points ENGINE PLACE SCENARIO KILLS FIRST STRIDE
 
-The place is DuckDB's folder or the URL of a MonetDB server, which lives through all kills.
+The place is DuckDB's folder or the URL of a server, which lives through all kills.
 Prints a JSON array per point, from the first on, every stride-th. A fresh database and
 a fork are used for each, so that a hundred kills take seconds. After ``KILLS`` kills in a row (the later
 ones hit recovery) the database is opened for good and judged.
@@ -22,7 +22,7 @@ import duckdb
 import tique
 from tests.crash.faults import KillAt, watched_connect
 from tests.crash.scenarios import SCENARIOS, SETUP
-from tests.plugins.engine import DuckDB, MonetDB
+from tests.plugins.engine import DuckDB, MonetDB, PlainPostgreSQL, PostgreSQL
 from tique import _checkpoint
 
 LONGEST = 4000
@@ -30,6 +30,10 @@ PATIENCE = 20.0
 ENGINES = {
     "duckdb": lambda place: DuckDB(Path(place)),
     "monetdb": lambda place: MonetDB(SimpleNamespace(url=place)),
+    "postgresql": lambda place: PostgreSQL(SimpleNamespace(socket_url=place)),
+    "postgresql-plain": lambda place: PlainPostgreSQL(
+        SimpleNamespace(socket_url=place)
+    ),
 }
 
 

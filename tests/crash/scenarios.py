@@ -22,7 +22,7 @@ MANY = (
     f"INSERT INTO many SELECT number, 'n' || number, 0 FROM {numbers(3000)}",
 )
 WIDE = (
-    "CREATE TABLE wide (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c DOUBLE, d DATE)",
+    "CREATE TABLE wide (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c DOUBLE PRECISION, d DATE)",
     "INSERT INTO wide SELECT number, 0, 'b' || number, 0.5, DATE '2020-01-01' "
     f"FROM {numbers(5)}",
 )

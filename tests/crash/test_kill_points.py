@@ -1,6 +1,6 @@
 """P4, P5: killed before any call to the engine, all of a step is there or nothing.
 
-Every eleventh call, by default, and of the many to MonetDB every 66th;
+Every eleventh call, by default, and of the many to a server every 66th;
 ``TIQUE_CRASH=full`` takes them all, or every sixth.
 """
 
@@ -14,15 +14,23 @@ import sys
 import pytest
 
 from tests.crash.scenarios import SCENARIOS
+from tests.plugins.engine import label
 
 STRIDE = 1 if os.environ.get("TIQUE_CRASH") == "full" else 11
-SPARSER = {"duckdb": 1, "monetdb": 6}
+SPARSER = {"duckdb": 1, "monetdb": 6, "postgresql": 6}
 
 
 def killed(engine, tmp_path, scenario, kills, first):
-    place = tmp_path if engine.name == "duckdb" else engine.url
+    place = tmp_path if engine.name == "duckdb" else engine.place
     stride = STRIDE * SPARSER[engine.name]
-    arguments = [engine.name, place, scenario, str(kills), str(first), str(stride)]
+    arguments = [
+        label(type(engine)),
+        place,
+        scenario,
+        str(kills),
+        str(first),
+        str(stride),
+    ]
     finished = subprocess.run(
         [sys.executable, "-m", "tests.crash.kill_points", *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

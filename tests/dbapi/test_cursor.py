@@ -37,7 +37,7 @@ SCAN = "SELECT * FROM t WHERE id BETWEEN 7 AND 7"
 def test_description(engine, connection, query):
     description = connection.execute(query).description
     assert [item[0] for item in description] == ["id", "name", "price"]
-    assert [item[1] for item in description] == ["INTEGER", engine.text, "DECIMAL(8,2)"]
+    assert [item[1] for item in description] == ["INTEGER", engine.text, engine.money]
     assert all(len(item) == 7 for item in description)
 
 

@@ -210,6 +210,11 @@ def test_names(engine, name, key):
         with pytest.raises(tique.ProgrammingError, match="identifier"):
             connection.execute(f"CREATE TABLE {quoted(name)} (id INTEGER)")
         return
+    if engine.longest_name and len(name.encode()) > engine.longest_name:
+        connection = engine.connect()
+        with pytest.raises(tique.NotSupportedError, match="bytes"):
+            connection.execute(f"CREATE TABLE {quoted(name)} (id INTEGER)")
+        return
     q = quoted(name)
     connection = engine.connect(checkpoint="manual")
     connection.execute(

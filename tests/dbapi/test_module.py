@@ -73,11 +73,12 @@ def test_threads_share_a_connection(engine):
         ("1", tique.NUMBER),
         ("1.5", tique.NUMBER),
         ("'x'", tique.STRING),
-        ("CAST('78' AS BLOB)", tique.BINARY),
+        ("CAST('78' AS <binary>)", tique.BINARY),
         ("DATE '2024-01-01'", tique.DATETIME),
         ("TIMESTAMP '2024-01-01'", tique.DATETIME),
     ],
 )
 def test_type_objects_compare_with_description(engine, column, type_object):
+    column = column.replace("<binary>", engine.binary)
     cursor = engine.connect().execute(f"SELECT {column}")
     assert cursor.description[0][1] == type_object

@@ -350,7 +350,7 @@ def test_savepoints(connection):
         ),
         ("INTO t (id) VALUES (1) ON CONFLICT DO UPDATE SET n = 1", "42P10", "several"),
         ("INTO keyless VALUES (1) ON CONFLICT DO NOTHING", "42P10", "keyless"),
-        ("INTO t (id) VALUES (1) ON CONFLICT (nope) DO NOTHING", "42000", "nope"),
+        ("INTO t (id) VALUES (1) ON CONFLICT (nope) DO NOTHING", "42703", "nope"),
     ],
 )
 def test_no_such_key(connection, statement, sqlstate, message):

@@ -121,7 +121,8 @@ def test_many(simple, count):
     )
     rows = [(i, 1, Decimal(i)) for i in range(count)]
     spent = statements(simple, lambda: cursor.executemany(statement, rows + rows))
-    assert spent < 12
+    # Not one per row; a shared engine counts the calls that keep its process alive too.
+    assert spent < 40
     assert cursor.rowcount == 2 * count
     expected = [(i, 2 + 10 * i * (i < 3), Decimal(i)) for i in range(count)]
     read = "SELECT * FROM t ORDER BY id"
@@ -208,9 +209,16 @@ def test_a_counter_costs_no_statement(simple):
     assert simple.execute("SELECT n FROM t WHERE id = 1").fetchone() == (31,)
 
 
-# DuckDB's own words
+# DuckDB's own words, which MonetDB's tables are given too
+
+no_insert_or = pytest.mark.never(
+    ["postgresql"],
+    raises=tique.NotSupportedError,
+    reason="its SQL has ON CONFLICT alone, and so have its applications",
+)
 
 
+@no_insert_or
 def test_insert_or_ignore(connection):
     cursor = connection.execute(
         "INSERT OR IGNORE INTO t VALUES (9, 'one', 1), (4, 'four', 1)"
@@ -219,6 +227,7 @@ def test_insert_or_ignore(connection):
     assert content(connection) == [*ROWS, (4, "four", 1)]
 
 
+@no_insert_or
 def test_insert_or_replace(simple):
     cursor = simple.execute("INSERT OR REPLACE INTO t VALUES (1, 5, 6), (3, 7, 8)")
     assert cursor.rowcount == 2
@@ -232,6 +241,7 @@ def test_insert_or_replace(simple):
     ]
 
 
+@no_insert_or
 def test_insert_or_replace_needs_one_key(connection):
     with pytest.raises(tique.ProgrammingError, match="several keys"):
         connection.execute("INSERT OR REPLACE INTO t VALUES (1, 'x', 1)")

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.differential import world
-from tests.plugins.engine import ENGINES
+from tests.plugins.engine import ENGINES, label
 
 
-@pytest.fixture(scope="session", params=ENGINES, ids=lambda engine: engine.name)
+@pytest.fixture(scope="session", params=ENGINES, ids=label)
 def lasting(request, tmp_path_factory):
     """One engine's database for the whole session."""
     with request.param.lasting(tmp_path_factory) as opened:

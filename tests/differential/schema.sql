@@ -1,4 +1,4 @@
-CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, price DECIMAL(10,2), kind TEXT, added DATE, weight DOUBLE, active BOOLEAN);
+CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT, price DECIMAL(10,2), kind TEXT, added DATE, weight DOUBLE PRECISION, active BOOLEAN);
 
 CREATE TABLE sale (sold DATE, item INTEGER, quantity INTEGER NOT NULL <check>, note TEXT, PRIMARY KEY (sold, item));
 

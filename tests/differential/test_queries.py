@@ -11,11 +11,19 @@ from tests.differential.generator import queries
 
 HAND_WRITTEN = list(world.statements("queries.sql"))
 REFUSED = {
+    # Its parser takes no subquery right after the bracket of a join.
     "monetdb": {
         "SELECT * FROM (item i JOIN sale s ON i.id = s.item) WHERE quantity > 4"
-    }
+    },
+    # A table's name as a value, which is a row; a name that is a column somewhere else.
+    "postgresql": {
+        "SELECT item FROM item WHERE id = 3",
+        "SELECT s FROM sale AS s WHERE s.item = 3",
+        "WITH x AS (SELECT id FROM item WHERE id IN (WITH y AS (SELECT item FROM sale) "
+        "SELECT item FROM y)) SELECT count(*) FROM x",
+    },
 }
-"""Its parser takes no subquery right after the bracket of a join."""
+"""What the engine can do and tique not."""
 GENERATED = list(queries(seed=20230801, count=100))
 _NUMBERED = re.compile(r"%\d+")
 _ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
@@ -54,7 +62,9 @@ def test_the_worlds_are_the_same(native, through_tique):
 def test_hand_written_query(lasting, native, through_tique, sql):
     allowed = [expected(native, sql)]
     if sql in REFUSED.get(lasting.name, ()):
-        allowed.append(("error", "ProgrammingError"))
+        allowed += [
+            ("error", kind) for kind in ("ProgrammingError", "NotSupportedError")
+        ]
     assert outcome(through_tique, sql) in allowed
 
 

@@ -227,33 +227,56 @@ def test_statements_that_race_with_drop_and_create(engine):
     engine.connect().execute("SELECT 1")
 
 
+NOT_POSTGRESQL = pytest.mark.written_for(
+    ["duckdb", "monetdb"], reason="PostgreSQL says it in other words"
+)
+POSTGRESQL = pytest.mark.written_for(["postgresql"], reason="the words are its own")
+
+
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
         pytest.param(
             "CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)",
             "collation",
-            marks=pytest.mark.never(
-                ["monetdb"],
-                raises=pymonetdb.OperationalError,
-                reason="it has no collations",
-            ),
+            marks=[
+                pytest.mark.never(
+                    ["monetdb"],
+                    raises=pymonetdb.OperationalError,
+                    reason="it has no collations",
+                ),
+                NOT_POSTGRESQL,
+            ],
+        ),
+        pytest.param(
+            'CREATE TABLE t (a TEXT COLLATE "und-x-icu" PRIMARY KEY)',
+            "collation",
+            marks=POSTGRESQL,
         ),
         pytest.param(
             "CREATE TABLE t (a INT); CREATE UNIQUE INDEX i ON t (a)",
             "unique index, i",
             marks=pytest.mark.written_for(
-                ["duckdb"], reason="MonetDB's UNIQUE INDEX lets duplicates in"
+                ["duckdb", "postgresql"],
+                reason="MonetDB's UNIQUE INDEX lets duplicates in",
             ),
         ),
         pytest.param(
             "CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1))",
             "generated",
-            marks=pytest.mark.never(
-                ["monetdb"],
-                raises=pymonetdb.OperationalError,
-                reason="its only generated columns are IDENTITY",
-            ),
+            marks=[
+                pytest.mark.never(
+                    ["monetdb"],
+                    raises=pymonetdb.OperationalError,
+                    reason="its only generated columns are IDENTITY",
+                ),
+                NOT_POSTGRESQL,
+            ],
+        ),
+        pytest.param(
+            "CREATE TABLE t (a INT, b INT GENERATED ALWAYS AS (a + 1) STORED)",
+            "generated",
+            marks=POSTGRESQL,
         ),
         ("CREATE TABLE t (a INT, _cts INT)", "reserved"),
         (

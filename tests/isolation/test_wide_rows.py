@@ -23,8 +23,8 @@ COLUMNS = [
     ("word", "TEXT"),
     ("born", "DATE"),
     ("moment", "TIMESTAMP"),
-    ("ratio", "DOUBLE"),
-    ("raw", "BLOB"),
+    ("ratio", "DOUBLE PRECISION"),
+    ("raw", "<binary>"),
     ("flag", "BOOLEAN NOT NULL"),
 ]
 NAMES = [name for name, _ in COLUMNS]
@@ -47,8 +47,9 @@ def values(engine):
     return {**VALUES, "ratio": [*VALUES["ratio"], *infinite]}
 
 
-def create(connection):
+def create(engine, connection):
     columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
+    columns = columns.replace("<binary>", engine.binary)
     connection.execute(f"CREATE TABLE wide ({columns}, PRIMARY KEY (a, b))")
 
 
@@ -131,7 +132,7 @@ def test_reads_agree_with_a_model(engine, values, seed):
     }
     connection = engine.connect(**options)
     reader = engine.connect(**options)
-    create(connection)
+    create(engine, connection)
     model, old_model = {}, None
     for _ in range(150):
         step(connection, model, chance, values)
@@ -173,7 +174,7 @@ def test_a_crash_loses_nothing_of_rows_known_in_part(engine, values, seed):
     """P4, P5: the log has what changed, storage the rest."""
     model = {}
     with engine.connect() as connection:
-        create(connection)
+        create(engine, connection)
         for key in [(a, b) for a in (1, 2, 3) for b in range(1, 9)]:
             model[key] = (*key, *random_values(random.Random(seed), values, NAMES[2:]))
             marks = ", ".join(["%s"] * len(NAMES))

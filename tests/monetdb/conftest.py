@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import tique
 from tests.plugins.monetdb import connect_natively, empty
-from tique import _database
+from tests.sharing.playing import Process
 from tique_backends.base import Server
 from tique_backends.errors import EngineError
 from tique_backends.monetdb import backend as monetdb
@@ -65,44 +64,6 @@ class Home:
             # Some tests close what they opened, and pymonetdb minds.
             with suppress(EngineError, Exception):
                 self._opened.pop().close()
-
-
-class Process:
-    """A process, played by an engine and a database of its own within this one."""
-
-    def __init__(self, url, **options):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_database, "_registry", {})
-            self.connection = tique.connect(url, checkpoint="manual", **options)
-        self.database = self.connection._database
-        self._start = lambda: Process(url, **options)
-
-    def again(self):
-        """Another process, as it would be after this one was restarted."""
-        return self._start()
-
-    def another(self):
-        """Another connection of this process."""
-        with pytest.MonkeyPatch.context() as patch:
-            registry = {self.database.name: self.database}
-            patch.setattr(_database, "_registry", registry)
-            return tique.connect(self.database.url)
-
-    def run(self, sql, parameters=()):
-        return self.connection.execute(sql, parameters)
-
-    def rows(self, sql, parameters=()):
-        found = self.run(sql, parameters).fetchall()
-        self.connection.rollback()
-        return found
-
-    def commit(self, sql, parameters=()):
-        self.run(sql, parameters)
-        self.connection.commit()
-
-    def close(self):
-        with suppress(tique.Error):
-            self.connection.close()
 
 
 @pytest.fixture

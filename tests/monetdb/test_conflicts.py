@@ -8,11 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tique_backends.base import CommitRecord, Versions
-from tique_backends.errors import ErrorKind
-from tique_backends.monetdb.errors import (
-    ConflictError,
-    UnreadableError,
-)
+from tique_backends.errors import ConflictError, ErrorKind
+from tique_backends.monetdb.errors import UnreadableError
 
 
 def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):

@@ -109,7 +109,7 @@ def test_overlay(keyed, forms, rows, bound, size, number):
         key for key in keys if all(key[(1, 0).index(i)] == v for i, v in bound.items())
     )
     added = [(a, b, number.choice([None, a]), MISSING) for b, a in keys[::3]]
-    form = forms.overlay(keyed.table, [0, 1, 2], bound, keys, added)
+    form = together(forms.overlay(keyed.table, [0, 1, 2], bound, keys, added))
     found = rows(f"SELECT a, b, v FROM {form} AS t")
     expected = Counter(
         row[:3]
@@ -126,7 +126,7 @@ def test_overlay_of_an_integer_key(managed, session, forms, rows, size):
     session.execute("INSERT INTO app.n VALUES (-1, 1), (0, 2), (1, 3), (500, 4)")
     keys = [(n,) for n in range(-1, size - 1)]
     added = [(n, Decimal(n)) for (n,) in keys]
-    form = forms.overlay(table, [0, 1], {}, keys, added)
+    form = together(forms.overlay(table, [0, 1], {}, keys, added))
     expected = {-1: 1, 0: 2, 1: 3, 500: 4} | {n: n for (n,) in keys}
     assert dict(rows(f"SELECT n, v FROM {form} AS t")) == expected
 

@@ -10,12 +10,8 @@ from decimal import Decimal
 import pytest
 
 from tique_backends.base import MISSING, CommitRecord, Versions
-from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import (
-    ConnectionLostError,
-    UnreadableError,
-    complaint,
-)
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.monetdb.errors import UnreadableError, complaint
 
 ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
 

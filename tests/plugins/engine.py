@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import duckdb
+import psycopg
 import pymonetdb
 import pytest
 
 from tests.plugins.monetdb import connect_natively, empty
+from tests.plugins.postgresql import empty as empty_postgresql
+from tests.plugins.postgresql import private_cluster
 from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.postgresql.connection import tolerate
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import ModuleType
 
     import tique
+    from tique_backends.postgresql.cluster import Cluster
 
 
 class Engine(ABC):
     """One test's database, open either through tique or natively, never both."""
 
     name: ClassVar[str]
+    variant: ClassVar[str] = ""
+    """What tells two of them apart that are one engine."""
     text: ClassVar[str]
     """What the engine calls a TEXT column's type."""
     schema: ClassVar[str]
@@ -40,13 +49,30 @@ class Engine(ABC):
     """The query for the names of the application's tables."""
     cache_append: ClassVar[str]
     """What begins a call that appends versions to a cache table."""
+    commit_call: ClassVar[str] = "INSERT INTO tique.log"
+    """What begins the call that makes a commit's record."""
+    money: ClassVar[str] = "DECIMAL(8,2)"
+    """What the engine calls that type."""
+    longest_name: ClassVar[int | None] = None
+    """Bytes of a name, if there is a limit that a test can reach."""
+    binary: ClassVar[str] = "BLOB"
+    """The type of bytes."""
+    huge: ClassVar[str] = "HUGEINT"
+    """A type of integers of more than 64 bits."""
+    random_uuid: ClassVar[str] = "uuid()"
+    """A volatile function."""
+    hashed: ClassVar[str] = "hash({})"
+    """A number that depends on a column of any type."""
+    settles_commits: ClassVar[bool] = False
+    """Whether a small commit is the server's own, over and visible when it is done."""
     leaving_aborts: ClassVar[bool] = False
     """Whether a commit in doubt is aborted when its process leaves the others."""
     # What it can: MonetDB's row of this matrix says what not.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True
-    has_nested_types: ClassVar[bool] = True
+    lacks: ClassVar[tuple[type, ...]] = ()
+    """Python's types that it has no column for, but JSON."""
     names_begin_with_percent: ClassVar[bool] = True
 
     def __init__(self) -> None:
@@ -104,6 +130,10 @@ class Engine(ABC):
     def restart(self) -> None:
         """Close every connection; the next one finds an engine that has crashed."""
         self.close()
+
+    def end_sessions(self, chance: random.Random, count: int) -> int:
+        """End so many of the server's sessions, anybody's; how many it has ended."""
+        return 0
 
     @abstractmethod
     def _connect_natively(self) -> Any: ...
@@ -204,7 +234,7 @@ class MonetDB(Engine):
     has_checks = False
     holds_nul = False
     has_infinity = False
-    has_nested_types = False
+    lacks = (list, dict, timedelta)
     names_begin_with_percent = False
 
     def __init__(self, server: MonetDBServer) -> None:
@@ -243,6 +273,11 @@ class MonetDB(Engine):
     def url(self) -> str:
         return self._server.url
 
+    @property
+    def place(self) -> str:
+        """What the database can be opened by in another process."""
+        return self.url
+
     def literal(self, text: str) -> str:
         """Without escapes."""
         return "R" + super().literal(text)
@@ -254,10 +289,103 @@ class MonetDB(Engine):
         return pymonetdb.OperationalError("HYT00!Query aborted due to timeout")
 
 
-ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB)
+class PostgreSQL(Engine):
+    """A database of the test run's server, emptied before each test."""
+
+    name = "postgresql"
+    sequencer: ClassVar[str] = "extension"
+    text = "TEXT"
+    schema = "public"
+    driver = psycopg
+    schemas = "SELECT nspname FROM pg_namespace"
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    coin = "random() < 0.5"
+    cache_append = 'INSERT INTO tique."'
+    commit_call = "SELECT stamps"
+    money = "NUMERIC(8,2)"
+    longest_name = 63
+    binary = "BYTEA"
+    huge = "NUMERIC(39,0)"
+    random_uuid = "gen_random_uuid()"
+    hashed = "hashtext(CAST({} AS TEXT))"
+    settles_commits = True
+    holds_nul = False
+    lacks = (dict,)
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+
+    @classmethod
+    def fresh(cls, request: pytest.FixtureRequest) -> Self:
+        engine = cls(request.getfixturevalue("postgresql_cluster"))
+        engine.begin_again()
+        return engine
+
+    @classmethod
+    @contextmanager
+    def lasting(cls, folders: pytest.TempPathFactory) -> Iterator[Self]:
+        with private_cluster() as cluster:
+            opened = cls(cluster)
+            yield opened
+            opened.close()
+
+    @property
+    def url(self) -> str:
+        return f"{self._cluster.socket_url}&sequencer={self.sequencer}"
+
+    @property
+    def place(self) -> str:
+        """What the database can be opened by in another process."""
+        return self._cluster.socket_url
+
+    def begin_again(self) -> None:
+        self.close()
+        empty_postgresql(self._cluster.socket_url)
+
+    def restart(self) -> None:
+        super().restart()
+        self._cluster.kill()
+        self._cluster.start()
+
+    def end_sessions(self, chance: random.Random, count: int) -> int:
+        with closing(self._connect_natively()) as connection:
+            there = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+                "AND backend_type = 'client backend' AND pid <> pg_backend_pid() "
+                "ORDER BY pid"
+            ).fetchall()
+            ended = [
+                connection.execute("SELECT pg_terminate_backend(%s)", pid).fetchone()
+                for pid in chance.sample(there, min(count, len(there)))
+            ]
+        return ended.count((True,))
+
+    def _connect_natively(self) -> Any:
+        connection = psycopg.connect(self._cluster.socket_url, autocommit=True)
+        # psycopg refuses to show an infinite date.
+        tolerate(connection)
+        return connection
+
+    def interruption(self) -> Exception:
+        return psycopg.errors.QueryCanceled("canceling statement due to user request")
 
 
-@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+class PlainPostgreSQL(PostgreSQL):
+    """The same, with the sequencer that needs no extension of the server."""
+
+    sequencer = variant = "plain"
+
+
+ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB, PostgreSQL, PlainPostgreSQL)
+
+
+def label(engine: type[Engine]) -> str:
+    """What tests call it."""
+    return "-".join(filter(None, (engine.name, engine.variant)))
+
+
+@pytest.fixture(params=ENGINES, ids=label)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A fresh database; every connection to it is closed when the test ends."""
     opened: Engine = request.param.fresh(request)
@@ -265,9 +393,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(params=ENGINES[1:], ids=label)
 def shared_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A fresh database that several processes may use."""
-    opened = MonetDB.fresh(request)
+    opened: Engine = request.param.fresh(request)
     yield opened
     opened.close()

@@ -3,8 +3,8 @@
     python -m tests.processes.bank_child URL NUMBER
 
 Each line of standard output is a kind and its values: ``begun``, ``committed`` (a
-transfer's number), ``slow`` (seconds), ``torn``, ``failed``. It ends when standard
-input does.
+transfer's number), ``again`` (what lost its connection, and goes on with another one),
+``slow`` (seconds), ``torn``, ``failed``. It ends when standard input does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tests.portable import numbers
 ACCOUNTS = 40
 START = 1000
 BULK = 3000
+LOST = ("08006", tique.OutcomeUnknown.sqlstate)
+"""What is said when a connection is lost, or the process was given up."""
 
 
 def create(connection):
@@ -47,15 +49,17 @@ class Child:
         self.process = process
         self.chance = random.Random(process)
         self.stop = threading.Event()
+        self.number = 0
+        self.ended = None
 
-    def transfers(self):
-        connection = tique.connect(self.url, checkpoint_age=0.5)
-        number = 0
+    def connected(self):
+        return tique.connect(self.url, checkpoint_age=0.5)
+
+    def transfers(self, connection):
         while not self.stop.is_set():
-            number += 1
+            self.number += 1
             source, target = self.chance.sample(range(ACCOUNTS), 2)
             amount = self.chance.randint(1, 10)
-            started = time.monotonic()
             try:
                 for account, change in ((source, -amount), (target, amount)):
                     connection.execute(
@@ -64,20 +68,28 @@ class Child:
                     )
                 connection.execute(
                     "INSERT INTO transfer VALUES (%s, %s, %s)",
-                    (self.process, number, amount),
+                    (self.process, self.number, amount),
                 )
-                say("begun", number)
+                say("begun", self.number)
                 connection.commit()
-                say("committed", number)
+                say("committed", self.number)
             except tique.SerializationError:
                 connection.rollback()
-            took = time.monotonic() - started
-            if took > 1:
-                say("slow", round(took, 2))
-        connection.close()
+            except tique.OutcomeUnknown as error:
+                with self.connected() as another:
+                    if another.outcome(error.txid) == "committed":
+                        say("committed", self.number)
+                raise
+            self.note_time()
 
-    def audits(self):
-        connection = tique.connect(self.url, checkpoint_age=0.5)
+    def note_time(self):
+        """Say how long a transfer took, with all that went wrong before it."""
+        now = time.monotonic()
+        if self.ended is not None and now - self.ended > 1:
+            say("slow", round(now - self.ended, 2))
+        self.ended = now
+
+    def audits(self, connection):
         while not self.stop.is_set():
             found = [
                 connection.execute("SELECT sum(balance) FROM account").fetchone()[0],
@@ -92,18 +104,17 @@ class Child:
             if found != [ACCOUNTS * START] * 2:
                 say("torn", *found)
             self.stop.wait(0.05)
-        connection.close()
 
-    def checkpoints(self):
-        connection = tique.connect(self.url, checkpoint_age=0.5)
+    def checkpoints(self, connection):
         while not self.stop.wait(self.chance.uniform(0.2, 1.0)):
             connection.checkpoint()
-        connection.close()
 
-    def definitions(self):
+    def definitions(self, connection):
         """A table comes, is filled in bulk and by row, and goes."""
-        connection = tique.connect(self.url, checkpoint_age=0.5)
         name = f"scratch_{self.process}"
+        # It may be there from before the last connection was lost.
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        connection.rollback()
         while not self.stop.wait(self.chance.uniform(2.0, 6.0)):
             connection.execute(
                 f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, v INTEGER)"
@@ -123,11 +134,21 @@ class Child:
             connection.execute(f"DROP TABLE {name}")
             connection.rollback()
             say("defined", name)
-        connection.close()
+
+    def persistently(self, body):
+        """Run a body, and again with another connection when it loses its own."""
+        while not self.stop.is_set():
+            try:
+                with self.connected() as connection:
+                    body(connection)
+            except tique.OperationalError as error:
+                if error.sqlstate not in LOST:
+                    raise
+                say("again", body.__name__)
 
     def guarded(self, body):
         try:
-            body()
+            self.persistently(body)
         except BaseException:
             say("failed", body.__name__)
             traceback.print_exc()

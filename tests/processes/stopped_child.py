@@ -16,9 +16,12 @@ import sys
 import tique
 from tests.portable import numbers
 from tests.processes.bank_child import BULK, say
-from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.connection import Connection as MonetDBConnection
+from tique_backends.postgresql.connection import Connection as PostgreSQLConnection
+from tique_backends.postgresql.session import PostgreSQLSession
 
 _STATEMENTS = (
+    "tique.append",
     "tique.certify",
     "tique.next_cts",
     "INSERT INTO tique.log",
@@ -26,14 +29,22 @@ _STATEMENTS = (
     "tique.finish",
 )
 
+_CALLS = (
+    (MonetDBConnection, "ask_text"),
+    (MonetDBConnection, "ask_prepared"),
+    (PostgreSQLConnection, "ask"),
+    (PostgreSQLSession, "_run"),
+)
+"""What sends statements and waits for the reply."""
+
 
 class Brake:
     """Stops the process at one half step of what one thread sends."""
 
     def __init__(self):
         self.left = None
-        for name in ("ask_text", "ask_prepared"):
-            setattr(Connection, name, self.stopping(getattr(Connection, name)))
+        for owner, name in _CALLS:
+            setattr(owner, name, self.stopping(getattr(owner, name)))
 
     def stopping(self, ask):
         def braked(connection, sql, *arguments, **options):

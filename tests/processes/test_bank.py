@@ -1,5 +1,6 @@
 """P1, P2, P4, P6, P9: eight processes on one bank, two of which are killed all the time.
 
+Where the server has a process per connection, some of these are ended too, anybody's.
 Twenty seconds, by default; ``TIQUE_CRASH=full`` makes it a minute.
 """
 
@@ -17,6 +18,7 @@ from tests.processes.children import ChildProcess
 
 SECONDS = 60 if os.environ.get("TIQUE_CRASH") == "full" else 20
 PROCESSES = 8
+THREADS = 4
 PATIENCE = 2.0
 
 
@@ -37,9 +39,12 @@ def test_some_are_killed(shared_engine):
             child.await_lines("ready")
         everyone = list(running)
         numbers = list(range(PROCESSES))
+        ended = 0
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
-            time.sleep(chance.uniform(1, 3))
+            time.sleep(chance.uniform(1, 2))
+            ended += shared_engine.end_sessions(chance, 2)
+            time.sleep(chance.uniform(0, 1))
             victim = chance.randrange(2)
             running[victim].kill()
             number = len(everyone)
@@ -63,11 +68,15 @@ def test_some_are_killed(shared_engine):
         for process, child in enumerate(everyone)
         for (number,) in child.of_kind("begun")
     }
+    again = sum(len(child.of_kind("again")) for child in everyone)
     defined = sum(len(child.of_kind("defined")) for child in everyone)
     print(
         f"{len(acknowledged)} transfers, {defined} tables, "
-        f"{len(everyone) - PROCESSES} kills, {slowest=}"
+        f"{len(everyone) - PROCESSES} kills, {ended} sessions ended, "
+        f"{again} again, {slowest=}"
     )
+    # Nobody loses a connection otherwise.
+    assert again <= ended * THREADS
     assert len(acknowledged) > 20 * SECONDS
     assert defined > 0
     with shared_engine.connect() as connection:

@@ -7,37 +7,79 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 
+import psycopg
 import pytest
 
 import tique
+from tests.plugins.postgresql import private_cluster
 from tests.processes.children import ChildProcess
-from tests.processes.restarting_child import ACCOUNTS, START, create
+from tests.processes.restarting_child import ACCOUNTS, START, connected, create
 from tique_backends.monetdb.server import MonetDBServer
 
 ROUNDS = 20 if os.environ.get("TIQUE_CRASH") == "full" else 5
 PROCESSES = 3
 
 
-@pytest.fixture
-def server(tmp_path):
-    server = MonetDBServer(tmp_path / "server", socket=tmp_path / "s")
+def kill(server, chance):
+    server.kill()
     server.start()
-    yield server
-    server.stop()
+
+
+def kill_session(cluster, chance):
+    """Kill one of PostgreSQL's processes: it ends all others and recovers by itself."""
+    with psycopg.connect(cluster.socket_url, autocommit=True) as connection:
+        sessions = connection.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+            "AND pid <> pg_backend_pid() ORDER BY pid"
+        ).fetchall()
+        os.kill(chance.choice(sessions)[0], signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT pg_sleep(60)")
+
+
+@contextmanager
+def monetdb(folder):
+    with MonetDBServer(folder / "server", socket=folder / "s") as server:
+        yield server.url, partial(kill, server)
+
+
+@contextmanager
+def postgresql(folder, sequencer, how):
+    with private_cluster() as cluster:
+        yield f"{cluster.socket_url}&sequencer={sequencer}", partial(how, cluster)
+
+
+SERVERS = {
+    "monetdb": monetdb,
+    "postgresql": partial(postgresql, sequencer="extension", how=kill),
+    "postgresql-session": partial(postgresql, sequencer="extension", how=kill_session),
+    "postgresql-plain": partial(postgresql, sequencer="plain", how=kill),
+    "postgresql-plain-session": partial(
+        postgresql, sequencer="plain", how=kill_session
+    ),
+}
 
 
 @pytest.mark.crash
-def test_every_acknowledged_commit_survives(server):
+@pytest.mark.parametrize("server", SERVERS)
+def test_every_acknowledged_commit_survives(server, tmp_path):
+    with SERVERS[server](tmp_path) as (url, kill):
+        survive(url, kill)
+
+
+def survive(url, kill):
     chance = random.Random(20262)
-    with tique.connect(server.url) as connection:
+    with tique.connect(url) as connection:
         create(connection)
     with ExitStack() as stack:
         children = [
             stack.enter_context(
-                ChildProcess("tests.processes.restarting_child", server.url, number)
+                ChildProcess("tests.processes.restarting_child", url, number)
             )
             for number in range(PROCESSES)
         ]
@@ -46,8 +88,7 @@ def test_every_acknowledged_commit_survives(server):
         longest = 0.0
         for _ in range(ROUNDS):
             time.sleep(chance.uniform(0.5, 2.0))
-            server.kill()
-            server.start()
+            kill(chance)
             started = time.monotonic()
             for child in children:
                 child.await_lines("committed", len(child.of_kind("committed")) + 5)
@@ -67,7 +108,7 @@ def test_every_acknowledged_commit_survives(server):
         f"{len(facts['committed'])} transfers, {len(unknown)} unknown, {longest=:.1f} s"
     )
     assert unknown == set()
-    with tique.connect(server.url) as connection:
+    with connected(url) as connection:
         rows = connection.execute("SELECT process, number FROM transfer").fetchall()
         balances = dict(connection.execute("SELECT id, balance FROM account"))
         moved = connection.execute("SELECT source, target, amount FROM transfer")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "fixtures"
 MONETDB_FOLDER = FOLDER / "monetdb"
+POSTGRESQL_FOLDER = FOLDER / "postgresql"
 _EXPECTED = "--= "
 
 

@@ -222,8 +222,9 @@ def test_a_placeholder_stands_alone():
 
 
 def test_a_dialect_is_looked_up_by_its_name():
-    assert [rules_of(name).name for name in DIALECTS] == ["duckdb", "monetdb"]
-    with pytest.raises(ValueError, match="duckdb, monetdb"):
+    known = ["duckdb", "monetdb", "postgresql"]
+    assert [rules_of(name).name for name in DIALECTS] == known
+    with pytest.raises(ValueError, match="duckdb, monetdb, postgresql"):
         Rewriter(MonetDBTables(), dialect="oracle")
 
 

@@ -159,6 +159,12 @@ def test_an_empty_statement(rewriter: Rewriter, sql: str):
         rewriter.plan(sql)
 
 
+@pytest.mark.parametrize("after", ["", " ", "\n", " ; ", " -- what"])
+def test_what_is_explained_may_be_followed_by_blanks(rewriter: Rewriter, after: str):
+    explained = rewriter.plan("EXPLAIN SELECT id FROM account" + after).plan
+    assert explained.statement.references[0].table.name == "account"
+
+
 def test_deep_nesting_is_refused_not_crashed(rewriter: Rewriter):
     for sql in (
         "SELECT " + "(" * 5000 + "1" + ")" * 5000,

@@ -75,7 +75,7 @@ def test_processes_may_build_at_once(cache):
 
 def test_an_unknown_target_is_refused(cache):
     with pytest.raises(
-        BuildError, match="no build for 'oracle'; targets: duckdb, monetdb"
+        BuildError, match="no build for 'oracle'; targets: duckdb, monetdb, postgresql"
     ):
         build("oracle")
 

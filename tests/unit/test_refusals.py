@@ -55,7 +55,7 @@ def child(code, *arguments, **options):
         ("SELECT * FROM t WHERE id = %s", (), tique.ProgrammingError, "parameter"),
         ("SELECT * FROM t WHERE id = %s", (1, 2), tique.ProgrammingError, "parameter"),
         ("SELECT * FROM t WHERE id = %(a)s", {"b": 1}, tique.ProgrammingError, "a"),
-        ("INSERT INTO t VALUES (2)", None, tique.ProgrammingError, ""),
+        ("INSERT INTO t VALUES (2, 3, 4)", None, tique.ProgrammingError, ""),
         ("INSERT INTO t VALUES (2, 'x')", None, tique.DataError, ""),
         ("SELECT v, CAST('x' AS INTEGER) FROM t", None, tique.DataError, "x"),
         ("SELECT * FROM t; DROP TABLE t", None, tique.NotSupportedError, ""),

@@ -14,9 +14,9 @@ def outcome(pytester, monkeypatch):
         pytester.makepyfile(
             f"import pytest\n@{mark}\ndef test_it({argument}):\n  {body}"
         )
-        plugins = ("monetdb", "engine", "support")
+        plugins = ("monetdb", "postgresql", "engine", "support")
         arguments = [f"-ptests.plugins.{name}" for name in plugins]
-        arguments += ["-ra", "-p", "no:cacheprovider", "-k", "not monetdb"]
+        arguments += ["-ra", "-p", "no:cacheprovider", "-k", "duckdb"]
         return pytester.runpytest_subprocess(*arguments)
 
     return run

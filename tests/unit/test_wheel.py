@@ -15,6 +15,7 @@ PACKAGES = {
     "tique_backends": ROOT / "backends",
     "tique_udfs": ROOT / "udfs",
 }
+KINDS = {".py", ".c", ".h", ".sql", ".out", ".control", ".typed"}
 GENERIC = {"rewriter", "backends", "udfs", "tests", "benchmarks", "jepsen"}
 
 
@@ -43,9 +44,9 @@ def test_nothing_is_left_out(unpacked, package):
     wanted = {
         path.relative_to(source)
         for path in (source / package).rglob("*")
-        if path.suffix in {".py", ".c", ".h", ".sql", ".typed"}
+        if path.suffix in KINDS or path.name == "Makefile"
     }
-    packed = {path.relative_to(unpacked) for path in (unpacked / package).rglob("*.*")}
+    packed = {path.relative_to(unpacked) for path in (unpacked / package).rglob("*")}
     assert wanted
     assert wanted <= packed
 

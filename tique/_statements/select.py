@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from tique._answers import group_answer, group_columns
+from tique._answers import Answer, group_answer, group_columns
 from tique._snapshot import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
@@ -37,7 +37,7 @@ class SelectStatement(Statement):
         result = transaction.session.execute(
             *self.query(transaction, parameters), wide=self.text.is_wide
         )
-        return Outcome(columns=result.columns, result=result)
+        return Outcome(result.row_count, result.columns, result=result)
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -99,21 +99,23 @@ class GroupSelectStatement(SelectStatement):
     def __init__(self, plan: Select) -> None:
         super().__init__(plan)
         assert plan.group is not None
-        (reference,) = plan.references
+        self._group = plan.group
         self._columns: Sequence[ResultColumn] | None = None
-        self._answer = group_answer(reference.table, plan.group)
+        self._answer: Answer | None = None
         self._needed = group_columns(plan.group)
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Answer from memory, if it can be done; else ask the engine."""
         transaction.refresh()
-        if self._answer is None:
-            return self._ask(transaction, parameters)
-        if self._columns is not None:
+        if self._answer is not None and self._columns is not None:
             rows = self.text.rows(transaction, parameters, self._needed)
             if rows is not None:
                 found = self._answer(rows)
                 return Outcome(len(found), self._columns, found)
         outcome = self._ask(transaction, parameters)
-        self._columns = outcome.columns
+        if self._columns is None:
+            engine = transaction.database.engine.capabilities
+            (reference,) = self.plan.references
+            self._answer = group_answer(reference.table, self._group, engine)
+            self._columns = outcome.columns
         return outcome

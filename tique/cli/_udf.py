@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tique.cli._output import json_option, print_json, progress
+from tique_udfs import pgxs
 from tique_udfs.build import build
 
 
@@ -16,12 +17,29 @@ def udf_group() -> None:
 @udf_group.command("build")
 @click.argument("target", default="duckdb")
 @click.option("--force", is_flag=True, help="Compile even what is compiled already.")
+@click.option(
+    "--install",
+    is_flag=True,
+    help="Also put PostgreSQL's extension where pg_config says that the server looks.",
+)
 @json_option
-def build_command(target: str, force: bool, as_json: bool) -> None:
-    """Compile the sequencer for TARGET (duckdb or monetdb) and print where it is."""
+def build_command(target: str, force: bool, install: bool, as_json: bool) -> None:
+    """Compile the sequencer for TARGET and print where it is.
+
+    TARGET is duckdb, monetdb or postgresql.
+    """
+    if install and target != "postgresql":
+        raise click.UsageError(
+            f"--install is for postgresql only; tique loads what {target} needs itself"
+        )
     with progress("Compiling"):
         library = build(target, force=force)
+        installed = pgxs.install() if install else []
     if as_json:
-        print_json({"target": target, "path": str(library)})
+        answer: dict[str, object] = {"target": target, "path": str(library)}
+        if install:
+            answer["installed"] = [str(path) for path in installed]
+        print_json(answer)
     else:
-        click.echo(library)
+        for path in installed or [library]:
+            click.echo(path)

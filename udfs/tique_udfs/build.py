@@ -3,7 +3,8 @@
 For DuckDB the result is one shared object for two doors: ctypes opens it, and DuckDB
 loads it as an extension, for which it ends with a footer that DuckDB reads. For
 MonetDB it is a module that the server opens. A compiler is all it takes; no header or
-library of an engine is needed.
+library of an engine is needed. PostgreSQL's extension is the exception, see
+:mod:`tique_udfs.pgxs`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import hashlib
 import os
 import platform
 import shlex
-import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from . import pgxs
+from ._tools import BuildError, run_tool
 from .folders import FolderError, find_cached, writable_cache_folder
+
+__all__ = ["BuildError", "build", "duckdb_platform"]
 
 _HERE = Path(__file__).parent
 _FLAGS = (
@@ -31,13 +35,8 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-_COMPILE_SECONDS = 120
 _DUCKDB_ABI = "C_STRUCT"
 _DUCKDB_API_VERSION = "v1.2.0"
-
-
-class BuildError(Exception):
-    """The sequencer's library cannot be built, stored or opened."""
 
 
 class _Target(NamedTuple):
@@ -67,7 +66,7 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
     Parameters
     ----------
     target
-        The engine to build for: ``"duckdb"`` or ``"monetdb"``.
+        The engine to build for: ``"duckdb"``, ``"monetdb"`` or ``"postgresql"``.
     force
         Compile even when the cache has the file.
 
@@ -82,10 +81,13 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
         No compiler, a compiler's error (with its output), or no folder that can
         be written.
     """
+    if target == "postgresql":
+        return pgxs.build(force=force)
     chosen = _TARGETS.get(target)
     if chosen is None:
         raise BuildError(
-            f"there is no build for {target!r}; targets: {', '.join(_TARGETS)}"
+            f"there is no build for {target!r}; targets: "
+            f"{', '.join([*_TARGETS, 'postgresql'])}"
         )
     sources = [
         path
@@ -146,40 +148,16 @@ def _compile(sources: list[Path], library: Path, footer: bytes) -> None:
     try:
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
             fresh = Path(folder) / library.name
-            _run([*compiler, *_FLAGS, "-o", str(fresh), *map(str, sources)])
+            run_tool(
+                [*compiler, *_FLAGS, "-o", str(fresh), *map(str, sources)],
+                what="C compiler",
+                remedy="install gcc or clang, or set CC",
+            )
             with fresh.open("ab") as file:
                 file.write(footer)
             fresh.replace(library)
     except OSError as error:
         raise BuildError(f"cannot write {library}: {error.strerror}") from error
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(  # noqa: S603 - the user's own compiler, no shell
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_COMPILE_SECONDS,
-            check=False,
-        )
-    except OSError as error:
-        raise BuildError(
-            f"no C compiler: {command[0]!r} cannot be run ({error.strerror}); "
-            "install gcc or clang, or set CC"
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(
-            f"{command[0]!r} did not finish in {_COMPILE_SECONDS} seconds"
-        ) from error
-    if done.returncode != 0:
-        raise BuildError(
-            f"{shlex.join(command)} failed with status {done.returncode}:\n"
-            f"{done.stdout}"
-        )
 
 
 def _footer(*, version: str) -> bytes:

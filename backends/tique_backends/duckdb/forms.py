@@ -165,7 +165,7 @@ class DuckDBForms(Forms):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str:
+    ) -> tuple[str, ...]:
         conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
         join, excluded = self._excluded(table, bound, keys)
         conditions += excluded
@@ -174,10 +174,10 @@ class DuckDBForms(Forms):
             f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )
         if not rows:
-            return f"({query})"
+            return (f"({query})",)
         free = [i for i in columns if i not in bound]
         added = [[row[i] for row in rows] for i in free]
-        return f"({query} UNION ALL {self._constants(table, columns, bound, added)})"
+        return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
 
     def constants(  # noqa: D102
         self,

@@ -15,7 +15,6 @@ import duckdb
 import pyarrow
 
 from tique_backends.base import (
-    MISSING,
     CommitRecord,
     Result,
     ResultColumn,
@@ -37,6 +36,7 @@ from tique_backends.duckdb.forms import (
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.errors import EngineError
+from tique_backends.gaps import widened
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -217,7 +217,7 @@ class DuckDBSession(Session):
         started = time.perf_counter()
         row: Row | None = self._connection.fetchone()
         self._statistics.seconds += time.perf_counter() - started
-        return None if row is None else _widened(table, read, row)
+        return None if row is None else widened(table, read, row)
 
     def read_range(  # noqa: D102
         self,
@@ -263,7 +263,7 @@ class DuckDBSession(Session):
             )
         self._run(sql, ())
         rows = self._connection.fetchall()
-        found = (_widened(table, read, row) for row in rows)
+        found = (widened(table, read, row) for row in rows)
         return {tuple(row[i] for i in table.primary_key): row for row in found}
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
@@ -408,16 +408,6 @@ class DuckDBSession(Session):
 def every_column(table: Table) -> tuple[int, ...]:
     """The positions of all of the table's columns."""
     return tuple(range(len(table.columns)))
-
-
-def _widened(table: Table, read: Sequence[int], row: Row) -> Row:
-    """A row of the columns ``read`` as a whole row with gaps."""
-    if len(read) == len(table.columns):
-        return row
-    whole: list[Any] = [MISSING] * len(table.columns)
-    for position, value in zip(read, row, strict=True):
-        whole[position] = value
-    return tuple(whole)
 
 
 def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:

@@ -47,8 +47,8 @@ class ApartForms(MonetDBForms):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str:
-        return _unmoved(super().overlay(table, columns, bound, keys, rows))
+    ) -> tuple[str, ...]:
+        return (_unmoved(together(super().overlay(table, columns, bound, keys, rows))),)
 
     def constants(  # noqa: D102
         self,

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pymonetdb
 
-from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import (
-    ConnectionLostError,
-    UnreadableError,
-    translated,
-)
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.monetdb.errors import UnreadableError, translated
 from tique_backends.monetdb.reply import Reply, read_reply
 
 if TYPE_CHECKING:

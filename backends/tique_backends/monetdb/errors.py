@@ -7,23 +7,17 @@ kinds are told by the message.
 
 from __future__ import annotations
 
-import random
 import re
-import time
-from typing import TYPE_CHECKING, TypeVar
 
 import pymonetdb
 
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import (
+    ConflictError,
+    ConnectionLostError,
+    EngineError,
+    ErrorKind,
+)
 from tique_backends.sharing import FencedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_Outcome = TypeVar("_Outcome")
-
-_ATTEMPTS = 50
-_LONGEST_PAUSE = 0.1
 
 _STATE = re.compile(r"([0-9A-Z]{5})!")
 
@@ -56,19 +50,8 @@ _KINDS = (
 )
 
 
-class ConflictError(EngineError):
-    """The engine aborted a transaction because of a concurrent one.
-
-    Nothing of it was committed: whoever knows all of its statements may run it again.
-    """
-
-
 class UnreadableError(ConflictError):
     """The engine could not read at this moment, and did nothing: it will in the next."""
-
-
-class ConnectionLostError(EngineError):
-    """The connection broke: what became of the last statement is not known."""
 
 
 def _integrity_kind(message: str) -> ErrorKind:
@@ -117,14 +100,3 @@ def translated(error: Exception) -> EngineError:
     if isinstance(error, UnicodeError):
         return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")  # type: ignore[attr-defined]
     raise error
-
-
-def persist(attempt: Callable[[], _Outcome]) -> _Outcome:
-    """Attempt something until no conflict aborts it."""
-    for number in range(_ATTEMPTS - 1):
-        try:
-            return attempt()
-        except ConflictError:
-            longest = min(_LONGEST_PAUSE, 0.001 * 2**number)
-            time.sleep(random.uniform(0, longest))  # noqa: S311
-    return attempt()

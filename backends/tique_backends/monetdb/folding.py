@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.base import MISSING
 from tique_backends.errors import ErrorKind
+from tique_backends.gaps import completed
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
 from tique_backends.monetdb.names import newest
@@ -128,13 +129,6 @@ def store_rows(
         by_columns.setdefault(known, []).append(tuple([row[i] for i in known]))
     for known, changed in by_columns.items():
         _update(session, table, known, changed)
-
-
-def completed(row: Row, base: Row) -> Row:
-    """The row with ``base`` in its gaps."""
-    return tuple(
-        [b if value is MISSING else value for value, b in zip(row, base, strict=True)]
-    )
 
 
 def _replace(

@@ -170,7 +170,7 @@ class MonetDBForms(Forms):
         bound: Mapping[int, Any],
         keys: Sequence[Row],
         rows: Sequence[Row],
-    ) -> str:
+    ) -> tuple[str, ...]:
         conditions = [equality(table, i, value, "_s.") for i, value in bound.items()]
         join = ""
         if keys:
@@ -181,10 +181,16 @@ class MonetDBForms(Forms):
             f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )
         if not rows:
-            return f"({query})"
+            return (f"({query})",)
         free = [i for i in columns if i not in bound]
         added = [[row[i] for i in free] for row in rows]
-        return f"({query} UNION ALL {self._constants(table, columns, bound, added)})"
+        return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
+
+    def joins_in_parts(  # noqa: D102
+        self, parts: int, others: int, *, wide: bool
+    ) -> bool:
+        # MonetDB itself joins in parts, if only one of them does.
+        return wide and parts > 1 and others > 1
 
     def constants(  # noqa: D102
         self,

@@ -4,40 +4,36 @@ A commit is one row of ``tique.log``, because a statement and a flush are what c
 the cache tables are filled from memory later and, after a crash, from here. MonetDB's
 own JSON functions cannot take an array apart into rows: entries are read in Python.
 
-An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
-is JSON's own or its text, hexadecimal for bytes; ``{}`` stands for a column that was
-not read and not changed: storage has it. A bulk write adds ``{table id: rows}``, the
-number of rows that are in the cache tables only; a change of definitions ``{}, true``.
+An entry is a list of ``[cts, txid, …]``, what follows is :mod:`tique_backends.logged`'s.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
-from decimal import Decimal
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tique_backends.base import MISSING, CommitRecord
+from tique_backends.base import MISSING
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.logged import (
+    LoggedCommit,
+    content,
+    encoded_value,
+    records_of,
+    versions_of,
+)
 from tique_backends.monetdb.literals import assigned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.base import CommitRecord, Row
     from tique_rewriter.schema import Table
 
 
-def _encoded(value: Any) -> Any:
-    if value is MISSING:
-        return {}
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
 _encode = json.JSONEncoder(
-    separators=(",", ":"), default=_encoded, check_circular=False, allow_nan=False
+    separators=(",", ":"), default=encoded_value, check_circular=False, allow_nan=False
 ).encode
 
 
@@ -56,19 +52,7 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
     """
     try:
         entry = _encode(
-            [
-                (
-                    commit.cts,
-                    commit.txid,
-                    {
-                        str(table): [(int(deleted), *row) for row, deleted in rows]
-                        for table, rows in commit.writes.items()
-                    },
-                    *([dict(commit.bulk)] if commit.bulk or commit.defines else []),
-                    *([True] if commit.defines else []),
-                )
-                for commit in commits
-            ]
+            [(commit.cts, commit.txid, *content(commit)) for commit in commits]
         )
     except ValueError as error:
         raise EngineError(
@@ -84,16 +68,6 @@ def encode_commits(commits: Sequence[CommitRecord]) -> str:
     return entry
 
 
-class LoggedCommit(NamedTuple):
-    """A commit as it was written, versions and bulk rows by the table's id as text."""
-
-    cts: int
-    txid: int
-    writes: dict[str, list[list[Any]]]
-    bulk: dict[str, int] = {}  # noqa: RUF012
-    defines: bool = False
-
-
 def decode_commits(entry: str) -> list[LoggedCommit]:
     """A log entry's commits."""
     return [LoggedCommit(*commit) for commit in json.loads(entry)]
@@ -106,35 +80,14 @@ def logged_versions(
 
     Columns that the log lacks are ``MISSING``.
     """
-    read = _row_reader(table)
-    for commit in _in_order(entries, after):
-        if commit.cts not in fences:
-            for deleted, *values in commit.writes.get(str(table.id), ()):
-                yield commit.cts, read(values), bool(deleted)
+    return versions_of(table, _in_order(entries, after), fences)
 
 
 def logged_commits(
     tables: Mapping[int, Table], entries: Sequence[str], after: int
 ) -> list[CommitRecord]:
     """The commits with a cts greater than ``after``, in cts order."""
-    readers = {str(number): _row_reader(table) for number, table in tables.items()}
-    return [
-        CommitRecord(
-            commit.cts,
-            commit.txid,
-            {
-                int(number): [
-                    (readers[number](values), bool(deleted))
-                    for deleted, *values in versions
-                ]
-                for number, versions in commit.writes.items()
-                if number in readers
-            },
-            {int(number): rows for number, rows in commit.bulk.items()},
-            commit.defines,
-        )
-        for commit in _in_order(entries, after)
-    ]
+    return records_of(tables, _in_order(entries, after))
 
 
 def _in_order(entries: Sequence[str], after: int) -> list[LoggedCommit]:
@@ -147,31 +100,3 @@ def _in_order(entries: Sequence[str], after: int) -> list[LoggedCommit]:
         if commit.cts > after
     ]
     return sorted(found, key=attrgetter("cts"))
-
-
-def _row_reader(table: Table) -> Callable[[Sequence[Any]], Row]:
-    readers = [_reader(column.type) for column in table.columns]
-    return lambda values: tuple([r(v) for r, v in zip(readers, values, strict=True)])
-
-
-def _reader(type_name: str) -> Callable[[Any], Any]:
-    convert = _READERS.get(type_name.partition("(")[0].partition(" ")[0])
-
-    def read(value: Any) -> Any:
-        if isinstance(value, dict):
-            return MISSING
-        return value if value is None or convert is None else convert(value)
-
-    return read
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "DECIMAL": Decimal,
-    "REAL": float,
-    "DOUBLE": float,
-    "DATE": date.fromisoformat,
-    "TIMESTAMP": datetime.fromisoformat,
-    "BLOB": bytes.fromhex,
-    "UUID": UUID,
-}
-"""From what the log has to what the row had, by the column's type."""

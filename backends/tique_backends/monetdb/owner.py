@@ -43,9 +43,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.monetdb.connection import Connection
-from tique_backends.monetdb.errors import ConflictError
 from tique_backends.monetdb.literals import literal
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tique_backends.base import MISSING
 from tique_backends.monetdb.literals import typed
 from tique_backends.names import key_list, storage_name
 
@@ -13,16 +12,6 @@ if TYPE_CHECKING:
 
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
-
-
-def widened(table: Table, read: Sequence[int], row: Row) -> Row:
-    """A row of the columns ``read`` as a whole row with gaps."""
-    if len(read) == len(table.columns):
-        return row
-    whole: list[Any] = [MISSING] * len(table.columns)
-    for position, value in zip(read, row, strict=True):
-        whole[position] = value
-    return tuple(whole)
 
 
 def storage_query(table: Table, read: Sequence[int], condition: str) -> str:

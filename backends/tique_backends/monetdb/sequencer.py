@@ -17,18 +17,23 @@ from collections import deque
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.errors import ConflictError, ConnectionLostError, persist
+from tique_backends.errors import (
+    ConflictError,
+    ConnectionLostError,
+    EngineError,
+    ErrorKind,
+)
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import quote
+from tique_backends.retrying import persist
 from tique_backends.sharing import (
     Anchor,
     FencedError,
     Position,
-    SharedSequencer,
     SharedSnapshot,
+    SteppedSequencer,
 )
 from tique_udfs.monetdb import FUNCTIONS
 
@@ -60,7 +65,7 @@ _NUMBER = "CAST(? AS BIGINT)"
 """An argument: MonetDB looks for a function that takes a larger type, without CAST."""
 
 
-class MonetDBSequencer(SharedSequencer):
+class MonetDBSequencer(SteppedSequencer):
     """The functions of schema ``tique``, called for one client."""
 
     def __init__(self, ownership: Ownership) -> None:

@@ -37,9 +37,9 @@ from tique_backends.base import (
     Session,
     Versions,
 )
-from tique_backends.errors import EngineError
+from tique_backends.errors import ConflictError, EngineError
+from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
-from tique_backends.monetdb.errors import ConflictError, persist
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
@@ -49,12 +49,12 @@ from tique_backends.monetdb.reading import (
     key_condition,
     key_literals,
     storage_query,
-    widened,
 )
 from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
+from tique_backends.retrying import persist
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from tique_rewriter.dialects.duckdb import DUCKDB
 from tique_rewriter.dialects.monetdb import MONETDB
+from tique_rewriter.dialects.postgresql import POSTGRESQL
 from tique_rewriter.dialects.rules import Lexicon, Rules
 
-__all__ = ["DIALECTS", "DUCKDB", "MONETDB", "Lexicon", "Rules", "rules_of"]
+__all__ = [
+    "DIALECTS",
+    "DUCKDB",
+    "MONETDB",
+    "POSTGRESQL",
+    "Lexicon",
+    "Rules",
+    "rules_of",
+]
 
-DIALECTS = {rules.name: rules for rules in (DUCKDB, MONETDB)}
+DIALECTS = {rules.name: rules for rules in (DUCKDB, MONETDB, POSTGRESQL)}
 
 
 def rules_of(dialect: str) -> Rules:

@@ -7,7 +7,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from re import Pattern
 
     from sqlglot import expressions as exp
@@ -45,6 +45,12 @@ class Lexicon:
         a letter, backslashes in names, brackets of comments that overlap. And whether
         placeholders are kept apart from what surrounds them, because literals may be
         put in their places.
+    escapes_go_on
+        Whether a string that follows ``E'…'`` on another line is a part of it, with the
+        same escapes.
+    question_operators
+        Whether ``?`` may be (a part of) an operator: ``??`` stands for it where ``?``
+        is a placeholder.
     """
 
     interesting: Pattern[str]
@@ -54,6 +60,8 @@ class Lexicon:
     dollar_quotes: bool
     escapes: bool = False
     strict: bool = False
+    escapes_go_on: bool = False
+    question_operators: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,8 @@ class Rules:
     default_may_lack
         Whether DEFAULT as a value stands for NULL where the column has no default;
         else that is an error.
+    fewer_values
+        Whether the rows of VALUES may lack values for the last columns.
     exact_quoted_names
         Whether ``"Name"`` and ``"name"`` are two names, and a name without quotes
         stands for its small letters (ASCII only); else the case never matters.
@@ -110,6 +120,38 @@ class Rules:
         Whether the engine joins what is in a table's order so much faster than a
         UNION ALL with it that plans say how a join can be cut into parts. (A result
         that is an expression must not be called by its text there.)
+    moves_conditions
+        Whether it moves conditions into such parts: then WHERE, too, may say how the
+        tables are joined.
+    before_brackets
+        Matches the folded names that may stand before ``(``: words and types of the
+        language, and functions that read no managed table and have no effect. None
+        for any but the refused functions.
+    bracket_words
+        Folded words that may stand there too, after one of these keywords: elsewhere
+        they might be names of functions.
+    function_schema
+        The one schema that may be written before such a name.
+    set_functions
+        Matches the folded names of functions that return any number of rows.
+    longest_name
+        How many bytes of a name the engine looks at; 0 for all.
+    hidden_columns
+        Columns that every stored table has and no snapshot form of it.
+    typed_rows
+        Whether a table's row is a value of the table's own type, and ``table.name`` may
+        be a call of a function with it; and whether columns may be selected that are
+        not grouped by where the table's key is.
+    index_parts
+        What an index may have besides columns, as the parser calls it; if anything,
+        columns may have operator classes. (Nothing that can fail for a row: a
+        checkpoint would meet it.)
+    refused_types
+        Matches the types, as :func:`~tique_rewriter.values.normal_type` writes them,
+        that say more of a column than its type.
+    column_type
+        What the text of a type is called in the catalog, where
+        :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
     """
 
     name: str
@@ -134,8 +176,20 @@ class Rules:
     types: Pattern[str] | None = None
     checks: bool = True
     default_may_lack: bool = True
+    fewer_values: bool = False
     exact_quoted_names: bool = False
     joins_in_parts: bool = False
+    moves_conditions: bool = False
+    before_brackets: Pattern[str] | None = None
+    bracket_words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    function_schema: str = ""
+    set_functions: Pattern[str] | None = None
+    longest_name: int = 0
+    hidden_columns: frozenset[str] = frozenset()
+    typed_rows: bool = False
+    index_parts: frozenset[str] = frozenset()
+    refused_types: Pattern[str] | None = None
+    column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:
         """Return the name that ``name`` without quotes stands for."""

@@ -1,22 +1,27 @@
 #include "state.h"
 
 int
+tique_continue(struct sequencer *sequencer, int64_t sts, int64_t txid)
+{
+	if (sequencer->active > 0 || sequencer->sts != sequencer->cts)
+		return TIQUE_IN_USE;
+	if (sts < sequencer->sts || txid < sequencer->txid)
+		return TIQUE_BACKWARDS;
+	sequencer->sts = sequencer->cts = sequencer->barrier = sts;
+	sequencer->txid = txid;
+	tique_wake(sequencer);
+	return TIQUE_OK;
+}
+
+int
 tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 {
 	struct sequencer *sequencer = tique_enter(handle);
-	int status = TIQUE_OK;
+	int status;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	if (sequencer->active > 0 || sequencer->sts != sequencer->cts) {
-		status = TIQUE_IN_USE;
-	} else if (sts < sequencer->sts || txid < sequencer->txid) {
-		status = TIQUE_BACKWARDS;
-	} else {
-		sequencer->sts = sequencer->cts = sequencer->barrier = sts;
-		sequencer->txid = txid;
-		tique_wake(sequencer);
-	}
+	status = tique_continue(sequencer, sts, txid);
 	tique_exit(sequencer);
 	return status;
 }

@@ -101,7 +101,9 @@
 
 #include <stdint.h>
 
+#ifndef TIQUE_EXPORT
 #define TIQUE_EXPORT __attribute__((visibility("default")))
+#endif
 
 /* Timestamps that may be handed out and not yet covered by sts. */
 #define TIQUE_RING_CAPACITY 65536

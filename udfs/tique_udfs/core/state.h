@@ -99,6 +99,7 @@ int64_t tique_restart(struct sequencer *sequencer, tique_client client,
                       int64_t txid, int64_t sts);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
 void tique_drop_all(struct sequencer *sequencer, tique_client client);
+int tique_continue(struct sequencer *sequencer, int64_t sts, int64_t txid);
 int64_t tique_take(struct sequencer *sequencer, tique_client client);
 int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 
@@ -115,6 +116,13 @@ int64_t tique_first_doubtful(const struct sequencer *sequencer);
  * why in *status. */
 struct sequencer *tique_enter_for(tique_handle handle, tique_client client,
                                   int *status);
+
+/* As tique_certify_for, and the timestamp is the owner's to finish. A server whose own
+ * transaction ends in any case lets it be nobody's, and finishes it then, for NOBODY:
+ * what becomes of the client plays no part any more. */
+int64_t tique_certify(struct sequencer *sequencer, tique_client owner,
+                      int64_t sts, const struct tique_key *keys, int64_t count,
+                      int64_t *winner);
 
 /* Takes back what a timestamp under way has written down. */
 void tique_revert_writes(struct sequencer *sequencer, int64_t cts);

@@ -92,18 +92,21 @@ tique_revert_writes(struct sequencer *sequencer, int64_t cts)
 	}
 }
 
-static int64_t
-certify(struct sequencer *sequencer, tique_client client, int64_t sts,
-        const struct tique_key *keys, int64_t count, int64_t *winner)
+int64_t
+tique_certify(struct sequencer *sequencer, tique_client owner, int64_t sts,
+              const struct tique_key *keys, int64_t count, int64_t *winner)
 {
 	int64_t cts;
 
+	/* Nobody has certified what is not finished. */
+	if (sts < 0 || sts > sequencer->sts || count < 0)
+		return TIQUE_UNKNOWN;
 	*winner = sequencer->barrier > sts ? sequencer->barrier : 0;
 	for (int64_t i = 0; i < count && *winner == 0; i++)
 		*winner = last_write(sequencer, &keys[i], sts);
 	if (*winner > 0)
 		return TIQUE_CONFLICT;
-	cts = tique_take(sequencer, client);
+	cts = tique_take(sequencer, owner);
 	if (cts < 0)
 		return cts;
 	if (make_room(sequencer, count))
@@ -120,13 +123,11 @@ tique_certify_for(tique_handle handle, tique_client client, int64_t sts,
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	int64_t cts = TIQUE_UNKNOWN;
+	int64_t cts;
 
 	if (!sequencer)
 		return status;
-	/* Nobody has certified what is not finished. */
-	if (sts >= 0 && sts <= sequencer->sts && count >= 0)
-		cts = certify(sequencer, client, sts, keys, count, winner);
+	cts = tique_certify(sequencer, client, sts, keys, count, winner);
 	tique_exit(sequencer);
 	return cts;
 }

@@ -1,0 +1,105 @@
+"""What the registry asks of a backend: from a URL to an open engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from tique_backends.base import Engine, Location, Server
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.postgresql.connection import Address
+from tique_backends.postgresql.engine import PostgreSQLEngine
+from tique_backends.postgresql.installing import FORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PostgreSQLEngine", "locate", "open_engine"]
+
+_OWN = "sequencer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgreSQLLocation(Location):
+    """A database of a server."""
+
+    address: Address
+    sequencer: str | None
+
+
+def locate(
+    path: str, options: Mapping[str, str], server: Server | None = None
+) -> Location:
+    """Find out which server's database a URL means.
+
+    Parameters
+    ----------
+    path
+        The database's name.
+    options
+        ``sequencer``: ``extension`` or ``plain``; all others are libpq's.
+    server
+        Where the server is and who logs in; libpq's own defaults for what is missing.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if the database's name is missing or an option is unknown.
+    """
+    if not path or "/" in path or path == ":memory:":
+        raise EngineError(
+            ErrorKind.PROGRAMMING,
+            "a PostgreSQL URL names a database: "
+            "postgresql://user:password@host:port/name",
+        )
+    sequencer = options.get(_OWN)
+    if sequencer not in (None, *FORMS):
+        raise EngineError(
+            ErrorKind.PROGRAMMING,
+            f"sequencer={sequencer} is not one of {', '.join(FORMS)}",
+        )
+    server = server or Server()
+    account = {
+        "host": server.host,
+        "port": server.port,
+        "user": server.user,
+        "password": server.password,
+    }
+    parameters = {
+        "dbname": path,
+        **{name: str(value) for name, value in account.items() if value is not None},
+        **{name: value for name, value in options.items() if name != _OWN},
+    }
+    try:
+        psycopg.conninfo.make_conninfo(**parameters)
+    except psycopg.Error as error:
+        raise EngineError(
+            ErrorKind.PROGRAMMING, f"PostgreSQL's options are libpq's: {error}"
+        ) from error
+    shown = sorted(
+        (name, value)
+        for name, value in parameters.items()
+        if not name.endswith("password")
+    )
+    identity = "postgresql://" + "&".join(f"{name}={value}" for name, value in shown)
+    return PostgreSQLLocation(
+        path,
+        identity,
+        dict(options),
+        address=Address(parameters),
+        sequencer=sequencer,
+    )
+
+
+def open_engine(location: Location) -> Engine:
+    """Connect to the database.
+
+    Raises
+    ------
+    EngineError
+        OPERATIONAL if nobody answers, UNSUPPORTED behind a connection pooler.
+    """
+    assert isinstance(location, PostgreSQLLocation)
+    return PostgreSQLEngine(location.address, location.sequencer)

@@ -1,0 +1,223 @@
+"""One connection to the server, through psycopg."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.adapt import Transformer
+
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.postgresql.errors import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from psycopg.abc import AdaptContext
+
+    from tique_backends.base import Row, Statistics
+
+_CANCEL_SECONDS = 5.0
+
+_SETTINGS = (
+    ("standard_conforming_strings", "on"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("default_transaction_deferrable", "off"),
+    ("statement_timeout", "0"),
+    # A process that is stopped in one must not keep the rows that it locked (P6).
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("DateStyle", "ISO"),
+    ("client_encoding", "UTF8"),
+)
+"""What tique's own statements rely on, whatever a role or a database sets."""
+
+_GREETING = (
+    "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
+    + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in _SETTINGS)
+    # Acknowledged commits are durable (P4); what waits for replicas stays.
+    + ", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
+    "THEN set_config('synchronous_commit', 'on', FALSE) END, "
+    # Of a role that is called tique too, $user would be tique's own schema.
+    "set_config('search_path', coalesce((SELECT string_agg(quote_ident(_s), ', ') "
+    "FROM unnest(current_schemas(FALSE)) AS _s WHERE _s <> 'tique'), ''), FALSE)"
+)
+
+
+class _Tolerant(psycopg.adapt.Loader):
+    """Loads dates and moments, as text those that Python cannot hold."""
+
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        usual = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
+        assert usual is not None
+        self._load = usual(oid, context).load
+
+    def load(self, data: Any) -> Any:
+        try:
+            return self._load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a database is, and who logs in: libpq's parameters.
+
+    The password stays out of ``repr``, with all of them.
+    """
+
+    parameters: Mapping[str, str] = field(repr=False)
+
+    def __str__(self) -> str:
+        known = self.parameters
+        place = known.get("host", "its default place")
+        if "port" in known:
+            place += f":{known['port']}"
+        return f"PostgreSQL database {known.get('dbname', '')!r} at {place}"
+
+
+class Connection:
+    """A connection in autocommit mode; for one thread at a time.
+
+    ``greeting`` is an expression that it evaluates first.
+    """
+
+    def __init__(
+        self, address: Address, statistics: Statistics, greeting: str = "NULL"
+    ) -> None:
+        self._statistics = statistics
+        self.is_lost = False
+        """Whether it broke before a statement's reply: the server may still run it."""
+        try:
+            self.wire = psycopg.connect(
+                autocommit=True,
+                cursor_factory=psycopg.RawCursor,
+                **address.parameters,  # type: ignore[arg-type]
+            )
+        except psycopg.Error as error:
+            raise EngineError(
+                ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"
+            ) from error
+        try:
+            ((self.pid, is_standby, encoding, *_),) = self.ask(
+                f"{_GREETING}, {greeting}"
+            )
+            self._check(address, encoding, is_standby=is_standby)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, address: Address, encoding: str, *, is_standby: bool) -> None:
+        if self.pid != self.wire.info.backend_pid:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"between here and the {address} is a connection pooler, which gives "
+                "one connection to several clients: tique needs sessions of its own "
+                "(temporary tables, locks); connect to the server itself",
+            )
+        if is_standby:
+            raise EngineError(
+                ErrorKind.READ_ONLY, f"the {address} is a standby, which is read-only"
+            )
+        if encoding != "UTF8":
+            # How far a name's bytes reach, and which letters are capital, depends on it.
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"the {address} has the encoding {encoding}: tique needs UTF8; dump it "
+                "and restore it into a database made with ENCODING 'UTF8'",
+            )
+
+    def cursor(self) -> psycopg.RawCursor[Row]:
+        """A cursor of its own."""
+        if self.wire.closed:
+            raise ConnectionLostError(
+                ErrorKind.OPERATIONAL, "the connection to PostgreSQL is closed"
+            )
+        return self.wire.cursor()  # type: ignore[return-value]
+
+    @contextmanager
+    def running(self, *, fetches: bool = False) -> Iterator[None]:
+        """Bring a statement's errors to ours, and count it unless it only ``fetches``."""
+        started = time.perf_counter()
+        try:
+            yield
+        except (psycopg.Error, UnicodeError) as error:
+            failure = translated(error)
+            if self.wire.closed:
+                self.is_lost = True
+            if isinstance(failure, ConnectionLostError):
+                self.lose()
+            raise failure from error
+        except EngineError:
+            raise
+        except BaseException:
+            # The next statement would be taken to be answered by this one's reply.
+            self.lose()
+            raise
+        finally:
+            self._statistics.statements += not fetches
+            self._statistics.seconds += time.perf_counter() - started
+
+    def ask(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | None = None,
+        *,
+        prepare: bool = False,
+    ) -> list[Row]:
+        """Run one statement, or several without parameters; the last one's rows.
+
+        Raises
+        ------
+        EngineError
+            ConnectionLostError if nobody knows what became of it.
+        """
+        with self.running():
+            cursor = self.cursor()
+            cursor.execute(sql, parameters, prepare=prepare or None)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def lose(self) -> None:
+        """Close it; what the last statement did is not known."""
+        self.is_lost = True
+        self.close()
+
+    def interrupt(self) -> None:
+        """Make the statement that another thread runs here fail soon."""
+        with suppress(psycopg.Error):
+            self.wire.cancel_safe(timeout=_CANCEL_SECONDS)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection was neither closed nor lost."""
+        return not self.wire.closed
+
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+        with suppress(psycopg.Error):
+            self.wire.close()
+
+
+def tolerate(reader: AdaptContext) -> None:
+    """Let dates and moments that Python cannot hold be read as text."""
+    assert reader.adapters is not None
+    for name in ("date", "timestamp", "timestamptz"):
+        reader.adapters.register_loader(name, _Tolerant)
+
+
+def rows_of(cursor: psycopg.RawCursor[Row]) -> list[Row]:
+    """All rows of a result; dates and moments that Python cannot hold as text."""
+    try:
+        return cursor.fetchall()
+    except psycopg.DataError:
+        # Not asked for again: its values may be others then.
+        result = cursor.pgresult
+        assert result is not None
+        tolerate(cursor)
+        loading = Transformer(cursor)
+        loading.set_pgresult(result)
+        return loading.load_rows(0, result.ntuples, tuple)

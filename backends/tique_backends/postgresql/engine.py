@@ -1,0 +1,347 @@
+"""One PostgreSQL database: tique's schema in it, folding, recovery.
+
+Atomicity rests on PostgreSQL's own transactions: a commit is one row of the log, which
+its timestamp goes with, and every fold is one engine transaction. A crash of either side
+at any instruction leaves all of it or nothing.
+
+Engine transactions are at READ COMMITTED, where every statement sees what was committed
+before it, and bodies that depend on what they read lock it first.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tique_backends.base import (
+    Capabilities,
+    Engine,
+    ResultColumn,
+    Row,
+    Session,
+    Statistics,
+    Versions,
+)
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import cache_name, key_list, storage_name
+from tique_backends.postgresql import folding, introspection
+from tique_backends.postgresql.forms import PostgreSQLForms
+from tique_backends.postgresql.installing import Form
+from tique_backends.postgresql.presence import INSTALLATION, LOCKS, Presence
+from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
+from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.postgresql.types import reads_alike, rows_to_arrow, survives_python
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import pyarrow
+
+    from tique_backends.postgresql.connection import Address
+    from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
+
+FORMAT_VERSION = 1
+
+_SCHEMA = (
+    "CREATE SCHEMA tique",
+    "CREATE TABLE tique.format (version INTEGER NOT NULL, epoch BIGINT NOT NULL, "
+    "forgotten BIGINT NOT NULL, last_table BIGINT NOT NULL, sequencer TEXT NOT NULL)",
+    'CREATE TABLE tique."tables" (id BIGINT PRIMARY KEY, schema_name TEXT NOT NULL, '
+    "table_name TEXT NOT NULL, folded BIGINT NOT NULL, drained BIGINT NOT NULL) "
+    "WITH (fillfactor = 50)",
+    "CREATE TABLE tique.log (cts BIGINT PRIMARY KEY, txid BIGINT NOT NULL, "
+    "committed_at BIGINT NOT NULL, commits TEXT NOT NULL)",
+    "CREATE TABLE tique.outcomes (cts BIGINT PRIMARY KEY, txid BIGINT NOT NULL, "
+    "committed_at BIGINT NOT NULL)",
+    "CREATE INDEX ON tique.outcomes (txid)",
+    "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY)",
+)
+
+_TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)"
+"""Cache tables are filled and emptied all the time, however large they are."""
+
+_SURROUNDINGS = (
+    "SELECT datcollate, current_schemas(FALSE)::TEXT[] FROM pg_catalog.pg_database "
+    "WHERE datname = current_database() AND datlocprovider = 'c' UNION ALL "
+    "SELECT '', current_schemas(FALSE)::TEXT[] LIMIT 1"
+)
+
+_BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
+"""Collations that sort text by its bytes."""
+
+_LAST_COMMIT = (
+    "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
+    "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
+)
+
+
+class PostgreSQLEngine(Engine):
+    """A database of a PostgreSQL server, which several processes share."""
+
+    def __init__(self, address: Address, sequencer: str | None) -> None:
+        self.forms = self.forms_apart = PostgreSQLForms()
+        self.statistics = Statistics()
+        self._wanted = sequencer
+        self._presence = Presence(address, self.statistics)
+        self.shared: PostgreSQLSequencer = PostgreSQLSequencer(self._presence)
+        ((collation, self.search_path),) = self._presence.ask(_SURROUNDINGS)
+        # A row store reads what it is asked for; neighbours mostly share a block.
+        self.capabilities = Capabilities(
+            dialect="postgresql",
+            page_keys=64,
+            overlay_values=10_000,
+            sorts_by_bytes=collation.upper().replace("-", "") in _BY_BYTES,
+            widest_sum=32,
+        )
+
+    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+        return PostgreSQLSession(self._presence.connect(), self._presence)
+
+    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+        return survives_python(type_name)
+
+    def columnar(self, type_name: str) -> bool:  # noqa: D102
+        return reads_alike(type_name)
+
+    def arrow(  # noqa: D102
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        return rows_to_arrow(rows, columns)
+
+    def is_managed(self) -> bool:  # noqa: D102
+        ((form,),) = self._presence.ask("SELECT to_regclass('tique.format')::TEXT")
+        return form is not None
+
+    def format_version(self) -> int:  # noqa: D102
+        rows = self._presence.ask("SELECT version, sequencer FROM tique.format")
+        if not rows:
+            return -1
+        ((version, form),) = rows
+        self.shared.form = form
+        if self._wanted not in (None, form):
+            raise EngineError(
+                ErrorKind.PROGRAMMING,
+                f"this database uses tique's sequencer in the form {form!r}, and all "
+                f"of its processes must: leave ?sequencer={self._wanted} out, or detach "
+                "the database and adopt it again",
+            )
+        return int(version)
+
+    def install(self, session: Session) -> None:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+        form = Form.choose(session, self._wanted)
+
+        def create() -> None:
+            # Of two that install at once the second one waits, and finds it done.
+            session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
+            if self._is_installed(session):
+                return
+            for statement in (*_SCHEMA, *form.statements, *SCHEMA):
+                session.change(statement)
+            session.change(
+                "INSERT INTO tique.format VALUES ($1, 0, 0, 0, $2)",
+                [FORMAT_VERSION, form.name],
+            )
+
+        session.transact(create)
+        self.format_version()
+
+    @staticmethod
+    def _is_installed(session: Session) -> bool:
+        found = session.execute("SELECT to_regclass('tique.format')::TEXT").fetch_all()
+        return found != [(None,)]
+
+    def uninstall(self, session: Session) -> None:  # noqa: D102
+        session.execute("DROP EXTENSION IF EXISTS tique")
+        session.execute("DROP SCHEMA tique CASCADE")
+
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+        return False
+
+    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+
+        def numbers() -> list[Row]:
+            return session.execute(
+                'SELECT id FROM tique."tables" ORDER BY id'
+            ).fetch_all()
+
+        def read() -> list[Table]:
+            rows = session.execute(
+                'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
+            ).fetch_all()
+            return [introspection.describe(session, *row) for row in rows]
+
+        # Whoever asks may have lost the connection over which it changed them.
+        self._presence.await_lost()
+        before = numbers()
+        while True:
+            found, failure = [], None
+            try:
+                found = session.transact_repeatable(read)
+            except EngineError as error:
+                failure = error
+            # PostgreSQL looks some of it up in the catalog of the moment, where a table
+            # that another process has dropped meanwhile is not any more.
+            if (now := numbers()) == before:
+                break
+            before = now
+        if failure is not None:
+            raise failure
+        return found
+
+    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+        return introspection.describe(session, schema, name)
+
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+        return [
+            (schema, name)
+            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
+        ]
+
+    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+        cache = cache_name(table)
+        session.execute(
+            f"CREATE TABLE {cache} (LIKE {storage_name(table)} INCLUDING CONSTRAINTS, "
+            f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
+        )
+        if not table.is_bag:
+            session.execute(
+                f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
+            )
+        # Log entries name tables by id: none may be used twice.
+        ((number,),) = session.execute(
+            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
+        ).fetch_all()
+        session.execute(
+            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}), 0)',
+            [number, table.schema, table.name],
+        )
+        return introspection.describe(session, table.schema, table.name, int(number))
+
+    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+        session.execute(f"DROP TABLE {cache_name(table)}")
+        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+
+    def last_commit(self, session: Session) -> int:  # noqa: D102
+        return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
+
+    def next_epoch(self, session: Session) -> int:  # noqa: D102
+        ((epoch,),) = session.execute(
+            "UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch"
+        ).fetch_all()
+        return int(epoch)
+
+    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+        self._presence.await_lost()
+        rows = session.execute(
+            "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
+            "SELECT cts FROM tique.log WHERE txid = $1 "
+            "AND cts NOT IN (SELECT cts FROM tique.fences)",
+            [txid],
+        ).fetch_all()
+        return int(rows[0][0]) if rows else None
+
+    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+
+        def append() -> int:
+            versions = folding.versions_to_replay(session, table)
+            if versions:
+                stamps, rows, deleted = zip(*versions, strict=True)
+                session.append(Versions(table, rows, stamps, deleted))
+            return len(versions)
+
+        return session.transact(append)
+
+    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+        # Outcomes are forgotten only below what has been folded.
+        return session.change(
+            f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
+            "(SELECT cts FROM tique.outcomes UNION ALL SELECT cts FROM tique.log "
+            "WHERE cts NOT IN (SELECT cts FROM tique.fences))"
+        )
+
+    def store(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+        new: Collection[Row] = (),
+        *,
+        since: int | None = None,
+    ) -> None:
+        assert isinstance(session, PostgreSQLSession)
+
+        def move() -> None:
+            folding.claim_fold(session, table, since, until)
+            folding.store_rows(session, table, rows, new)
+            folding.drop_versions(session, table, until)
+
+        session.transact(move)
+
+    def fold(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
+        assert isinstance(session, PostgreSQLSession)
+
+        def move() -> int:
+            folding.claim_fold(session, table, since, until)
+            if table.is_bag:
+                return folding.fold_bag(session, table, until)
+            return folding.fold_keyed(session, table, until)
+
+        return session.transact(move)
+
+    def prune_log(  # noqa: D102
+        self, session: Session, until: int, retention: float
+    ) -> None:
+        assert isinstance(session, PostgreSQLSession)
+        oldest = int((time.time() - retention) * 1e6)
+
+        def prune() -> None:
+            session.change(
+                "WITH _gone AS (DELETE FROM tique.log WHERE cts <= $1 "
+                "RETURNING cts, txid, committed_at) "
+                "INSERT INTO tique.outcomes SELECT * FROM _gone "
+                "WHERE cts NOT IN (SELECT cts FROM tique.fences)",
+                [until],
+            )
+            # The newest outcome stays: it is where the next cts starts.
+            ((forgotten,),) = session.execute(
+                "WITH _old AS (DELETE FROM tique.outcomes WHERE committed_at < $1 "
+                "AND cts < (SELECT max(cts) FROM tique.outcomes) RETURNING txid) "
+                "SELECT coalesce(max(txid), 0) FROM _old",
+                [oldest],
+            ).fetch_all()
+            if forgotten:
+                session.change(
+                    "UPDATE tique.format SET forgotten = $1 WHERE forgotten < $1",
+                    [forgotten],
+                )
+
+        session.transact(prune)
+
+    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def cached_rows(self, session: Session, table: Table) -> int:  # noqa: D102
+        rows = session.execute(f"SELECT count(*) FROM {cache_name(table)}").fetch_all()
+        return int(rows[0][0])
+
+    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+        # PostgreSQL moves its log to its tables in the background.
+        return False
+
+    def close(self) -> None:  # noqa: D102
+        self.shared.close()
+        self._presence.close()

@@ -1,0 +1,77 @@
+"""psycopg's errors, brought to :class:`EngineError` at the boundary by their SQLSTATE."""
+
+from __future__ import annotations
+
+import psycopg
+
+from tique_backends.errors import (
+    ConflictError,
+    ConnectionLostError,
+    EngineError,
+    ErrorKind,
+)
+from tique_backends.sharing import FencedError
+
+_KINDS = {
+    "23505": ErrorKind.UNIQUE,
+    "23502": ErrorKind.NOT_NULL,
+    "23514": ErrorKind.CHECK,
+    "25006": ErrorKind.READ_ONLY,
+    "53100": ErrorKind.FULL,
+    "55P03": ErrorKind.OPERATIONAL,
+    "57014": ErrorKind.INTERRUPTED,
+}
+
+_CLASSES = {
+    "0A": ErrorKind.UNSUPPORTED,
+    "21": ErrorKind.PROGRAMMING,
+    "22": ErrorKind.DATA,
+    "23": ErrorKind.INTEGRITY,
+    "26": ErrorKind.PROGRAMMING,
+    "34": ErrorKind.PROGRAMMING,
+    "3D": ErrorKind.PROGRAMMING,
+    "3F": ErrorKind.PROGRAMMING,
+    "42": ErrorKind.PROGRAMMING,
+    "44": ErrorKind.INTEGRITY,
+    "P0": ErrorKind.PROGRAMMING,
+    "XX": ErrorKind.INTERNAL,
+}
+
+_CONFLICTS = frozenset({"40001", "40P01"})
+
+FENCED = frozenset({"TQ001", "TQ002"})
+"""What the sequencer says to a client that is gone, and after a restart."""
+
+_LOST = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
+"""The server ended the session."""
+
+
+def translated(error: Exception) -> EngineError:
+    """The engine-neutral form of what psycopg raised."""
+    if isinstance(error, UnicodeError):
+        return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")  # type: ignore[attr-defined]
+    if not isinstance(error, psycopg.Error):
+        raise error
+    state = error.sqlstate
+    # The rest of psycopg's text is an excerpt of the rewritten statement (P11).
+    message = error.diag.message_primary or str(error).partition("\nLINE ")[0]
+    if error.diag.message_hint:
+        message += f" ({error.diag.message_hint})"
+    if state in FENCED:
+        return FencedError(ErrorKind.OPERATIONAL, message, state)
+    if state in _CONFLICTS:
+        return ConflictError(ErrorKind.OPERATIONAL, message, state)
+    if state in _LOST or (state or "").startswith("08"):
+        return ConnectionLostError(ErrorKind.OPERATIONAL, message, "08006")
+    if state is not None:
+        kind = _KINDS.get(state) or _CLASSES.get(state[:2], ErrorKind.OPERATIONAL)
+        return EngineError(kind, message, state)
+    if isinstance(error, psycopg.DataError):
+        return EngineError(ErrorKind.DATA, message)
+    if isinstance(error, psycopg.ProgrammingError):
+        return EngineError(ErrorKind.PROGRAMMING, message)
+    if isinstance(error, psycopg.NotSupportedError):
+        return EngineError(ErrorKind.UNSUPPORTED, message)
+    return ConnectionLostError(
+        ErrorKind.OPERATIONAL, f"the connection to PostgreSQL is lost: {message}"
+    )

@@ -1,0 +1,250 @@
+"""Moving versions to the storage table, and back to the cache table from the log.
+
+Each function is part of the body of one engine transaction that has locked the table's
+row in ``tique.tables`` before: nobody else folds the table or fills its cache table
+until that ends, whatever PostgreSQL's snapshots show of other things.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_backends.base import MISSING
+from tique_backends.errors import ErrorKind
+from tique_backends.gaps import completed
+from tique_backends.logged import versions_of
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
+from tique_backends.postgresql.literals import arrays
+from tique_backends.postgresql.log import decoded
+from tique_backends.postgresql.names import newest, same_rows
+from tique_backends.sharing import FoldedMeanwhileError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from tique_backends.base import Row, Session
+    from tique_backends.postgresql.session import PostgreSQLSession
+    from tique_rewriter.schema import Table
+
+
+def claim_fold(
+    session: PostgreSQLSession, table: Table, since: int | None, until: int
+) -> None:
+    """Lock the table's row, and note how far it will be folded.
+
+    Raises
+    ------
+    FoldedMeanwhileError
+        It is not folded up to ``since``. Rows that were computed from that state of
+        storage would undo parts of a later one.
+    """
+    known = "" if since is None else f" AND folded = {since}"
+    if not session.change(
+        f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
+    ):
+        raise FoldedMeanwhileError(
+            ErrorKind.OPERATIONAL,
+            f"another process has folded {table.qualified_name} meanwhile",
+        )
+
+
+def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
+    """Replace storage rows by their newest versions with cts ≤ ``until``."""
+    cache, storage = cache_name(table), storage_name(table)
+    same = key_equality(table, table.primary_key, "_s.", "_v.")
+    session.change(
+        f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
+        f"WHERE _v._cts <= {until} AND {same})"
+    )
+    session.change(
+        f"INSERT INTO {storage} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
+        f"WHERE _n._cts <= {until} AND NOT _n._deleted "
+        f"AND {newest(table, cache, '_cts', '_n', until)}"
+    )
+    return drop_versions(session, table, until)
+
+
+def fold_bag(session: PostgreSQLSession, table: Table, until: int) -> int:
+    """Remove one copy per tombstone, then add the inserted rows.
+
+    What was both inserted and deleted since is neither: storage never had it.
+    """
+    cache, storage = cache_name(table), storage_name(table)
+    columns = column_list(table)
+    inserted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
+    deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
+    same = same_rows(table, range(len(table.columns)), "_s.", "_d.")
+    if session.execute(f"{deleted} LIMIT 1").fetch_all():
+        session.change(
+            f"DELETE FROM {storage} WHERE ctid = ANY (ARRAY(SELECT _s._place FROM "
+            f"(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY {columns}) "
+            f"AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS _copies "
+            f"FROM ({deleted} EXCEPT ALL {inserted}) AS _e GROUP BY {columns}) AS _d "
+            f"ON {same} WHERE _s._copy <= _d._copies))"
+        )
+        inserted += f" EXCEPT ALL {deleted}"
+    session.change(f"INSERT INTO {storage} {inserted}")
+    return drop_versions(session, table, until)
+
+
+def store_rows(
+    session: PostgreSQLSession,
+    table: Table,
+    rows: Mapping[Row, Row | None],
+    new: Collection[Row],
+) -> None:
+    """Put rows in the place of those with their keys; None: in place of one, nothing.
+
+    There is nothing in the place of the keys ``new``. Rows of a table without UNIQUE
+    keys are updated where they are: PostgreSQL leaves the indexes alone then. With
+    UNIQUE keys an update may stumble over a value that another row is about to give up.
+    """
+    if table.unique:
+        partial = [key for key, row in rows.items() if row is not None and _lacks(row)]
+        stored = session.read_rows(table, partial)
+        whole = {
+            key: completed(row, stored[key]) if row is not None and _lacks(row) else row
+            for key, row in rows.items()
+            if row is None or not _lacks(row) or key in stored
+        }
+        _delete(session, table, [key for key in whole if key not in new])
+        _insert(session, table, [row for row in whole.values() if row is not None])
+        return
+    _delete(session, table, [key for key, row in rows.items() if row is None])
+    _insert(session, table, [r for key, r in rows.items() if r and key in new])
+    by_columns: dict[tuple[int, ...], list[Row]] = {}
+    for key, row in rows.items():
+        if row is not None and key not in new:
+            known = tuple([i for i, value in enumerate(row) if value is not MISSING])
+            by_columns.setdefault(known, []).append(tuple([row[i] for i in known]))
+    for known, changed in by_columns.items():
+        if len(known) == len(table.columns):
+            _upsert(session, table, changed)
+        else:
+            _update(session, table, known, changed)
+
+
+def _lacks(row: Row) -> bool:
+    return any(value is MISSING for value in row)
+
+
+def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> None:
+    if not keys:
+        return
+    source = arrays(table, table.primary_key)
+    names = ", ".join(f"_{i}" for i in table.primary_key)
+    same = _same_key(table)
+    session.change(
+        f"DELETE FROM {storage_name(table)} AS _s USING {source} AS _r({names}) "
+        f"WHERE {same}",
+        [list(column) for column in zip(*keys, strict=True)],
+    )
+
+
+def _insert(
+    session: PostgreSQLSession, table: Table, rows: Sequence[Row], conflict: str = ""
+) -> None:
+    if not rows:
+        return
+    source = arrays(table, range(len(table.columns)))
+    session.change(
+        f"INSERT INTO {storage_name(table)} SELECT * FROM {source}{conflict}",
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+
+
+def _upsert(session: PostgreSQLSession, table: Table, rows: Sequence[Row]) -> None:
+    others = [
+        quote(column.name)
+        for i, column in enumerate(table.columns)
+        if i not in table.primary_key
+    ]
+    change = ", ".join(f"{name} = excluded.{name}" for name in others)
+    action = f"UPDATE SET {change}" if others else "NOTHING"
+    key = key_list(table, table.primary_key)
+    _insert(session, table, rows, f" ON CONFLICT ({key}) DO {action}")
+
+
+def _update(
+    session: PostgreSQLSession,
+    table: Table,
+    columns: Sequence[int],
+    rows: Sequence[Row],
+) -> None:
+    changed = [i for i in columns if i not in table.primary_key]
+    if not changed:
+        return
+    source = arrays(table, columns)
+    names = ", ".join(f"_{i}" for i in columns)
+    values = ", ".join(f"{quote(table.columns[i].name)} = _r._{i}" for i in changed)
+    session.change(
+        f"UPDATE {storage_name(table)} AS _s SET {values} "
+        f"FROM {source} AS _r({names}) WHERE {_same_key(table)}",
+        [list(column) for column in zip(*rows, strict=True)],
+    )
+
+
+def _same_key(table: Table) -> str:
+    return " AND ".join(
+        f"_s.{quote(table.columns[i].name)} = _r._{i}" for i in table.primary_key
+    )
+
+
+def drop_versions(session: PostgreSQLSession, table: Table, until: int) -> int:
+    """Delete what was folded from the cache table; its number."""
+    return session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
+
+
+def fences(session: Session) -> set[int]:
+    """The timestamps whose log entries count for nothing."""
+    rows = session.execute("SELECT cts FROM tique.fences").fetch_all()
+    return {cts for (cts,) in rows}
+
+
+def versions_to_replay(
+    session: PostgreSQLSession, table: Table
+) -> list[tuple[int, Row, bool]]:
+    """The logged versions that the cache table lacks, whole.
+
+    A commit's versions reach a cache table all at once, but not always in cts order.
+    """
+    ((folded,),) = session.execute(
+        f'SELECT folded FROM tique."tables" WHERE id = {table.id} FOR UPDATE'
+    ).fetch_all()
+    present = {
+        cts
+        for (cts,) in session.execute(
+            f"SELECT DISTINCT _cts FROM {cache_name(table)}"
+        ).fetch_all()
+    }
+    entries = session.execute(
+        f"SELECT cts, txid, commits FROM tique.log WHERE cts > {folded} ORDER BY cts"
+    ).fetch_all()
+    excluded = present | fences(session)
+    versions = list(versions_of(table, decoded(entries), excluded))
+    if table.is_bag:
+        return versions
+    keys = {
+        tuple([row[i] for i in table.primary_key])
+        for _, row, _ in versions
+        if _lacks(row)
+    }
+    stored = session.read_rows(table, list(keys))
+    nothing = (None,) * len(table.columns)
+    return [
+        (
+            cts,
+            completed(
+                row, stored.get(tuple(row[i] for i in table.primary_key), nothing)
+            ),
+            deleted,
+        )
+        for cts, row, deleted in versions
+    ]

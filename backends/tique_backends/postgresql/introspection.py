@@ -1,0 +1,196 @@
+"""Table definitions, read from PostgreSQL's catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import column_list, storage_name
+from tique_backends.postgresql.names import LONGEST
+from tique_backends.postgresql.types import type_name
+from tique_rewriter.schema import Check, Column, Table
+
+if TYPE_CHECKING:
+    from tique_backends.base import Row, Session
+
+_NO_OPERATOR = "42883"
+_RESERVED = ("_cts", "_deleted", "_sequence")
+
+USER_TABLES = """
+SELECT n.nspname, c.relname
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartition
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tique')
+  AND n.nspname NOT LIKE 'pg\\_%'
+ORDER BY 1, 2"""
+
+_CANDIDATES = """
+SELECT c.oid, n.nspname, c.relname, c.relkind::TEXT, c.relpersistence::TEXT,
+  c.relispartition, c.relhassubclass, c.relrowsecurity,
+  EXISTS (SELECT 1 FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid)
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind NOT IN ('i', 'I', 'c', 't') AND n.nspname <> 'tique'
+  AND n.nspname NOT LIKE 'pg\\_%'
+  AND lower(n.nspname) = lower($1) AND lower(c.relname) = lower($2)
+ORDER BY CASE WHEN n.nspname = $1 AND c.relname = $2 THEN 0 ELSE 1 END, 2, 3"""
+
+_COLUMNS = """
+SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
+  format_type(a.atttypid, a.atttypmod),
+  a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity::TEXT,
+  a.attgenerated::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
+  pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname)
+FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+_CONSTRAINTS = """
+SELECT contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
+  convalidated
+FROM pg_catalog.pg_constraint WHERE conrelid = $1 ORDER BY oid"""
+
+_REFERENCING = """
+SELECT conrelid::regclass::TEXT FROM pg_catalog.pg_constraint
+WHERE confrelid = $1 AND contype = 'f' LIMIT 1"""
+
+_UNIQUE_INDEXES = """
+SELECT c.relname FROM pg_catalog.pg_index AS i
+JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+WHERE i.indrelid = $1 AND i.indisunique AND NOT EXISTS
+  (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.conindid = i.indexrelid
+   AND k.contype IN ('p', 'u')) LIMIT 1"""
+
+_NULLS_EQUAL = """
+SELECT c.relname FROM pg_catalog.pg_index AS i
+JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
+WHERE i.indrelid = $1 AND i.indnullsnotdistinct LIMIT 1"""
+
+_TRIGGERS = """
+SELECT tgname FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal
+UNION ALL SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class = $1 LIMIT 1"""
+
+_KINDS = {
+    "v": "a view",
+    "m": "a materialized view",
+    "f": "a foreign table",
+    "S": "a sequence",
+    "p": "partitioned: its rows live in its partitions",
+}
+
+
+def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
+    """Read a table's definition; the names are matched without regard to case.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+        whose promises tique cannot keep.
+    """
+
+    def ask(sql: str, *parameters: Any) -> list[Row]:
+        return session.execute(sql, parameters).fetch_all()
+
+    found = ask(_CANDIDATES, schema, name)
+    if not found:
+        raise EngineError(
+            ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}", "42P01"
+        )
+    number, schema, name, kind, persistence, is_part, has_parts, has_policies, heir = (
+        found[0]
+    )
+    label = f"{schema}.{name}"
+
+    def refuse(what: str) -> EngineError:
+        return EngineError(ErrorKind.UNSUPPORTED, f"table {label} {what}")
+
+    if kind in _KINDS:
+        raise refuse(f"is {_KINDS[kind]}")
+    if is_part:
+        raise refuse("is a partition of another table")
+    if has_parts or heir:
+        raise refuse("inherits from another table, or another one from it")
+    if persistence != "p":
+        raise refuse("is temporary or unlogged: its rows would not survive a crash")
+    if has_policies:
+        raise refuse("has row-level security, which its versions would not have")
+    if len(label.encode()) > LONGEST:
+        raise refuse(f"has a name of more than {LONGEST} bytes with its schema")
+    columns: list[Column] = []
+    numbers: dict[int, int] = {}
+    for row in ask(_COLUMNS, number, schema, name):
+        column, attribute, oid, modifier, display, not_null, default = row[:7]
+        identity, generated, type_kind, is_collated, sequence = row[7:]
+        if column.lower() in _RESERVED:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {label}: the column name {column!r} is reserved",
+            )
+        if generated:
+            raise refuse(f"has a generated column, {column!r}")
+        if identity == "a":
+            raise refuse(
+                f"has a column GENERATED ALWAYS AS IDENTITY, {column!r}: only "
+                "PostgreSQL itself may write it; make it BY DEFAULT"
+            )
+        if identity:
+            default = f"nextval('{sequence}'::regclass)"
+        if type_kind == "p" or is_collated:
+            raise refuse(f"has a column with a collation of its own, {column!r}")
+        numbers[attribute] = len(columns)
+        columns.append(
+            Column(column, type_name(oid, modifier, display), not_null, default)
+        )
+    if not columns:
+        raise refuse("has no columns")
+    if referencing := ask(_REFERENCING, number):
+        raise refuse(
+            f"is referenced by another table's FOREIGN KEY constraint "
+            f"({referencing[0][0]}), which would be checked when versions are folded, "
+            "long after the commit"
+        )
+    if triggers := ask(_TRIGGERS, number):
+        # A fold would set it off, long after the commit and for several at once.
+        raise refuse(f"has a trigger or a rule, {triggers[0][0]}")
+    if indexes := ask(_UNIQUE_INDEXES, number):
+        raise refuse(
+            f"has a unique index, {indexes[0][0]}; make it a UNIQUE constraint of the "
+            "table"
+        )
+    if indexes := ask(_NULLS_EQUAL, number):
+        raise refuse(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
+    primary: tuple[int, ...] = ()
+    unique: list[tuple[int, ...]] = []
+    checks: list[Check] = []
+    for kind, constraint, key, expression, deferrable, is_valid in ask(
+        _CONSTRAINTS, number
+    ):
+        if deferrable:
+            raise refuse(f"has a deferrable constraint, {constraint}")
+        if kind == "p":
+            primary = tuple(numbers[i] for i in key)
+        elif kind == "u":
+            unique.append(tuple(numbers[i] for i in key))
+        elif kind == "c" and is_valid:
+            checks.append(Check(expression, constraint))
+        elif kind == "f":
+            raise refuse(
+                f"has a FOREIGN KEY constraint ({constraint}), which would be checked "
+                "when versions are folded, long after the commit"
+            )
+        elif kind != "n":
+            raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
+    table = Table(
+        schema, name, tuple(columns), primary, tuple(unique), tuple(checks), table_id
+    )
+    if table.is_bag:
+        rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
+        try:
+            ask(f"EXPLAIN {rows} EXCEPT ALL {rows}")
+        except EngineError as error:
+            if error.sqlstate != _NO_OPERATOR:
+                raise
+            raise refuse(
+                f"has no PRIMARY KEY, and nothing else tells its rows apart: {error}"
+            ) from error
+    return table

@@ -1,0 +1,74 @@
+r"""Values that the driver knows, written into SQL text (P11).
+
+With ``standard_conforming_strings``, which every connection has on, a quote doubled is
+all that a string needs. A NUL character has no form at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.postgresql.types import INTEGERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.schema import Table
+
+
+def quoted(text: str) -> str:
+    """A string literal.
+
+    Raises
+    ------
+    EngineError
+        DATA if PostgreSQL has no form for the text.
+    """
+    if "\0" in text:
+        raise EngineError(ErrorKind.DATA, "PostgreSQL's text has no NUL characters")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def typed(value: Any, type_name: str) -> str:
+    """The literal of a value that is of a column's type."""
+    if value is None:
+        return f"CAST(NULL AS {type_name})"
+    if type_name in INTEGERS:
+        # A cast, lest the type be that of the number; quotes, lest a minus before it
+        # make a comment of both.
+        return f"CAST('{int(value)}' AS {type_name})"
+    text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
+    return f"CAST({quoted(text)} AS {type_name})"
+
+
+def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
+    """``k = value``, for a value that is exactly of the column's type."""
+    column = table.columns[position]
+    name = column.name.replace('"', '""')
+    return f'{prefix}"{name}" = {typed(value, column.type)}'
+
+
+def arrays(table: Table, positions: Sequence[int]) -> str:
+    """An ``unnest`` of one parameter per column, which is its values as a list."""
+    items = ", ".join(
+        f"CAST(${number} AS {table.columns[i].type}[])"
+        for number, i in enumerate(positions, 1)
+    )
+    return f"unnest({items})"
+
+
+def listed(values: Sequence[Any], type_name: str) -> str:
+    """The literal of an array of values that are of a column's type."""
+    if type_name in INTEGERS:
+        items = ["NULL" if value is None else str(int(value)) for value in values]
+    else:
+        items = [_element(value) for value in values]
+    return f"CAST({quoted('{' + ','.join(items) + '}')} AS {type_name}[])"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

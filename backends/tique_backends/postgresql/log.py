@@ -1,0 +1,57 @@
+"""The commit log: one row per commit, its content in JSON (:mod:`tique_backends.logged`).
+
+A commit is one row of ``tique.log``, because a statement and a flush are what costs;
+the cache tables are filled from memory later and, after a crash, from here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.logged import LoggedCommit, content, encoded_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tique_backends.base import CommitRecord, Row
+
+_encode = json.JSONEncoder(
+    separators=(",", ":"), default=encoded_value, check_circular=False
+).encode
+
+
+def encode_content(commit: CommitRecord) -> str:
+    """What the log says of a commit, in ASCII.
+
+    Raises
+    ------
+    EngineError
+        DATA for text that PostgreSQL could not store when the entry is read: a commit
+        must fail before it is durable or not at all.
+    """
+    entry = _encode(content(commit))
+    if "\\u0000" in entry or "\\ud" in entry:
+        for rows in commit.writes.values():
+            for row, _ in rows:
+                for value in row:
+                    if isinstance(value, str):
+                        _check_text(value)
+    return entry
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise EngineError(ErrorKind.DATA, "PostgreSQL's text has no NUL characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise EngineError(
+            ErrorKind.DATA, f"not valid Unicode: {error.reason}"
+        ) from error
+
+
+def decoded(rows: Iterable[Row]) -> list[LoggedCommit]:
+    """The commits of rows ``(cts, txid, content)``."""
+    return [LoggedCommit(cts, txid, *json.loads(text)) for cts, txid, text in rows]

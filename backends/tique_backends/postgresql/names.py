@@ -1,0 +1,40 @@
+"""Names and conditions that PostgreSQL writes in its own way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_backends.names import key_equality, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.schema import Table
+
+LONGEST = 63
+"""Bytes of a name; PostgreSQL cuts what is longer."""
+
+
+def stage_name(table: Table) -> str:
+    """The session's staging table."""
+    return f"pg_temp.{quote(f'tique_stage_{table.id}')}"
+
+
+def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:
+    """As :func:`key_equality`, but NULL is the same as NULL."""
+    names = (quote(table.columns[i].name) for i in positions)
+    return " AND ".join(
+        f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
+    )
+
+
+def newest(
+    table: Table, source: str, stamp: str, alias: str, until: int | None = None
+) -> str:
+    """A condition: no row of ``source`` has the key of ``alias`` and a later stamp."""
+    same = key_equality(table, table.primary_key, f"{alias}.", "_l.")
+    bound = "" if until is None else f" AND _l.{stamp} <= {until}"
+    return (
+        f"NOT EXISTS (SELECT 1 FROM {source} AS _l WHERE {same} "
+        f"AND _l.{stamp} > {alias}.{stamp}{bound})"
+    )

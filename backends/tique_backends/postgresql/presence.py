@@ -1,0 +1,148 @@
+"""How a process shows the others that it lives, and how its statements are stopped.
+
+The engine's own connection holds a session-level advisory lock for the epoch of the
+process's transactions: PostgreSQL drops it with the session, however that ends, and
+``pg_locks`` shows it to everybody. Other locks of the same connection say who recovers
+and who folds.
+
+*Every connection of the engine* holds a lock for the engine's *mark*. Whoever finds that
+the process was given up ends its sessions by that: a process that is stopped inside an
+engine transaction would have others wait for its locks.
+
+*A connection that is lost* before the reply to a statement leaves a backend that may
+still run it, and commit. Whoever asks what became of a statement ends that backend and
+waits until it is gone (:meth:`Presence.await_lost`): a role may end its own backends.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.postgresql.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tique_backends.base import Row, Statistics
+    from tique_backends.postgresql.connection import Address
+
+LOCKS = 0x71_75_65
+"""The first number of tique's advisory locks (the sequencer's has another one)."""
+
+_MARKS = LOCKS + 0x1_00_00_00
+"""The first number of the locks for marks."""
+
+RECOVERY, FOLDING, INSTALLATION = 1, 2, 3
+FIRST_EPOCH = 16
+"""Epochs' locks are numbered from here."""
+
+ALIVE = (
+    "SELECT objid FROM pg_catalog.pg_locks WHERE locktype = 'advisory' "
+    f"AND granted AND classid = {LOCKS} AND objsubid = 2 "
+    "AND database = (SELECT oid FROM pg_catalog.pg_database "
+    "WHERE datname = current_database())"
+)
+"""A query for the numbers of the locks that somebody holds."""
+
+_LOST_PATIENCE = 10.0
+_PAUSE = 0.01
+
+
+class Presence:
+    """The connection that lives as long as the engine; any thread may use it."""
+
+    def __init__(self, address: Address, statistics: Statistics) -> None:
+        self._address = address
+        self._statistics = statistics
+        self._lock = threading.Lock()
+        self._lost: set[int] = set()
+        self._held: set[int] = set()
+        self.mark = secrets.randbits(31)
+        self._connection = self.connect()
+
+    def connect(self) -> Connection:
+        """Open a connection of this engine."""
+        return Connection(
+            self._address,
+            self._statistics,
+            f"pg_advisory_lock_shared({_MARKS}, {self.mark})",
+        )
+
+    def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
+        """Ask the engine's own connection; over a new one if it is lost.
+
+        What the old one's locks stood for is over then: the others see that it is gone.
+        All that is asked here may be asked twice.
+        """
+        with self._lock:
+            try:
+                if self._connection.is_open:
+                    return self._connection.ask(sql, parameters)
+            except ConnectionLostError:
+                # It shows only now, if it was ended with the others.
+                pass
+            self._held.clear()
+            self._connection = self.connect()
+            return self._connection.ask(sql, parameters)
+
+    def hold(self, number: int) -> bool:
+        """Take a lock that is kept until the connection ends; False if it is taken."""
+        if number in self._held:
+            return True
+        ((taken,),) = self.ask(f"SELECT pg_try_advisory_lock({LOCKS}, {number})")
+        if taken:
+            self._held.add(number)
+        return bool(taken)
+
+    def drop(self, number: int) -> None:
+        """Give a lock back."""
+        if number in self._held:
+            self._held.discard(number)
+            self.ask(f"SELECT pg_advisory_unlock({LOCKS}, {number})")
+
+    def lost(self, connection: Connection) -> None:
+        """Note that a connection broke while the server may have had a statement."""
+        self._lost.add(connection.pid)
+
+    def await_lost(self) -> None:
+        """Wait until no statement of a lost connection can commit any more.
+
+        Raises
+        ------
+        EngineError
+            OPERATIONAL if one of them keeps running; it may be asked again.
+        """
+        deadline = time.monotonic() + _LOST_PATIENCE
+        while lost := list(self._lost):
+            rows = self.ask(
+                "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid = ANY (CAST($1 AS INTEGER[])) AND usename = current_user",
+                [lost],
+            )
+            self._lost.difference_update(set(lost) - {pid for pid, _ in rows})
+            if rows and time.monotonic() > deadline:
+                raise EngineError(
+                    ErrorKind.OPERATIONAL,
+                    "PostgreSQL still runs a statement of a connection that was lost",
+                )
+            if rows:
+                time.sleep(_PAUSE)
+
+    def end(self, mark: int) -> None:
+        """End the sessions of a process that was given up, if they are this role's."""
+        self.ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE usename = current_user AND pid IN (SELECT pid "
+            f"FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = {_MARKS} "
+            f"AND objid = {mark} AND objsubid = 2 AND database = (SELECT oid "
+            "FROM pg_catalog.pg_database WHERE datname = current_database()))"
+        )
+
+    def close(self) -> None:
+        """Close the connection, which gives its locks back."""
+        self._connection.close()

@@ -1,0 +1,434 @@
+"""A process's client of the sequencer inside a PostgreSQL server.
+
+The sequencer's functions are called over connections of their own, a few of which are
+kept. Its two forms, the extension and plain SQL, have the same functions.
+
+A commit is one statement, ``tique.append``: the timestamp that it takes belongs to
+PostgreSQL's transaction and is finished, or given back, with that. So what this process
+has under way when it dies is settled by the server; only the timestamp of a barrier is
+the client's own, and in doubt when the client goes.
+
+A fence is durable before the sequencer knows of it (P6): first its row, then the
+versions that a bulk write left in the cache tables, then ``tique.fence``, after which
+sts passes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.logged import records_of
+from tique_backends.names import quote
+from tique_backends.postgresql.log import decoded, encode_content
+from tique_backends.postgresql.presence import (
+    ALIVE,
+    FIRST_EPOCH,
+    FOLDING,
+    LOCKS,
+    RECOVERY,
+)
+from tique_backends.postgresql.session import COMMIT, PostgreSQLSession
+from tique_backends.sharing import (
+    Anchor,
+    Appended,
+    AppendingSequencer,
+    FencedError,
+    Position,
+    SharedSnapshot,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tique_backends.base import CommitRecord, Row, Session
+    from tique_backends.postgresql.connection import Connection
+    from tique_backends.postgresql.presence import Presence
+    from tique_rewriter.schema import Table
+
+_Outcome = TypeVar("_Outcome")
+
+_RECOVERY_PATIENCE = "60s"
+_LOCK_PATIENCE = "5s"
+
+_LONGEST_COMMIT = 10.0
+"""Seconds that PostgreSQL may take for COMMIT after it was asked for."""
+
+SCHEMA = (
+    "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
+    "mark INTEGER NOT NULL)",
+    """
+    CREATE FUNCTION tique.append(
+      client BIGINT, after BIGINT, keys BYTEA, counts INTEGER[], txids BIGINT[],
+      entries TEXT, OUT stamps BIGINT[], OUT sts BIGINT
+    ) LANGUAGE plpgsql AS $$
+    DECLARE
+      entry TEXT[] := string_to_array(entries, chr(31));
+      stamp BIGINT;
+      start INTEGER := 1;
+    BEGIN
+      FOR i IN 1 .. cardinality(txids) LOOP
+        stamp := tique.certify(
+          client, after, substring(keys FROM start FOR 16 * counts[i])
+        );
+        start := start + 16 * counts[i];
+        IF stamp > 0 THEN
+          INSERT INTO tique.log VALUES
+            (stamp, txids[i], extract(epoch FROM clock_timestamp()) * 1000000, entry[i]);
+        END IF;
+        stamps := stamps || stamp;
+      END LOOP;
+      sts := tique.sts();
+    END $$
+    """,
+)
+"""What the driver adds to either form of the sequencer."""
+
+_APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
+
+_SEPARATOR = chr(31)
+"""Between entries, which are ASCII without it: an array would escape every quote."""
+
+
+class PostgreSQLSequencer(AppendingSequencer):
+    """The functions of schema ``tique``, called for one client."""
+
+    def __init__(self, presence: Presence) -> None:
+        self._presence = presence
+        self._idle: deque[Connection] = deque()
+        self._client = 0
+        self._epoch = 0
+        self._lease = 0.0
+        self._is_closed = False
+
+    @contextmanager
+    def recovering(self) -> Iterator[bool]:  # noqa: D102
+        if self._is_ready():
+            yield False
+            return
+        self._presence.ask(
+            f"SELECT set_config('lock_timeout', '{_RECOVERY_PATIENCE}', FALSE)"
+        )
+        try:
+            self._presence.ask(f"SELECT pg_advisory_lock({LOCKS}, {RECOVERY})")
+        except EngineError as error:
+            raise EngineError(
+                ErrorKind.LOCKED,
+                f"another process has been recovering this database for "
+                f"{_RECOVERY_PATIENCE}: {error}",
+            ) from error
+        try:
+            yield not self._is_ready()
+        finally:
+            self._presence.ask(f"SELECT pg_advisory_unlock({LOCKS}, {RECOVERY})")
+
+    def _is_ready(self) -> bool:
+        return bool(self._value("SELECT tique.ready()"))
+
+    def recovered(self, sts: int) -> None:  # noqa: D102
+        # Everybody who could still have appended an entry is gone with the server.
+        self._ask("DELETE FROM tique.clients")
+        self._ask("DELETE FROM tique.fences")
+        self._ask("SELECT tique.recover($1)", [sts])
+
+    def join(self, lease: float) -> None:  # noqa: D102
+        self._lease = lease
+        self._client = self._value(
+            "SELECT tique.join_client($1)", [_milliseconds(lease)]
+        )
+
+    def introduce(self, epoch: int) -> None:  # noqa: D102
+        self._epoch = FIRST_EPOCH + epoch
+        self._presence.hold(self._epoch)
+        self._ask(
+            "INSERT INTO tique.clients VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            [self._client, epoch, self._presence.mark],
+        )
+
+    def epochs(self) -> tuple[set[int], int]:  # noqa: D102
+        self.tend()
+        alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
+        return alive, self._value("SELECT epoch FROM tique.format")
+
+    def renew(self, lease: float) -> None:  # noqa: D102
+        self._ask(
+            "SELECT tique.renew_client($1, $2)", [self._client, _milliseconds(lease)]
+        )
+
+    def leave(self) -> None:  # noqa: D102
+        self._drop(self._client)
+
+    def _drop(self, client: int) -> None:
+        try:
+            # In one, or others would take whoever leaves for one that was given up.
+            self._ask(
+                "WITH _gone AS (DELETE FROM tique.clients WHERE client = $1) "
+                "SELECT tique.leave_client($1)",
+                [client],
+            )
+        except FencedError:
+            self._ask("DELETE FROM tique.clients WHERE client = $1", [client])
+
+    def snapshot(self) -> SharedSnapshot:  # noqa: D102
+        ((sts, fences),) = self._ask(
+            "SELECT sts, fences FROM tique.sts_for($1)", [self._client]
+        )
+        return SharedSnapshot(sts, frozenset(fences))
+
+    def hold(self) -> Anchor:  # noqa: D102
+        # A lost reply leaves a snapshot that goes with the client.
+        ((txid, sts),) = self._ask(
+            "SELECT txid, sts FROM tique.begin_transaction($1)", [self._client]
+        )
+        return Anchor(txid, sts)
+
+    def advance(self, anchor: Anchor, sts: int) -> Anchor:  # noqa: D102
+        self._ask(
+            "SELECT tique.advance_transaction($1, $2, $3)",
+            [self._client, anchor.txid, sts],
+        )
+        return anchor._replace(sts=sts)
+
+    def append(  # noqa: D102
+        self,
+        sts: int,
+        write_sets: Sequence[Sequence[bytes]],
+        commits: Sequence[CommitRecord],
+    ) -> Appended:
+        with self._connected() as connection:
+            try:
+                ((stamps, covered),) = connection.ask(
+                    _APPEND,
+                    [
+                        self._client,
+                        sts,
+                        b"".join([key for keys in write_sets for key in keys]),
+                        list(map(len, write_sets)),
+                        [commit.txid for commit in commits],
+                        _SEPARATOR.join(map(encode_content, commits)),
+                    ],
+                    prepare=True,
+                )
+            except BaseException:
+                if connection.is_lost:
+                    self._presence.lost(connection)
+                raise
+        return Appended(stamps, covered)
+
+    def barrier(self) -> int:  # noqa: D102
+        try:
+            return self._value(
+                "SELECT tique.next_cts($1)", [self._client], repeat=False
+            )
+        except ConnectionLostError as error:
+            # Whoever may have taken a timestamp unawares can only leave.
+            with suppress(EngineError):
+                self.leave()
+            raise FencedError(
+                ErrorKind.OPERATIONAL,
+                "the connection was lost while a commit timestamp was handed out; "
+                "connect again",
+            ) from error
+
+    def commit(self, session: Session) -> None:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+        session.commit(self._ending())
+
+    def transact(  # noqa: D102
+        self, session: Session, body: Callable[[], _Outcome]
+    ) -> _Outcome:
+        assert isinstance(session, PostgreSQLSession)
+
+        def bounded() -> _Outcome:
+            # Everybody's commits wait for a definition, which must not wait for
+            # somebody who reads a result slowly (P6).
+            session.change(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'")
+            return body()
+
+        return session.transact(bounded, self._ending())
+
+    def _ending(self) -> str:
+        """COMMIT, if the client is not gone; and nobody fences it meanwhile."""
+        longer, usual = (
+            f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})"
+            for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
+        )
+        return f"{longer}; {COMMIT}; {usual}"
+
+    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+        return max(self._settle("finish", cts) for cts in stamps)
+
+    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+        for cts in stamps:
+            self._settle("abort", cts)
+
+    def _settle(self, function: str, cts: int) -> int:
+        return self._value(f"SELECT tique.{function}($1, $2)", [self._client, cts])
+
+    def wait(self, cts: int, seconds: float) -> bool:  # noqa: D102
+        return bool(
+            self._value('SELECT tique."wait"($1, $2)', [cts, _milliseconds(seconds)])
+        )
+
+    def tend(self) -> None:  # noqa: D102
+        dead = self._ask(
+            "SELECT client FROM tique.clients "
+            f"WHERE epoch + {FIRST_EPOCH} NOT IN ({ALIVE})"
+        )
+        for (client,) in dead:
+            self._drop(client)
+        self._end_given_up()
+        while cts := self._value("SELECT tique.doubtful()"):
+            self._fence(cts)
+
+    def _end_given_up(self) -> None:
+        """End the sessions of processes that live but whose leases ran out."""
+        ((known, joined),) = self._ask(
+            "SELECT (SELECT count(*) FROM tique.clients), tique.clients()"
+        )
+        if known <= joined:
+            return
+        others = self._ask(
+            "SELECT client, mark FROM tique.clients WHERE client <> $1", [self._client]
+        )
+        for client, mark in others:
+            try:
+                self._ask("SELECT sts FROM tique.sts_for($1)", [client])
+            except FencedError:
+                self._presence.end(mark)
+                self._drop(client)
+
+    def _fence(self, cts: int) -> None:
+        with closing(PostgreSQLSession(self._presence.connect(), self._presence)) as s:
+
+            def disown() -> None:
+                # Whoever fences it too waits here until this one has.
+                s.change(
+                    "INSERT INTO tique.fences VALUES ($1) ON CONFLICT DO NOTHING", [cts]
+                )
+                tables = s.execute('SELECT schema_name, table_name FROM tique."tables"')
+                for schema, name in tables.fetch_all():
+                    cache = f"tique.{quote(f'{schema}.{name}')}"
+                    s.change(f"DELETE FROM {cache} WHERE _cts = $1", [cts])
+
+            is_disowned = False
+            while not is_disowned:
+                try:
+                    s.transact(disown)
+                    is_disowned = True
+                except EngineError as error:
+                    # Another process drops one of the tables.
+                    if error.sqlstate != "42P01":
+                        raise
+        try:
+            self._ask("SELECT tique.fence($1)", [cts])
+        except EngineError:
+            # Another process may have been faster.
+            if self._value("SELECT tique.doubtful()") == cts:
+                raise
+
+    def position(self) -> Position:  # noqa: D102
+        ((sts, cts, stable, clients),) = self._ask(
+            'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
+        )
+        return Position(sts, cts, stable, clients)
+
+    def logged(  # noqa: D102
+        self, after: int, tables: Mapping[int, Table]
+    ) -> list[CommitRecord]:
+        rows = self._ask(
+            "SELECT cts, txid, commits FROM tique.log WHERE cts > $1 ORDER BY cts",
+            [after],
+        )
+        return records_of(tables, decoded(rows))
+
+    def folds(self) -> dict[int, int]:  # noqa: D102
+        return dict(self._ask('SELECT id, folded FROM tique."tables"'))
+
+    def claim_versions(  # noqa: D102
+        self, session: Session, table: Table, until: int
+    ) -> int:
+        assert isinstance(session, PostgreSQLSession)
+        found = session.execute(
+            'SELECT drained, folded FROM tique."tables" WHERE id = $1 FOR UPDATE',
+            [table.id],
+        ).fetch_all()
+        if not found:
+            raise EngineError(
+                ErrorKind.PROGRAMMING,
+                f"table {table.qualified_name} was dropped meanwhile",
+                "42P01",
+            )
+        ((drained, folded),) = found
+        session.change(
+            'UPDATE tique."tables" SET drained = $1 WHERE id = $2',
+            [max(drained, until), table.id],
+        )
+        return max(int(drained), int(folded))
+
+    def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
+        # The lock goes with the session that holds it, and that with its process, or
+        # when that is given up.
+        return self._presence.hold(FOLDING)
+
+    def end_checkpoint(self) -> None:  # noqa: D102
+        self._presence.drop(FOLDING)
+
+    def expect_alone(self, session: Session) -> None:  # noqa: D102
+        self.tend()
+        # Whoever joins changes the same row before it reads any definition.
+        session.execute("UPDATE tique.format SET epoch = epoch")
+        others = self._value("SELECT tique.clients()") - 1
+        if others > 0:
+            raise EngineError(
+                ErrorKind.IN_USE,
+                f"other processes use this database ({others}): to detach all of it one "
+                "needs to be alone; end them first",
+            )
+
+    def close(self) -> None:  # noqa: D102
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._presence.connect()
+        try:
+            yield connection
+        finally:
+            if self._is_closed or not connection.is_open:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _ask(
+        self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
+    ) -> list[Row]:
+        """Ask; once more over a new connection, if the first is lost and it may be."""
+        for attempt in range(2):
+            try:
+                with self._connected() as connection:
+                    return connection.ask(sql, parameters, prepare=True)
+            except ConnectionLostError:
+                if attempt or not repeat:
+                    raise
+                # Those that were kept are lost too, as a rule.
+                while self._idle:
+                    self._idle.pop().close()
+        raise AssertionError
+
+    def _value(
+        self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
+    ) -> int:
+        ((value,),) = self._ask(sql, parameters, repeat=repeat)
+        return int(value)
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,381 @@
+"""One PostgreSQL connection, used by one thread at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tique_backends.base import (
+    CommitRecord,
+    Result,
+    ResultColumn,
+    Row,
+    Session,
+    Versions,
+)
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.gaps import widened
+from tique_backends.names import cache_name, column_list, key_list, storage_name
+from tique_backends.postgresql.connection import rows_of, tolerate
+from tique_backends.postgresql.literals import arrays
+from tique_backends.postgresql.log import encode_content
+from tique_backends.postgresql.names import newest, stage_name
+from tique_backends.postgresql.results import PostgreSQLResult, StreamedResult
+from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
+from tique_backends.retrying import persist
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import psycopg
+    import pyarrow
+
+    from tique_backends.postgresql.connection import Connection
+    from tique_backends.postgresql.presence import Presence
+    from tique_rewriter.schema import Table
+
+_Outcome = TypeVar("_Outcome")
+
+COMMIT = "COMMIT"
+
+_PIECE = 1000
+"""Rows that come together of a result that may be large."""
+
+
+class PostgreSQLSession(Session):
+    """A connection with its own engine transaction and its own staging tables."""
+
+    def __init__(self, connection: Connection, presence: Presence) -> None:
+        self._connection = connection
+        self._presence = presence
+        self._in_transaction = False
+        self._pending: StreamedResult | None = None
+        self._guard = threading.Lock()
+        self._is_running = False
+
+    @property
+    def is_lost(self) -> bool:  # noqa: D102
+        return self._connection.is_lost
+
+    def _run(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | None = None,
+        *,
+        prepare: bool | None = None,
+    ) -> psycopg.RawCursor[Row]:
+        """Run a statement."""
+        self._drain()
+        with self._running():
+            cursor = self._connection.cursor()
+            cursor.execute(sql, parameters, prepare=prepare)
+        return cursor
+
+    def _drain(self) -> None:
+        """Take the last result out of the connection, which is needed."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.drain()
+
+    @contextmanager
+    def _running(self, *, fetches: bool = False) -> Iterator[None]:
+        """Use the connection, which may be interrupted."""
+        with self._guard:
+            self._is_running = True
+        try:
+            with self._connection.running(fetches=fetches):
+                yield
+        finally:
+            if self._connection.is_lost:
+                self._presence.lost(self._connection)
+            with self._guard:
+                self._is_running = False
+
+    def _ask(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | None = None,
+        *,
+        prepare: bool | None = None,
+    ) -> list[Row]:
+        """The rows of a query, as they can be written again."""
+        return rows_of(self._run(sql, parameters, prepare=prepare))
+
+    def change(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
+        """Run a statement; returns its number of rows."""
+        return max(self._run(sql, parameters).rowcount, 0)
+
+    def execute(  # noqa: D102
+        self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
+    ) -> Result:
+        if not wide:
+            cursor = self._run(sql, parameters)
+            with self._connection.running(fetches=True):
+                return PostgreSQLResult(cursor)
+        self._drain()
+        cursor = self._connection.cursor()
+        tolerate(cursor)
+        rows = cursor.stream(sql, parameters, size=_PIECE)
+        with self._running():
+            # What is wrong with the statement shows with the first row.
+            first = list(islice(rows, 1))
+        if not first:
+            # psycopg forgets what the columns would have been.
+            return PostgreSQLResult(self._run(_without_rows(sql), parameters))
+        fetching = partial(self._running, fetches=True)
+        self._pending = StreamedResult(cursor, first, rows, fetching)
+        return self._pending
+
+    def explain(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[tuple[str, str]]:
+        lines = self._ask(f"EXPLAIN {query}", parameters)
+        return [("plan", "\n".join(line for (line,) in lines))]
+
+    def width(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> int:
+        return len(self.execute(_without_rows(query), parameters).columns)
+
+    def begin(self) -> None:  # noqa: D102
+        self._run("BEGIN")
+        self._in_transaction = True
+
+    def begin_repeatable(self) -> None:
+        """Start an engine transaction all of whose statements see the same."""
+        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self._in_transaction = True
+
+    def commit(self, ending: str = COMMIT) -> None:
+        """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
+        self._in_transaction = False
+        try:
+            cursor = self._run(ending)
+        except EngineError:
+            with suppress(EngineError):
+                self._run("ROLLBACK")
+            raise
+        if ending == COMMIT and cursor.statusmessage == "ROLLBACK":
+            raise EngineError(
+                ErrorKind.OPERATIONAL, "a statement of the transaction had failed"
+            )
+
+    def rollback(self) -> None:  # noqa: D102
+        if self._in_transaction:
+            self._in_transaction = False
+            self._run("ROLLBACK")
+
+    def transact(  # noqa: D102
+        self, body: Callable[[], _Outcome], ending: str = COMMIT
+    ) -> _Outcome:
+        return self._transact(self.begin, body, ending)
+
+    def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
+        """As :meth:`transact`; all of the body's statements see the same."""
+        return self._transact(self.begin_repeatable, body, COMMIT)
+
+    def _transact(
+        self, begin: Callable[[], None], body: Callable[[], _Outcome], ending: str
+    ) -> _Outcome:
+        def attempt() -> _Outcome:
+            begin()
+            try:
+                outcome = body()
+                self.commit(ending)
+            except BaseException:
+                with suppress(EngineError):
+                    self.rollback()
+                raise
+            return outcome
+
+        return persist(attempt)
+
+    def read_row(  # noqa: D102
+        self, table: Table, key: Row, columns: Sequence[int] | None = None
+    ) -> Row | None:
+        read = tuple(range(len(table.columns)) if columns is None else columns)
+        # A row may be wanted for its being there only.
+        read = read or table.primary_key
+        condition = _key_condition(table, len(key))
+        sql = _storage_query(table, read, condition)
+        rows = self._ask(sql, list(key), prepare=True)
+        return widened(table, read, rows[0]) if rows else None
+
+    def read_rows(  # noqa: D102
+        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
+    ) -> dict[Row, Row]:
+        if not keys:
+            return {}
+        read = tuple(range(len(table.columns)))
+        if columns is not None:
+            read = tuple(sorted({*columns, *table.primary_key}))
+        *fixed, last = table.primary_key
+        prefix = keys[0][:-1]
+        parameters: list[Any]
+        if all(key[:-1] == prefix for key in keys):
+            condition = _key_condition(table, len(fixed))
+            column = key_list(table, [last])
+            kind = table.columns[last].type
+            parameters = [*prefix, [key[-1] for key in keys]]
+            condition += f"{' AND ' if fixed else ''}{column} = "
+            condition += f"ANY (CAST(${len(parameters)} AS {kind}[]))"
+            sql = _storage_query(table, read, condition)
+        else:
+            parameters = [list(column) for column in zip(*keys, strict=True)]
+            source = arrays(table, table.primary_key)
+            names = ", ".join(f"_{i}" for i in table.primary_key)
+            same = " AND ".join(
+                f"_s.{key_list(table, [i])} = _x._{i}" for i in table.primary_key
+            )
+            sql = (
+                f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} "
+                f"AS _s JOIN {source} AS _x({names}) ON {same}"
+            )
+        rows = self._ask(sql, parameters, prepare=True)
+        found = [widened(table, read, row) for row in rows]
+        return {tuple([row[i] for i in table.primary_key]): row for row in found}
+
+    def read_range(  # noqa: D102
+        self,
+        table: Table,
+        prefix: Row,
+        first: int,
+        last: int,
+        columns: Sequence[int],
+        limit: int | None = None,
+    ) -> pyarrow.Table:
+        ranged = table.columns[table.primary_key[len(prefix)]]
+        largest = (1 << INTEGERS[ranged.type] - 1) - 1
+        between = [max(first, -largest - 1), min(last, largest)]
+        end = "" if limit is None else f" LIMIT {limit}"
+        condition = _key_condition(table, len(prefix), ranges=True)
+        rows = self._ask(
+            _storage_query(table, columns, condition) + end,
+            [*prefix, *between],
+            prepare=True,
+        )
+        names = [table.columns[i] for i in columns]
+        return rows_to_arrow(rows, [ResultColumn(c.name, c.type) for c in names])
+
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
+        column = key_list(table, [table.primary_key[len(prefix)]])
+        condition = _key_condition(table, len(prefix))
+        greatest: int | None = self._ask(
+            f"SELECT max({column}) FROM {storage_name(table)}"
+            f"{' WHERE ' if condition else ''}{condition}",
+            list(prefix),
+            prepare=True,
+        )[0][0]
+        return greatest
+
+    def append(self, versions: Versions) -> None:  # noqa: D102
+        if versions.rows:
+            self._append(versions, cache_name(versions.table))
+
+    def _append(self, versions: Versions, target: str) -> None:
+        table = versions.table
+        source = arrays(table, range(len(table.columns)))
+        first = len(table.columns) + 1
+        stamps = f", CAST(${first} AS BIGINT[]), CAST(${first + 1} AS BOOLEAN[]))"
+        values = [list(column) for column in zip(*versions.rows, strict=True)]
+        self._run(
+            f"INSERT INTO {target} SELECT * FROM {source[:-1]}{stamps}",
+            [*values, list(versions.stamps), list(map(bool, versions.deleted))],
+        )
+
+    def newest_version(self, table: Table) -> int:  # noqa: D102
+        # Whoever asks may have lost the connection over which it appended.
+        self._presence.await_lost()
+        rows = self._ask(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
+        return int(rows[0][0])
+
+    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+        source = stage_name(table)
+        latest = ""
+        if not table.is_bag:
+            latest = f" WHERE {newest(table, source, '_sequence', '_n')}"
+        return self.change(
+            f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
+            f"{cts}, _n._deleted FROM {source} AS _n{latest}"
+        )
+
+    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+        now = time.time_ns() // 1000
+        self._run(
+            "INSERT INTO tique.log SELECT _c, _t, $3, _e FROM unnest("
+            "CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[]), CAST($4 AS TEXT[])) "
+            "AS _n(_c, _t, _e)",
+            [
+                [commit.cts for commit in commits],
+                [commit.txid for commit in commits],
+                now,
+                [encode_content(commit) for commit in commits],
+            ],
+        )
+
+    def create_stage(self, table: Table) -> None:  # noqa: D102
+        # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
+        # There may be one whose removal was interrupted.
+        self.drop_stage(table)
+        self._run(
+            f"CREATE TEMPORARY TABLE {stage_name(table).partition('.')[2]} "
+            f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS, "
+            "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
+        )
+
+    def stage(self, versions: Versions) -> None:  # noqa: D102
+        if versions.rows:
+            self._append(versions, stage_name(versions.table))
+
+    def stage_query(  # noqa: D102
+        self, table: Table, query: str, parameters: Sequence[Any]
+    ) -> int:
+        return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
+
+    def unstage(self, table: Table, after: int) -> None:  # noqa: D102
+        self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
+
+    def drop_stage(self, table: Table) -> None:  # noqa: D102
+        self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
+
+    def interrupt(self) -> None:  # noqa: D102
+        with self._guard:
+            if self._is_running:
+                self._connection.interrupt()
+
+    def close(self) -> None:  # noqa: D102
+        self._pending = None
+        self._connection.close()
+
+
+def _without_rows(query: str) -> str:
+    return f"SELECT * FROM (\n{query}\n) AS _w LIMIT 0"
+
+
+def _storage_query(table: Table, read: Sequence[int], condition: str) -> str:
+    """A query for some columns of the storage rows that match."""
+    return (
+        f"SELECT {key_list(table, read)} FROM {storage_name(table)}"
+        f"{' WHERE ' if condition else ''}{condition}"
+    )
+
+
+def _key_condition(table: Table, bound: int, *, ranges: bool = False) -> str:
+    """A condition on the key's first columns, and on the range of the one after them."""
+    names = [key_list(table, [i]) for i in table.primary_key]
+    types = [table.columns[i].type for i in table.primary_key]
+    terms = [
+        f"{names[n]} = CAST(${n + 1} AS {comparable_type(types[n])})"
+        for n in range(bound)
+    ]
+    if ranges:
+        kind = types[bound]
+        terms.append(
+            f"{names[bound]} BETWEEN CAST(${bound + 1} AS {kind}) "
+            f"AND CAST(${bound + 2} AS {kind})"
+        )
+    return " AND ".join(terms)

@@ -1,0 +1,117 @@
+"""A PostgreSQL server for one round, with the workload's tables in it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+
+from tique_backends.postgresql.cluster import Cluster
+
+# PostgreSQL's words for DuckDB's types; what is missing is the same in both.
+_TYPES = {"VARCHAR": "TEXT", "DOUBLE": "DOUBLE PRECISION"}
+
+_SETTINGS = (
+    "server_version",
+    "synchronous_commit",
+    "fsync",
+    "full_page_writes",
+    "wal_sync_method",
+    "shared_buffers",
+    "max_wal_size",
+    "autovacuum",
+)
+
+
+class LoadedServer:
+    """A server in a folder of its own, loaded from the workload's DuckDB file.
+
+    The folder is a temporary one: root's servers run as another account, which cannot
+    reach every work directory, and the path of a Unix socket must be short.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._parent = Path(tempfile.mkdtemp(prefix="tique-bench-"))
+        self._parent.chmod(0o755)
+        self._cluster = Cluster(self._parent / "server")
+        try:
+            self._cluster.start()
+            self.url = self._cluster.socket_url
+            if path.exists():
+                self._load(path)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop the server and remove what it stored."""
+        self._cluster.stop()
+        shutil.rmtree(self._parent)
+
+    def settings(self) -> dict[str, str]:
+        """Return its version and the settings that decide its figures."""
+        with closing(connect_natively(self.url)) as connection:
+            rows = connection.execute(
+                "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name",
+                [list(_SETTINGS)],
+            )
+            return dict(rows.fetchall())
+
+    def _load(self, path: Path) -> None:
+        """Copy rows, which go through a CSV file, and then create their keys."""
+        with (
+            duckdb.connect(str(path), read_only=True) as source,
+            closing(connect_natively(self.url, autocommit=True)) as connection,
+        ):
+            for (table,) in source.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE NOT internal"
+            ).fetchall():
+                connection.execute(_definition(source, table))
+                # The server's account reads what this process writes into its folder.
+                rows = self._cluster.folder / f"{table}.csv"
+                source.execute(f"COPY {table} TO '{rows}' (FORMAT csv, HEADER false)")
+                connection.execute(f"COPY {table} FROM '{rows}' (FORMAT csv)")
+                rows.unlink()
+                for columns in _keys(source, table):
+                    connection.execute(
+                        f"ALTER TABLE {table} ADD PRIMARY KEY ({columns})"
+                    )
+            # What loading leaves to do would be paid for by the first transactions.
+            connection.execute("VACUUM (ANALYZE)")
+            connection.execute("CHECKPOINT")
+
+
+def connect_natively(
+    url: str, *, autocommit: bool = False
+) -> psycopg.Connection[tuple[Any, ...]]:
+    """Return a connection of psycopg's own."""
+    return psycopg.connect(url, autocommit=autocommit)
+
+
+def _definition(source: duckdb.DuckDBPyConnection, table: str) -> str:
+    """CREATE TABLE in PostgreSQL's words, without keys."""
+    columns = source.execute(
+        "SELECT column_name, data_type, is_nullable FROM duckdb_columns() "
+        "WHERE table_name = ? ORDER BY column_index",
+        [table],
+    ).fetchall()
+    items = (
+        f"{name} {_TYPES.get(kind, kind)}{'' if is_nullable else ' NOT NULL'}"
+        for name, kind, is_nullable in columns
+    )
+    return f"CREATE TABLE {table} ({', '.join(items)})"
+
+
+def _keys(source: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    """The columns of its primary key, if it has one."""
+    keys = source.execute(
+        "SELECT constraint_column_names FROM duckdb_constraints() "
+        "WHERE table_name = ? AND constraint_type = 'PRIMARY KEY'",
+        [table],
+    ).fetchall()
+    return [", ".join(names) for (names,) in keys]

@@ -1,0 +1,55 @@
+"""PostgreSQL through tique, with the sequencer that is an extension of the server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import tique
+from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
+from benchmarks.targets.postgresql_server import LoadedServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TiquePostgreSQLTarget(TiqueDuckDBTarget):
+    """Tables that were loaded natively and then adopted."""
+
+    name: ClassVar[str] = "postgresql+tique"
+    is_server: ClassVar[bool] = True
+
+    sequencer: ClassVar[str] = "extension"
+    """What the URL says about where the sequencer is."""
+
+    def __init__(self, checkpoint: str | None = None) -> None:
+        super().__init__(checkpoint)
+        self._server: LoadedServer | None = None
+
+    def prepare(self, path: Path) -> None:
+        """Start a server with the file's tables, and adopt them."""
+        self._server = LoadedServer(path)
+        self._url = f"{self._server.url}&sequencer={self.sequencer}"
+        tique.adopt(self._url)
+        self._observe()
+
+    def address(self) -> str:
+        """Return the server's URL."""
+        return self._url
+
+    def attach(self, address: str) -> None:
+        """Use another process's server."""
+        self._url = address
+        self._observe()
+
+    def settings(self) -> dict[str, str]:
+        """Return the server's version and settings."""
+        return self._server.settings() if self._server else {}
+
+    def close(self) -> None:
+        """Close the last connection, and stop the server if it is this process's."""
+        super().close()
+        if self._server is not None:
+            self._server.stop()
+
+
+TARGET = TiquePostgreSQLTarget

@@ -1,0 +1,17 @@
+"""PostgreSQL through tique, without an extension of the server."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from benchmarks.targets.postgresql_tique import TiquePostgreSQLTarget
+
+
+class PlainTiquePostgreSQLTarget(TiquePostgreSQLTarget):
+    """The same tables; the sequencer is made of what any server has."""
+
+    name: ClassVar[str] = "postgresql+tique-plain"
+    sequencer: ClassVar[str] = "plain"
+
+
+TARGET = PlainTiquePostgreSQLTarget

@@ -1,0 +1,129 @@
+"""PostgreSQL's dialect, as of release 15.
+
+A plain string has no backslash escapes only while ``standard_conforming_strings`` is
+on, and a name without quotes keeps the case of letters beyond ASCII only where the
+server's encoding is UTF-8: no text tells, so whoever connects must see to both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from sqlglot import expressions as exp
+from sqlglot.dialects.postgres import Postgres
+
+from tique_rewriter.dialects.postgresql_names import (
+    FUNCTIONS,
+    RELATIONS,
+    SET_FUNCTIONS,
+    WORDS,
+)
+from tique_rewriter.dialects.rules import Lexicon, Rules
+
+
+class PostgreSQL(Postgres):
+    """sqlglot's Postgres without the words that PostgreSQL does not have."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        """Words as the server's own scanner cuts them."""
+
+        # A template's brackets and comments are none of SQL's, nor is the operator.
+        KEYWORDS: ClassVar = {
+            word: kind
+            for word, kind in Postgres.Tokenizer.KEYWORDS.items()
+            if word != "==" and not set(word) & set("{}")
+        }
+
+
+_DOUBLED = re.compile(r"'(?:[^']|'')*'")
+_ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+_PADDED = re.compile(r"(?:CHAR|CHARACTER|NCHAR|NATIONAL CHAR(?:ACTER)?)(?:\((\d+)\))?")
+_UNBOUNDED = re.compile(r"(?:NUMERIC|DECIMAL|DEC)|BPCHAR")
+_SERIAL = re.compile(r"(?:PG_CATALOG\.)?(?:(?:SMALL|BIG)?SERIAL[248]?)\b")
+
+
+def column_type(type_: str) -> str:
+    """Return what the catalog calls a type, given SQL's or ``format_type()``'s name.
+
+    ``NUMERIC`` without a precision has no scale of its own, and ``CHAR(n)`` is filled
+    up with blanks that do not count: not so in other engines. With the schema before
+    them these are PostgreSQL's names alone.
+    """
+    text = " ".join(type_.upper().split())
+    text = re.sub(r" ?([(,]) ?| (?=\))", r"\1", text)
+    if match := _PADDED.fullmatch(text):
+        return f"pg_catalog.bpchar({match.group(1) or 1})"
+    if _UNBOUNDED.fullmatch(text):
+        name = "bpchar" if text == "BPCHAR" else "numeric"
+        return f"pg_catalog.{name}"
+    return type_
+
+
+POSTGRESQL = Rules(
+    name="postgresql",
+    engine="PostgreSQL",
+    syntax=PostgreSQL,
+    lexicon=Lexicon(
+        interesting=re.compile(
+            r"""['"$%?]|--|/\*|[^A-Za-z0-9_ \t\n\r\f,().;:\[\]+\-*/<>=~!@#^&|]"""
+        ),
+        strings={"": _DOUBLED, "e": _ESCAPED, "b": _DOUBLED, "x": _DOUBLED},
+        line_comments=frozenset({"--"}),
+        line_end=re.compile(r"[\n\r]|\Z"),
+        dollar_quotes=True,
+        strict=True,
+        escapes_go_on=True,
+        question_operators=True,
+    ),
+    default_schema="public",
+    queries=frozenset({"SELECT", "VALUES", "TABLE", "("}),
+    system_schemas=frozenset({"information_schema"}),
+    system_relations=re.compile(f"pg_(?:{'|'.join(RELATIONS.split())})"),
+    relation_schemas=frozenset({"", "pg_catalog"}),
+    files=None,
+    table_functions=re.compile(".*", re.DOTALL),
+    function_schemas=None,
+    refused_functions=frozenset(),
+    refused_kinds={
+        exp.Qualify: ("QUALIFY", ("QUALIFY",)),
+        exp.Columns: ("COLUMNS()", ("COLUMNS",)),
+        exp.Placeholder: ("? without a value before it", ("?",)),
+    },
+    refused_parts={
+        exp.Star: {
+            "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
+            "replace": ("* REPLACE", ("REPLACE",)),
+            "rename": ("* RENAME", ("RENAME",)),
+        },
+        exp.Insert: {"alternative": ("INSERT OR", ("OR",))},
+        exp.SetOperation: {
+            "by_name": ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
+        },
+    },
+    refused_joins=frozenset({"ASOF", "SEMI", "ANTI", "POSITIONAL"}),
+    fewer_values=True,
+    joins_in_parts=True,
+    moves_conditions=True,
+    exact_quoted_names=True,
+    before_brackets=re.compile("|".join((FUNCTIONS + WORDS).split())),
+    bracket_words={
+        "by": frozenset({"GROUP", "ORDER", "PARTITION"}),
+        "over": frozenset({")"}),
+        "filter": frozenset({")"}),
+        "conflict": frozenset({"ON"}),
+        "sets": frozenset({"GROUPING"}),
+        "materialized": frozenset({"AS", "NOT"}),
+        "set": frozenset({"UPDATE"}),
+        "varying": frozenset({"CHARACTER", "CHAR", "BIT"}),
+        "zone": frozenset({"TIME"}),
+    },
+    function_schema="pg_catalog",
+    set_functions=re.compile("|".join(SET_FUNCTIONS.split())),
+    longest_name=63,
+    hidden_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
+    typed_rows=True,
+    index_parts=frozenset({"using"}),
+    refused_types=_SERIAL,
+    column_type=column_type,
+)

@@ -1,0 +1,149 @@
+"""A second look at a statement's words, where the parser's is not enough."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+from sqlglot.tokenizer_core import TokenType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tique_rewriter.source import Source, Word
+
+
+def check_cut(source: Source) -> None:
+    """Refuse a text that the parser cuts at other places than the lexer.
+
+    Under a strict lexicon nothing hangs on the parser's own rules then: what is quoted
+    or a comment is that for both, and all the rest is words for both.
+
+    Raises
+    ------
+    UnsupportedSQL
+        At the first difference; at a name that the engine would cut off.
+    """
+    if not source.rules.lexicon.strict:
+        return
+    quotes = {end: start for start, end in source.lexed.quotes}
+    spans = [(token.start, token.end + 1) for token in source.tokens]
+    last = spans[-1][1]
+    for start, end in spans:
+        quote = quotes.pop(end, None)
+        if quote is None and not _is_quoted(source.text[start:end]):
+            continue
+        if quote is None or quote < start or not _is_prefix(source.text[start:quote]):
+            raise source.unsupported("the text around a quote", start)
+    if missed := [start for end, start in quotes.items() if end <= last]:
+        raise source.unsupported("the text around a quote", min(missed))
+    _check_between(source, spans)
+    _check_numbers(source)
+    _check_lengths(source)
+
+
+def _is_quoted(raw: str) -> bool:
+    return "'" in raw or '"' in raw or (raw[0] == "$" and len(raw) > 1)
+
+
+def _is_prefix(text: str) -> bool:
+    return not text or text.isalpha()
+
+
+def _check_between(source: Source, spans: Sequence[tuple[int, int]]) -> None:
+    """Refuse words in what is a comment, and what is neither a comment nor a word."""
+    comments = iter([*source.lexed.comments, (len(source.text), len(source.text))])
+    begin, stop = next(comments)
+    at = 0
+    for start, end in [*spans, (spans[-1][1], spans[-1][1])]:
+        while stop <= start and begin < start:
+            if source.text[at:begin].strip():
+                raise source.unsupported("the text around a comment", begin)
+            at, (begin, stop) = stop, next(comments)
+        if begin < end or source.text[at:start].strip():
+            raise source.unsupported("the text around a comment", min(begin, start))
+        at = end
+
+
+def _check_numbers(source: Source) -> None:
+    """Refuse ``1_000`` and ``0x1f``: newer releases take them for one number."""
+    for number, word in pairwise(source.tokens):
+        following = source.text[word.start]
+        if (
+            number.token_type is TokenType.NUMBER
+            and number.end + 1 == word.start
+            and (following.isalpha() or following in "_'\"")
+        ):
+            raise source.unsupported(
+                "a name right after a number", word.start, "put a blank there"
+            )
+
+
+def _check_lengths(source: Source) -> None:
+    longest = source.rules.longest_name
+    for word in source.words if longest else ():
+        raw = source.text[word.start : word.end]
+        if raw.startswith('"'):
+            raw = raw[1:-1].replace('""', '"')
+        elif not word.keyword:
+            continue
+        if len(raw.encode()) > longest:
+            raise source.unsupported(
+                f"a name of more than {longest} bytes",
+                word.start,
+                f"{source.rules.engine} would cut it off",
+            )
+
+
+def check_functions(source: Source, tree: exp.Expr) -> None:
+    """Refuse calls of functions that are not known to keep away from tables.
+
+    A function of the application's own may read tables behind the snapshot's back, and
+    write to them. Names of relations and their columns may stand before brackets too.
+
+    Raises
+    ------
+    UnsupportedSQL
+        At the first name before ``(`` that is not on the dialect's list.
+    """
+    relations = {
+        name.meta.get("start")
+        for name in tree.find_all(exp.Identifier)
+        if not isinstance(name.parent, exp.Anonymous)
+    }
+    if isinstance(tree, exp.Update):
+        relations.add(source.find("SET"))
+    check_calls(source, source.words, relations)
+
+
+def check_calls(
+    source: Source, words: Sequence[Word], relations: Iterable[int | None] = ()
+) -> None:
+    """Refuse names before ``(`` in these words, like :func:`check_functions`."""
+    rules = source.rules
+    known = rules.before_brackets
+    if known is None:
+        return
+    relations = set(relations)
+    for number, (word, following) in enumerate(pairwise(words)):
+        if following.keyword != "(" or word.start in relations:
+            continue
+        raw = source.text[word.start : word.end]
+        if not (raw[0].isalpha() or raw[0] in '_"' or not raw[0].isascii()):
+            continue
+        name = raw[1:-1] if raw[0] == '"' else rules.unquoted(raw)
+        before = words[number - 1].keyword if number else ""
+        if before in ("::", "AS") or before in rules.bracket_words.get(name, ()):
+            continue
+        schema = ""
+        if number > 1 and before == ".":
+            schema = source.identifier(words[number - 2])
+        if schema in ("", rules.function_schema) and known.fullmatch(name):
+            continue
+        shown = f"{schema}.{name}" if schema else name
+        raise source.unsupported(
+            f"the function {shown}()",
+            word.start,
+            "it might read or change what is in no snapshot",
+        )

@@ -1,0 +1,119 @@
+"""A PostgreSQL server of the test run's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from tique_backends.postgresql.cluster import Cluster, binaries
+from tique_udfs import pgxs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def server_pg_config() -> str:
+    """The ``pg_config`` of the server that clusters run, if there are several."""
+    found = os.environ.get("PG_CONFIG") or shutil.which("pg_config", path=binaries())
+    return found or "pg_config"
+
+
+@contextmanager
+def private_cluster(**settings: str) -> Iterator[Cluster]:
+    """A server in a folder that goes with it, which has the extension's files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PG_CONFIG", server_pg_config())
+        pgxs.install()
+    # Below pytest's own folder the server's account cannot get.
+    folder = Path(tempfile.mkdtemp(prefix="tique-postgresql-"))
+    folder.chmod(0o755)
+    try:
+        with Cluster(folder / "server", settings) as cluster:
+            yield cluster
+    finally:
+        shutil.rmtree(folder)
+
+
+def in_database(url: str, name: str) -> str:
+    """The URL of another database of the same server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def empty(url: str) -> None:
+    """Drop every schema of the database that is not PostgreSQL's own."""
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        # Whoever was killed by a test may have a statement under way.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend'"
+        )
+        with suppress(psycopg.Error):
+            # The extension would remember killed processes until their leases end.
+            for client in connection.execute("SELECT client FROM tique.clients"):
+                with suppress(psycopg.Error):
+                    connection.execute("SELECT tique.leave_client(%s)", client)
+            while connection.execute("SELECT tique.doubtful()").fetchone() != (0,):
+                connection.execute("SELECT tique.fence(tique.doubtful())")
+        connection.execute("DROP EXTENSION IF EXISTS tique")
+        schemas = connection.execute(
+            "SELECT quote_ident(nspname) FROM pg_namespace "
+            "WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'"
+        ).fetchall()
+        if schemas:
+            names = ", ".join(name for (name,) in schemas)
+            connection.execute(f"DROP SCHEMA {names} CASCADE")
+        connection.execute("CREATE SCHEMA public")
+
+
+def create_extension(url: str) -> None:
+    """Make the database's schema and the extension in it."""
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("CREATE SCHEMA tique")
+        connection.execute("CREATE EXTENSION tique WITH SCHEMA tique")
+
+
+@pytest.fixture
+def pg_config(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
+    """Let the server's library and extension folders be below another one."""
+    genuine = server_pg_config()
+
+    def place(folder: Path) -> Path:
+        (folder / "lib").mkdir()
+        (folder / "share" / "extension").mkdir(parents=True)
+        program = folder / "pg_config"
+        program.write_text(
+            "#!/bin/sh\n"
+            'case "$1" in\n'
+            f"--pkglibdir) echo {folder}/lib ;;\n"
+            f"--sharedir) echo {folder}/share ;;\n"
+            f'*) exec {genuine} "$@" ;;\n'
+            "esac\n"
+        )
+        program.chmod(0o755)
+        monkeypatch.setenv("PG_CONFIG", str(program))
+        return folder
+
+    return place
+
+
+@pytest.fixture(scope="session")
+def postgresql_cluster() -> Iterator[Cluster]:
+    """One server for the whole run."""
+    # A test that kills it waits for the recovery of what came since its checkpoint.
+    # Every database with a sequencer takes 15 MB until the server ends, and a
+    # container's /dev/shm has 64.
+    with private_cluster(
+        max_prepared_transactions="2",
+        dynamic_shared_memory_type="mmap",
+        checkpoint_timeout="30s",
+    ) as cluster:
+        yield cluster

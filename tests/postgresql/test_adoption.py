@@ -1,0 +1,285 @@
+"""Tables that were made natively: taken in and let go again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+import tique
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique_backends.postgresql.cluster import Cluster
+
+from tests.plugins.postgresql import empty
+
+FORMS = ("plain", "extension")
+
+
+@pytest.fixture
+def url(postgresql_cluster: Cluster) -> Iterator[str]:
+    empty(postgresql_cluster.socket_url)
+    yield postgresql_cluster.socket_url
+    empty(postgresql_cluster.socket_url)
+
+
+def natively(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """Run statements without tique; the last one's rows."""
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def traces(url: str) -> list[tuple[Any, ...]]:
+    """What there is of tique in a database."""
+    return natively(
+        url,
+        "SELECT nspname FROM pg_namespace WHERE nspname = 'tique' UNION ALL "
+        "SELECT extname FROM pg_extension WHERE extname = 'tique' UNION ALL "
+        "SELECT relname FROM pg_class WHERE relname LIKE '%tique%'",
+    )
+
+
+REFUSED = {
+    "foreign_key": (
+        "has a FOREIGN KEY constraint (t_a_fkey)",
+        "CREATE TABLE p (a INTEGER PRIMARY KEY)",
+        "CREATE TABLE t (a INTEGER REFERENCES p)",
+    ),
+    "referenced": (
+        "is referenced by another table's FOREIGN KEY constraint (c)",
+        "CREATE TABLE t (a INTEGER PRIMARY KEY)",
+        "CREATE TABLE c (a INTEGER REFERENCES t)",
+    ),
+    "identity": (
+        "GENERATED ALWAYS AS IDENTITY, 'a'",
+        "CREATE TABLE t (a INTEGER GENERATED ALWAYS AS IDENTITY)",
+    ),
+    "generated": (
+        "has a generated column, 'b'",
+        "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1) STORED)",
+    ),
+    "partitioned": (
+        "is partitioned",
+        "CREATE TABLE t (a INTEGER) PARTITION BY LIST (a)",
+    ),
+    "partition": (
+        "is a partition of another table",
+        "CREATE TABLE p (a INTEGER) PARTITION BY LIST (a)",
+        "CREATE TABLE t PARTITION OF p FOR VALUES IN (1)",
+    ),
+    "parent": (
+        "inherits from another table, or another one from it",
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE TABLE c () INHERITS (t)",
+    ),
+    "heir": (
+        "inherits from another table, or another one from it",
+        "CREATE TABLE p (a INTEGER)",
+        "CREATE TABLE t () INHERITS (p)",
+    ),
+    "unlogged": ("temporary or unlogged", "CREATE UNLOGGED TABLE t (a INTEGER)"),
+    "policies": (
+        "has row-level security",
+        "CREATE TABLE t (a INTEGER)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+    ),
+    "trigger": (
+        "has a trigger or a rule, watch",
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE TRIGGER watch BEFORE UPDATE ON t FOR EACH ROW "
+        "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    ),
+    "rule": (
+        "has a trigger or a rule, nothing",
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE RULE nothing AS ON DELETE TO t DO INSTEAD NOTHING",
+    ),
+    "unique_index": (
+        "has a unique index, sole",
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE UNIQUE INDEX sole ON t (a) WHERE a > 0",
+    ),
+    "deferrable": (
+        "has a deferrable constraint, t_pkey",
+        "CREATE TABLE t (a INTEGER PRIMARY KEY DEFERRABLE)",
+    ),
+    "exclusion": (
+        "has a constraint of a kind tique cannot keep (t_r_excl)",
+        "CREATE TABLE t (r INT4RANGE, EXCLUDE USING gist (r WITH &&))",
+    ),
+    "nulls_equal": (
+        "has a key in which NULL is equal to NULL, t_a_key",
+        "CREATE TABLE t (a INTEGER, UNIQUE NULLS NOT DISTINCT (a))",
+    ),
+    "collation": (
+        "has a column with a collation of its own, 'a'",
+        'CREATE TABLE t (a TEXT COLLATE "POSIX")',
+    ),
+    "reserved": ("column name '_cts' is reserved", "CREATE TABLE t (_cts INTEGER)"),
+    "view": ("is a view", "CREATE VIEW t AS SELECT 1 AS a"),
+    "materialized": (
+        "is a materialized view",
+        "CREATE MATERIALIZED VIEW t AS SELECT 1",
+    ),
+    "sequence": ("is a sequence", "CREATE SEQUENCE t"),
+    "no_columns": ("has no columns", "CREATE TABLE t ()"),
+    **{
+        f"bag_of_{kind}": (
+            "has no PRIMARY KEY, and nothing else tells its rows apart",
+            f"CREATE TABLE t (a INTEGER, b {kind})",
+        )
+        for kind in ("json", "xml", "point", "json[]", "polygon")
+    },
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(url, case):
+    """P10: what tique could not keep is named, and nothing is left of the attempt."""
+    message, *statements = REFUSED[case]
+    natively(url, *statements)
+    with pytest.raises(tique.NotSupportedError) as caught:
+        tique.adopt(url, ["t"])
+    assert message in str(caught.value)
+    assert traces(url) == []
+
+
+def test_a_name_of_more_bytes_than_a_cache_table_can_have(url):
+    natively(url, f"CREATE TABLE {'t' * 60} (a INTEGER)")
+    with pytest.raises(tique.NotSupportedError, match="more than 63 bytes"):
+        tique.adopt(url, ["t" * 60])
+    assert traces(url) == []
+
+
+def test_temporary_tables_are_nobody_elses(url):
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("CREATE TEMPORARY TABLE t (a INTEGER)")
+        with pytest.raises(tique.ProgrammingError, match="no table") as caught:
+            tique.adopt(url, ["t"])
+    assert caught.value.sqlstate == "42P01"
+    assert traces(url) == []
+
+
+def test_bags_of_types_with_equality(url):
+    """Rows of jsonb, arrays, domains, enums and composites are told apart."""
+    natively(
+        url,
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE TYPE pair AS (a INTEGER, b TEXT)",
+        "CREATE DOMAIN small AS INTEGER CHECK (value < 10)",
+        "CREATE TABLE t (a JSONB, b INTEGER[], c mood, d pair, e small, f VARCHAR(3), "
+        "g INT4RANGE, h INET, i BIT(3), j INTERVAL, k MONEY, l BYTEA)",
+        "INSERT INTO t (a, c, d) VALUES ('{}', 'ok', '(1,x)'), ('{}', 'ok', '(1,x)'), "
+        "(NULL, 'sad', NULL)",
+    )
+    assert tique.adopt(url) == ["public.t"]
+    with closing(tique.connect(url, autocommit=True)) as connection:
+        assert connection.execute("DELETE FROM t WHERE c = 'sad'").rowcount == 1
+        assert connection.execute("UPDATE t SET e = 3").rowcount == 2
+        connection.execute("INSERT INTO t (c) VALUES ('sad')")
+        query = "SELECT c, e, count(*) FROM t GROUP BY c, e ORDER BY c"
+        assert connection.execute(query).fetchall() == [("sad", None, 1), ("ok", 3, 2)]
+    tique.detach(url)
+    assert natively(url, query) == [("sad", None, 1), ("ok", 3, 2)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "column",
+    [
+        "SERIAL",
+        "INTEGER GENERATED BY DEFAULT AS IDENTITY",
+        "BIGINT GENERATED BY DEFAULT AS IDENTITY (START WITH 1 INCREMENT BY 1)",
+    ],
+)
+def test_numbers_from_a_sequence(url, form, column):
+    """P9: an INSERT without the column takes the next number, before and after."""
+    url += f"&sequencer={form}"
+    natively(
+        url.partition("&sequencer")[0],
+        f"CREATE TABLE t (id {column} PRIMARY KEY, v TEXT)",
+        "INSERT INTO t (v) VALUES ('a'), ('b')",
+    )
+    assert tique.adopt(url) == ["public.t"]
+    with closing(tique.connect(url)) as connection:
+        assert connection.execute("INSERT INTO t (v) VALUES ('c'), ('d')").rowcount == 2
+        returned = connection.execute(
+            "INSERT INTO t (v) VALUES (%s) RETURNING id", ["e"]
+        )
+        assert returned.fetchall() == [(5,)]
+        connection.execute("INSERT INTO t (v) SELECT 'f'")
+        connection.execute("INSERT INTO t VALUES (DEFAULT, 'g')")
+        connection.cursor().executemany(
+            "INSERT INTO t (v) VALUES (%s)", [("h",), ("i",)]
+        )
+        connection.execute("INSERT INTO t VALUES (100, 'z')")
+        connection.commit()
+    tique.detach(url)
+    rest = natively(
+        url.partition("&sequencer")[0],
+        "INSERT INTO t (v) VALUES ('j')",
+        "SELECT * FROM t ORDER BY id",
+    )
+    assert rest == [*enumerate("abcdefghij", 1), (100, "z")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_detaching_leaves_nothing_and_it_can_be_adopted_again(url, form):
+    """P4, P5: every committed row is in the table itself, and nothing else is left."""
+    natively(url, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT UNIQUE)")
+    before = natively(url, "SELECT oid FROM pg_class WHERE relname = 't'")
+    for number in range(1, 4):
+        chosen = f"{url}&sequencer={form}"
+        assert tique.adopt(chosen) == ["public.t"]
+        with closing(tique.connect(chosen)) as connection:
+            assert connection.status().sequencer == f"server ({form})"
+            connection.execute("INSERT INTO t VALUES (%s,%s)", [number, "x" * number])
+            connection.commit()
+        assert traces(url)
+        assert tique.detach(chosen) == ["public.t"]
+        assert traces(url) == []
+        assert natively(url, "SELECT max(id), count(*) FROM t") == [(number, number)]
+    assert natively(url, "SELECT oid FROM pg_class WHERE relname = 't'") == before
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_other_form_is_refused(url, form):
+    """P3: all processes of a database use one sequencer."""
+    natively(url, "CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    tique.adopt(f"{url}&sequencer={form}")
+    (other,) = {*FORMS} - {form}
+    with pytest.raises(tique.ProgrammingError, match=f"in the form '{form}'") as caught:
+        tique.connect(f"{url}&sequencer={other}")
+    assert f"leave ?sequencer={other} out" in str(caught.value)
+    with closing(tique.connect(url)) as connection:
+        assert connection.status().sequencer == f"server ({form})"
+
+
+def test_there_is_no_other_form(url):
+    with pytest.raises(tique.ProgrammingError, match="extension, plain"):
+        tique.connect(f"{url}&sequencer=quantum")
+
+
+def test_views_of_adopted_tables(url):
+    """P1: a view's query would miss what no checkpoint has folded: it is refused."""
+    natively(
+        url,
+        "CREATE TABLE t (id INTEGER PRIMARY KEY)",
+        "CREATE VIEW v AS SELECT id FROM t",
+    )
+    tique.adopt(url)
+    with closing(tique.connect(url)) as connection:
+        connection.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(
+            (tique.ProgrammingError, tique.NotSupportedError), match="v"
+        ):
+            connection.execute("SELECT * FROM v")
+        connection.commit()
+    tique.detach(url)
+    assert natively(url, "SELECT * FROM v") == [(1,)]

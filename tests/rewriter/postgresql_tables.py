@@ -1,0 +1,100 @@
+"""The tables of the PostgreSQL dialect's tests, as a catalog and as DDL with some rows."""
+
+from __future__ import annotations
+
+from tests.rewriter.tables import Tables
+from tique_rewriter.schema import Column, Table
+
+ACCOUNT = Table(
+    "public",
+    "account",
+    (
+        Column("id", "integer", not_null=True),
+        Column("Owner", "character varying(20)"),
+        Column("balance", "numeric(12,2)", default="0.00"),
+        Column("open", "boolean"),
+    ),
+    (0,),
+)
+STOCK = Table(
+    "public",
+    "stock",
+    (
+        Column("warehouse", "integer", not_null=True),
+        Column("item", "integer", not_null=True),
+        Column("quantity", "integer"),
+        Column("note", "text"),
+    ),
+    (0, 1),
+)
+EVENT = Table("public", "event", (Column("account", "integer"), Column("what", "text")))
+OTHER = Table(
+    "other",
+    "account",
+    (Column("id", "integer", not_null=True), Column("name", "text")),
+    (0,),
+)
+SPACED = Table(
+    "public",
+    "T x",
+    (Column("the id", "bigint", not_null=True), Column("é", "text")),
+    (0,),
+)
+MEMBER = Table(
+    "public",
+    "member",
+    (
+        Column("id", "integer", not_null=True),
+        Column("email", "text"),
+        Column("team", "integer"),
+        Column("seat", "integer", default="1"),
+    ),
+    (0,),
+    unique=((1,), (2, 3)),
+)
+DOCUMENT = Table(
+    "public",
+    "document",
+    (
+        Column("id", "integer", not_null=True),
+        Column("data", "jsonb"),
+        Column("tags", "text[]"),
+        Column("during", "int4range"),
+    ),
+    (0,),
+)
+
+SETUP = """
+CREATE SCHEMA other;
+CREATE TABLE account (id INTEGER PRIMARY KEY, "Owner" VARCHAR(20),
+                      balance NUMERIC(12,2) DEFAULT 0.00, open BOOLEAN);
+CREATE TABLE stock (warehouse INTEGER, item INTEGER, quantity INTEGER, note TEXT,
+                    PRIMARY KEY (warehouse, item));
+CREATE TABLE event (account INTEGER, what TEXT);
+CREATE TABLE other.account (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" TEXT);
+CREATE TABLE member (id INTEGER PRIMARY KEY, email TEXT UNIQUE, team INTEGER,
+                     seat INTEGER DEFAULT 1, UNIQUE (team, seat));
+CREATE TABLE document (id INTEGER PRIMARY KEY, data JSONB, tags TEXT[],
+                       during INT4RANGE);
+INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
+                           (3, 'it''s', NULL, true), (4, NULL, -4.25, NULL);
+INSERT INTO stock VALUES (1, 1, 5, 'x'), (1, 2, 7, NULL), (2, 1, 1, 'y'),
+                         (2, 3, NULL, 'z'), (4, 1, 9, 'w');
+INSERT INTO event VALUES (1, 'in'), (1, 'in'), (2, 'out'), (9, 'lost'), (NULL, '?');
+INSERT INTO other.account VALUES (1, 'eins'), (2, 'zwei'), (7, 'sieben');
+INSERT INTO "T x" VALUES (1, 'a'), (2, 'b');
+INSERT INTO member VALUES (1, 'a@x', 1, 1), (2, NULL, 1, 2), (3, 'c@x', NULL, 1);
+INSERT INTO document VALUES
+    (1, '{"a": 1, "b": {"c": [10, 20]}, "tag": "x"}', '{red,green}', '[1,5)'),
+    (2, '{"a": 2, "list": [1, 2, 3]}', '{blue}', '[3,9)'),
+    (3, '[1, "two", null]', '{}', 'empty'),
+    (4, NULL, NULL, NULL);
+"""
+
+
+class PostgreSQLTables(Tables):
+    """A catalog of the tables above."""
+
+    default_schema = "public"
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, DOCUMENT)

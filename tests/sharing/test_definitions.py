@@ -1,0 +1,265 @@
+"""Definitions while other processes use the database (P6, P9)."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tique
+from tests.sharing.playing import (
+    expect_nothing_unfinished,
+    sequencer_of,
+    stop,
+    stopping_before_commit,
+    waiting,
+)
+from tique import _definition
+from tique._database import Database
+from tique_backends.errors import EngineError, ErrorKind
+
+
+def test_everybody_knows_a_new_table_at_once(pair):
+    """P2, P9."""
+    first, second = pair
+    with pytest.raises(tique.ProgrammingError):
+        second.run("SELECT * FROM u")
+    second.connection.rollback()
+    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER UNIQUE)")
+    second.commit("INSERT INTO u VALUES (1, 7)")
+    assert first.rows("SELECT * FROM u") == [(1, 7)]
+    with pytest.raises(tique.IntegrityError):
+        first.commit("INSERT INTO u VALUES (2, 7)")
+
+
+def test_rows_of_a_new_table_are_followed(pair):
+    """P1: though the definition and they are followed in one step."""
+    first, second = pair
+    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER)")
+    first.commit("INSERT INTO u VALUES (1, 7)")
+    first.commit("UPDATE u SET v = v + 1")
+    assert second.rows("SELECT v FROM u WHERE id = 1") == [(8,)]
+    assert second.rows("SELECT * FROM u") == [(1, 8)]
+
+
+def test_what_was_planned_is_planned_anew(pair):
+    """P9: a table of the same name with other columns."""
+    first, second = pair
+    second.connection.autocommit = True
+    query, insert = "SELECT * FROM t WHERE id = 1", "INSERT INTO t VALUES (%s, %s, %s)"
+    assert second.run(query).fetchall() == [(1, 0, "a")]
+    second.run(insert, (5, 5, "e"))
+    first.commit("DROP TABLE t")
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+    first.commit("INSERT INTO t VALUES (1, 'new')")
+    assert second.run(query).fetchall() == [(1, "new")]
+    with pytest.raises(tique.ProgrammingError):
+        second.run(insert, (5, 5, "e"))
+    assert not second.connection.in_transaction
+    first.commit("DROP TABLE t")
+    with pytest.raises(tique.ProgrammingError):
+        second.run(query)
+
+
+def test_dropped_beside_a_transaction(pair):
+    """P9: what it wrote goes nowhere, not to a new table of the same name either."""
+    first, second = pair
+    second.run("UPDATE t SET v = 99 WHERE id = 1")
+    first.commit("DROP TABLE t")
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT)")
+    first.commit("INSERT INTO t VALUES (1, 1, 'new')")
+    with pytest.raises(tique.ProgrammingError, match="dropped meanwhile") as refusal:
+        second.connection.commit()
+    assert refusal.value.sqlstate == "42P01"
+    for one in pair:
+        assert one.rows("SELECT * FROM t") == [(1, 1, "new")]
+    expect_nothing_unfinished(first)
+
+
+def test_dropped_beside_a_snapshot(pair):
+    first, second = pair
+    second.run("SELECT v FROM t WHERE id = 1").fetchall()
+    first.commit("DROP TABLE t")
+    second.database.timeline.catch_up()
+    with pytest.raises(tique.ProgrammingError):
+        second.run("SELECT v FROM t WHERE id = 2")
+
+
+def test_who_commits_with_a_dropped_tables_writer_commits(pair, process):
+    """P3: one batch, one refused."""
+    first, second = pair
+    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    with second.another() as other:
+        second.run("UPDATE t SET v = 99 WHERE id = 1")
+        other.execute("INSERT INTO u VALUES (1)")
+        first.commit("DROP TABLE t")
+        committer = second.database.committer
+        with ThreadPoolExecutor(2) as pool:
+            with committer.paused(10):
+                attempts = [pool.submit(c.commit) for c in (second.connection, other)]
+                time.sleep(0.1)
+            attempts[1].result(10)
+            with pytest.raises(tique.ProgrammingError, match="dropped meanwhile"):
+                attempts[0].result(10)
+    assert first.rows("SELECT * FROM u") == [(1,)]
+
+
+def test_a_commit_waits_for_a_definition(pair, pool, monkeypatch):
+    """P9: and is certified by what is defined then."""
+    first, second = pair
+    second.run("UPDATE t SET v = 5 WHERE id = 1")
+    with waiting(monkeypatch, sequencer_of(first), "transact") as (arrived, go_on):
+        defining = pool.submit(first.commit, "CREATE TABLE u (id INTEGER PRIMARY KEY)")
+        assert arrived.wait(10)
+        committing = pool.submit(second.connection.commit)
+        with pytest.raises(TimeoutError):
+            committing.result(0.5)
+        go_on.set()
+        defining.result(10)
+        committing.result(10)
+    assert first.rows("SELECT v FROM t WHERE id = 1") == [(5,)]
+    assert second.rows("SELECT * FROM u") == []
+
+
+def test_who_joins_during_a_definition(pair, process, pool, monkeypatch):
+    """P9: reads the old catalog, perhaps, and then follows."""
+    first, _ = pair
+    with waiting(monkeypatch, sequencer_of(first), "transact") as (arrived, go_on):
+        defining = pool.submit(first.commit, "CREATE TABLE u (id INTEGER PRIMARY KEY)")
+        assert arrived.wait(10)
+        third = process()
+        assert third.rows("SELECT count(*) FROM t") == [(2,)]
+        go_on.set()
+        defining.result(10)
+    third.commit("INSERT INTO u VALUES (1)")
+    assert first.rows("SELECT * FROM u") == [(1,)]
+
+
+@pytest.mark.parametrize("step", ["hold", "snapshot", "folds", "reload"])
+def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
+    """P9."""
+    first, _ = pair
+    owner = Database if step == "reload" else sequencer_of(first)
+    original = getattr(owner, step)
+
+    def defining(*arguments):
+        monkeypatch.setattr(owner, step, original)
+        first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+        first.commit("INSERT INTO u VALUES (1)")
+        return original(*arguments)
+
+    first.database.timeline._stopping.set()
+    first.database.timeline._thread.join()
+    pair[1].close()
+    monkeypatch.setattr(owner, step, defining)
+    assert process().rows("SELECT * FROM u") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "DROP TABLE t",
+        "CREATE TABLE u (id INTEGER PRIMARY KEY)",
+        "CREATE INDEX i ON t (v)",
+    ],
+)
+def test_stopped_in_a_definition(shared_engine, pair, process, monkeypatch, definition):
+    """P6: the others went on without it, so it does not happen any more."""
+    first, second = pair
+
+    def work():
+        second.commit("UPDATE t SET v = 4 WHERE id = 1")
+        assert process().rows("SELECT v FROM t WHERE id = 1") == [(4,)]
+
+    stopped = stopping_before_commit(monkeypatch, first, work)
+    with pytest.raises(tique.OperationalError, match="given up") as refusal:
+        first.run(definition)
+    assert stopped
+    assert refusal.value.sqlstate == "08006"
+    assert second.rows("SELECT v FROM t WHERE id = 1") == [(4,)]
+    assert [table.name for table in second.database.catalog] == ["t"]
+    session = second.database.engine.session()
+    assert second.database.engine.user_tables(session) == [(shared_engine.schema, "t")]
+    session.close()
+    second.commit("DROP TABLE t")
+    expect_nothing_unfinished(second)
+
+
+def test_killed_after_a_definitions_commit(pair, monkeypatch):
+    """P9: it is there, and the others know, though its timestamp is fenced."""
+    first, second = pair
+    finish = sequencer_of(first).finish
+
+    def killed(shared, stamps):
+        if shared is first.database.engine.shared:
+            stop(first)
+        return finish(shared, stamps)
+
+    monkeypatch.setattr(sequencer_of(first), "finish", killed)
+    with pytest.raises(tique.OperationalError, match="given up"):
+        first.run("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    second.database.timeline._beat()
+    second.commit("INSERT INTO u VALUES (1)")
+    assert second.rows("SELECT * FROM u") == [(1,)]
+    expect_nothing_unfinished(second)
+
+
+def test_a_definition_that_is_refused_holds_up_nobody(pair):
+    first, second = pair
+    for statement in ("CREATE TABLE t (id INTEGER)", "DROP TABLE nothing"):
+        with pytest.raises(tique.ProgrammingError):
+            first.run(statement)
+        first.connection.rollback()
+        second.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+        expect_nothing_unfinished(first)
+
+
+def test_interrupted_while_a_barrier_is_taken(pair, monkeypatch):
+    """P6: whoever may have a timestamp that it does not know of leaves."""
+    first, second = pair
+    barrier = sequencer_of(first).barrier
+
+    def interrupted(*arguments):
+        barrier(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sequencer_of(first), "barrier", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    second.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    expect_nothing_unfinished(second)
+    first.close()
+    assert first.again().rows("SELECT v FROM t ORDER BY id") == [(1,), (0,)]
+
+
+def test_adopt_and_detach_beside_others(shared_engine, pair):
+    """P9."""
+    first, second = pair
+    legacy = f"{shared_engine.schema}.legacy"
+    native = shared_engine.native()
+    native.execute(f"CREATE TABLE {legacy} (id INTEGER PRIMARY KEY, v INTEGER)")
+    native.execute(f"INSERT INTO {legacy} VALUES (1, 1)")
+    assert _definition.adopt(first.database, ["legacy"]) == [
+        f"{shared_engine.schema}.legacy"
+    ]
+    second.commit("UPDATE legacy SET v = 2")
+    assert first.rows("SELECT v FROM legacy") == [(2,)]
+    assert _definition.detach(second.database, ["legacy"]) == [
+        f"{shared_engine.schema}.legacy"
+    ]
+    with pytest.raises(tique.ProgrammingError):
+        first.run("SELECT v FROM legacy")
+    first.connection.rollback()
+    assert native.execute(f"SELECT v FROM {legacy}").fetchall() == [(2,)]
+
+
+def test_all_is_detached_by_who_is_alone(shared_engine, pair):
+    first, second = pair
+    with pytest.raises(EngineError, match="other processes") as refusal:
+        _definition.detach(first.database)
+    assert refusal.value.kind is ErrorKind.IN_USE
+    assert first.rows("SELECT count(*) FROM t") == [(2,)]
+    second.close()
+    assert _definition.detach(first.database) == [f"{shared_engine.schema}.t"]

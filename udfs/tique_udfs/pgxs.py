@@ -1,0 +1,157 @@
+"""Compile PostgreSQL's extension for a server, and install it there.
+
+PostgreSQL's own makefiles (PGXS) do the compiling, in a folder of the cache. Which
+server it is for says ``pg_config``: ``$PG_CONFIG``, else the one in the path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from ._tools import BuildError, run_tool
+from .folders import FolderError, find_cached, writable_cache_folder
+
+_HERE = Path(__file__).parent
+_SOURCES = {".c", ".h", ".sql", ".control"}
+_CONTROL = "tique.control"
+_SCRIPT = "tique--1.0.sql"
+_LIBRARY = "'$libdir/tique'"
+_DEVELOPMENT = (
+    "install PostgreSQL's development files (Debian: postgresql-server-dev-NN), or "
+    "set PG_CONFIG"
+)
+
+
+def build(*, force: bool = False) -> Path:
+    """Return the extension's library, compiling it when it is not in the cache.
+
+    Beside it lie the two other files that a server needs: ``tique.control`` and the
+    SQL script. The names of the folder and of the library hold a hash of the sources
+    and of the server's version.
+
+    Parameters
+    ----------
+    force
+        Compile even when the cache has it.
+
+    Raises
+    ------
+    BuildError
+        PostgreSQL's development files or make are missing, a compiler's error (with
+        its output), or no folder that can be written.
+    """
+    digest = _digest()
+    name = f"tique-postgresql-{digest}"
+    library = f"tique-{digest}.so"
+    if not force:
+        cached = find_cached(f"{name}/{library}")
+        if cached is not None:
+            return cached
+    try:
+        kept = writable_cache_folder("PostgreSQL's extension") / name
+    except FolderError as error:
+        raise BuildError(str(error)) from error
+    try:
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            fresh = Path(folder)
+            _make(fresh, digest)
+            # What a server that looks for it by its whole name finds everywhere.
+            for made in fresh.glob("tique-*.dylib"):
+                made.replace(fresh / library)
+            control = (_HERE / "postgresql" / _CONTROL).read_text()
+            (fresh / _CONTROL).write_text(
+                control.replace(_LIBRARY, f"'$libdir/{library}'")
+            )
+            (fresh / _SCRIPT).write_bytes((_HERE / "postgresql" / _SCRIPT).read_bytes())
+            kept.mkdir(exist_ok=True)
+            # The library is what is looked for, so it comes last.
+            for file in (_CONTROL, _SCRIPT, library):
+                (fresh / file).replace(kept / file)
+    except OSError as error:
+        raise BuildError(f"cannot write {kept}: {error.strerror}") from error
+    return kept / library
+
+
+def install(*, force: bool = False) -> list[Path]:
+    """Put the extension where the server looks for it; return the installed files.
+
+    Files are replaced as a whole, and a server that runs another build keeps its
+    library, which has another name. ``CREATE EXTENSION`` takes the new one.
+
+    Parameters
+    ----------
+    force
+        Compile even when the cache has it.
+
+    Raises
+    ------
+    BuildError
+        As :func:`build`, or the server's folders cannot be written to.
+    """
+    library = build(force=force)
+    extensions = Path(_pg_config("--sharedir")) / "extension"
+    # The control file is what makes the others count, so it comes last.
+    places = [
+        (library, Path(_pg_config("--pkglibdir"))),
+        (library.with_name(_SCRIPT), extensions),
+        (library.with_name(_CONTROL), extensions),
+    ]
+    return [_put(file, folder / file.name) for file, folder in places]
+
+
+def _put(file: Path, target: Path) -> Path:
+    # Beside it under a name of its own, so that nobody sees half a file.
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(file.read_bytes())
+        fresh.chmod(0o755 if target.suffix == ".so" else 0o644)
+        fresh.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise BuildError(
+            f"cannot install {target}: {error.strerror}; run this as the account that "
+            "owns that folder, which is root's as a rule"
+        ) from error
+    return target
+
+
+def _make(folder: Path, digest: str) -> None:
+    run_tool(
+        [
+            "make",
+            "-C",
+            str(folder),
+            "-f",
+            str(_HERE / "postgresql" / "Makefile"),
+            f"PG_CONFIG={_program()}",
+            f"TIQUE_LIBRARY=tique-{digest}",
+            f"TIQUE_BUILD={digest}",
+        ],
+        what="make",
+        remedy="install it",
+    )
+
+
+def _digest() -> str:
+    content = hashlib.sha256()
+    for option in ("--version", "--pgxs", "--cc", "--cflags"):
+        content.update(_pg_config(option).encode() + b"\0")
+    for folder in ("core", "postgresql"):
+        for path in sorted((_HERE / folder).iterdir()):
+            if path.suffix in _SOURCES or path.name == "Makefile":
+                text = path.read_bytes()
+                content.update(f"{path.name}\0{len(text)}\0".encode() + text)
+    return content.hexdigest()[:16]
+
+
+def _program() -> str:
+    return os.environ.get("PG_CONFIG") or "pg_config"
+
+
+def _pg_config(option: str) -> str:
+    return run_tool([_program(), option], what="pg_config", remedy=_DEVELOPMENT).strip()
