@@ -5,8 +5,9 @@ Argument
 *Complete (P1).* The local sequencer's sts is how far this process has followed. Before
 a transaction begins, it asks the shared sequencer for sts and follows up to it: of
 each timestamp in between either it knows the outcome, because the commit was its own,
-or it reads the log, in a statement that begins after the answer. A finished commit's
-entry is visible by then (P2), a fenced one is named in the answer.
+or it reads the log, in a statement that begins after sts was read, there or by the server
+in the same request. A finished commit's entry is visible by then (P2), a fenced one is
+named in the answer.
 
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.
@@ -88,7 +89,8 @@ class Follower:
             versions = catalog.find_versions(table_id)
             if versions is not None:
                 versions.folded_until = folded
-        for commit in self._shared.logged(0, catalog.by_id()):
+        entries = self._entries(snapshot, 0)
+        for commit in self._shared.read(entries, catalog.by_id()):
             if commit.cts <= snapshot.sts and commit.cts not in snapshot.fences:
                 self._publish(commit.cts, self._read(commit))
         self._database.sequencer.recover(sts=snapshot.sts, txid=epoch_start)
@@ -113,10 +115,11 @@ class Follower:
             stamps = range(followed + 1, snapshot.sts + 1)
             logged: dict[int, CommitRecord] = {}
             if any(cts not in self._own for cts in stamps):
-                logged = self._logged(followed)
+                entries = self._entries(snapshot, followed)
+                logged = self._others(entries)
                 if any(cts in logged and logged[cts].defines for cts in stamps):
                     self._reload()
-                    logged = self._logged(followed)
+                    logged = self._others(entries)
             self._is_torn = True
             for cts in stamps:
                 own = self._own.pop(cts, None)
@@ -128,9 +131,16 @@ class Follower:
                 sequencer.finish(sequencer.next_cts())
             self._is_torn = False
 
-    def _logged(self, after: int) -> dict[int, CommitRecord]:
+    def _entries(self, snapshot: SharedSnapshot, after: int) -> Sequence[Row]:
+        if snapshot.entries is not None:
+            return snapshot.entries
+        return self._shared.logged(after)
+
+    def _others(self, entries: Sequence[Row]) -> dict[int, CommitRecord]:
+        """The commits of log entries that are not known anyhow."""
         tables = self._database.catalog.by_id()
-        return {commit.cts: commit for commit in self._shared.logged(after, tables)}
+        commits = self._shared.read(entries, tables, self._own)
+        return {commit.cts: commit for commit in commits}
 
     def _reload(self) -> None:
         """Read the catalog, which is at least as new as what is followed now."""

@@ -103,7 +103,7 @@ class SharedTimeline(Timeline):
         self._thread.start()
         anchor = self._shared.hold()
         # What is defined after this snapshot is followed.
-        snapshot = self._shared.snapshot()
+        snapshot = self._shared.snapshot(0)
         database.reload(session)
         self.follower.load(snapshot, database.epoch * TXIDS_PER_EPOCH)
         # From here on the thread follows too.
@@ -123,7 +123,8 @@ class SharedTimeline(Timeline):
     def catch_up(self) -> None:
         """Learn what was committed until now."""
         with self.noticing():
-            self.follower.follow(self._shared.snapshot())
+            followed = self._database.sequencer.sts()
+            self.follower.follow(self._shared.snapshot(followed))
 
     def check(self) -> None:
         if time.monotonic() >= self._expires:

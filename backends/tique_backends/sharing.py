@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from tique_backends.base import CommitRecord, Session
+    from tique_backends.base import CommitRecord, Row, Session
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")
@@ -38,10 +38,13 @@ class SharedSnapshot(NamedTuple):
     """A timestamp up to which all is finished, and those below that count as aborted.
 
     The latter are the *fences*: log entries with these timestamps are nobody's.
+    ``entries`` are what :meth:`SharedSequencer.logged` gives, if the log was read in the
+    same request.
     """
 
     sts: int
     fences: frozenset[int]
+    entries: Sequence[Row] | None = None
 
 
 class Anchor(NamedTuple):
@@ -115,8 +118,11 @@ class SharedSequencer(ABC):
         """Stop being a client; what is unfinished becomes doubtful."""
 
     @abstractmethod
-    def snapshot(self) -> SharedSnapshot:
-        """What a transaction may see that begins now."""
+    def snapshot(self, after: int) -> SharedSnapshot:
+        """What a transaction may see that begins now.
+
+        The caller knows what was committed until ``after``.
+        """
 
     @abstractmethod
     def hold(self) -> Anchor:
@@ -166,10 +172,22 @@ class SharedSequencer(ABC):
         """Where the sequencer stands; for λ, and for whoever looks."""
 
     @abstractmethod
-    def logged(self, after: int, tables: Mapping[int, Table]) -> list[CommitRecord]:
-        """The log's commits with a cts greater than ``after``, in cts order.
+    def logged(self, after: int) -> Sequence[Row]:
+        """The log's entries with commits later than ``after``, for :meth:`read`.
 
-        Some may not be finished yet. Columns that an entry lacks are ``MISSING``.
+        Some of the commits may not be finished yet.
+        """
+
+    @abstractmethod
+    def read(
+        self,
+        entries: Sequence[Row],
+        tables: Mapping[int, Table],
+        known: Container[int] = (),
+    ) -> list[CommitRecord]:
+        """The commits of log entries, in cts order; not those ``known``, by cts.
+
+        Columns that an entry lacks are ``MISSING``.
         """
 
     @abstractmethod

@@ -72,7 +72,7 @@ def test_fenced_is_fenced(home, engine, process):
     engine.prune_log(session, cts, 3600)
     assert engine.find_commit(session, 77) is None
     shared.join(60)
-    assert cts in shared.snapshot().fences
+    assert cts in shared.snapshot(0).fences
     shared.leave()
 
 

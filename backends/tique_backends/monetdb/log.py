@@ -84,10 +84,11 @@ def logged_versions(
 
 
 def logged_commits(
-    tables: Mapping[int, Table], entries: Sequence[str], after: int
+    tables: Mapping[int, Table], entries: Sequence[str], known: Container[int]
 ) -> list[CommitRecord]:
-    """The commits with a cts greater than ``after``, in cts order."""
-    return records_of(tables, _in_order(entries, after))
+    """The commits that are not known, by cts, in cts order."""
+    commits = [commit for commit in _in_order(entries, 0) if commit.cts not in known]
+    return records_of(tables, commits)
 
 
 def _in_order(entries: Sequence[str], after: int) -> list[LoggedCommit]:

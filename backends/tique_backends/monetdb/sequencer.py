@@ -38,7 +38,7 @@ from tique_backends.sharing import (
 from tique_udfs.monetdb import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.monetdb.connection import Connection
@@ -165,7 +165,7 @@ class MonetDBSequencer(SteppedSequencer):
         with suppress(ConflictError):
             self._ask(f"DELETE FROM tique.clients WHERE client = {self._client}")
 
-    def snapshot(self) -> SharedSnapshot:  # noqa: D102
+    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
         found = self._call(f"SELECT tique.sts_for({_NUMBER})", [str(self._client)])
         sts, *fences = map(int, found[0].split())
         return SharedSnapshot(sts, frozenset(fences))
@@ -283,11 +283,16 @@ class MonetDBSequencer(SteppedSequencer):
         )
         return Position(*map(int, row))
 
-    def logged(  # noqa: D102
-        self, after: int, tables: Mapping[int, Table]
+    def logged(self, after: int) -> list[Row]:  # noqa: D102
+        return self._ask(f"SELECT commits FROM tique.log WHERE cts > {after}")
+
+    def read(  # noqa: D102
+        self,
+        entries: Sequence[Row],
+        tables: Mapping[int, Table],
+        known: Container[int] = (),
     ) -> list[CommitRecord]:
-        entries = self._ask(f"SELECT commits FROM tique.log WHERE cts > {after}")
-        return logged_commits(tables, [entry for (entry,) in entries], after)
+        return logged_commits(tables, [entry for (entry,) in entries], known)
 
     def folds(self) -> dict[int, int]:  # noqa: D102
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))

@@ -41,7 +41,7 @@ from tique_backends.sharing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.postgresql.connection import Connection
@@ -59,6 +59,21 @@ _LONGEST_COMMIT = 10.0
 SCHEMA = (
     "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
     "mark INTEGER NOT NULL)",
+    # The log is read by a statement, hence with a snapshot, of its own after sts.
+    """
+    CREATE FUNCTION tique.follow(
+      client BIGINT, after BIGINT, OUT sts BIGINT, OUT fences BIGINT[],
+      OUT stamps BIGINT[], OUT txids BIGINT[], OUT entries TEXT
+    ) LANGUAGE plpgsql AS $$
+    BEGIN
+      SELECT s.sts, s.fences INTO sts, fences FROM tique.sts_for(client) AS s;
+      IF sts > after THEN
+        SELECT array_agg(l.cts ORDER BY l.cts), array_agg(l.txid ORDER BY l.cts),
+               string_agg(l.commits, chr(31) ORDER BY l.cts)
+        INTO stamps, txids, entries FROM tique.log AS l WHERE l.cts > after;
+      END IF;
+    END $$
+    """,
     """
     CREATE FUNCTION tique.append(
       client BIGINT, after BIGINT, keys BYTEA, counts INTEGER[], txids BIGINT[],
@@ -85,6 +100,8 @@ SCHEMA = (
     """,
 )
 """What the driver adds to either form of the sequencer."""
+
+_FOLLOW = "SELECT sts, fences, stamps, txids, entries FROM tique.follow($1, $2)"
 
 _APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
 
@@ -171,11 +188,14 @@ class PostgreSQLSequencer(AppendingSequencer):
         except FencedError:
             self._ask("DELETE FROM tique.clients WHERE client = $1", [client])
 
-    def snapshot(self) -> SharedSnapshot:  # noqa: D102
-        ((sts, fences),) = self._ask(
-            "SELECT sts, fences FROM tique.sts_for($1)", [self._client]
+    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
+        ((sts, fences, stamps, txids, entries),) = self._ask(
+            _FOLLOW, [self._client, after]
         )
-        return SharedSnapshot(sts, frozenset(fences))
+        rows: list[Row] = []
+        if stamps:
+            rows = list(zip(stamps, txids, entries.split(_SEPARATOR), strict=True))
+        return SharedSnapshot(sts, frozenset(fences), rows)
 
     def hold(self) -> Anchor:  # noqa: D102
         # A lost reply leaves a snapshot that goes with the client.
@@ -335,13 +355,19 @@ class PostgreSQLSequencer(AppendingSequencer):
         )
         return Position(sts, cts, stable, clients)
 
-    def logged(  # noqa: D102
-        self, after: int, tables: Mapping[int, Table]
-    ) -> list[CommitRecord]:
-        rows = self._ask(
+    def logged(self, after: int) -> list[Row]:  # noqa: D102
+        return self._ask(
             "SELECT cts, txid, commits FROM tique.log WHERE cts > $1 ORDER BY cts",
             [after],
         )
+
+    def read(  # noqa: D102
+        self,
+        entries: Sequence[Row],
+        tables: Mapping[int, Table],
+        known: Container[int] = (),
+    ) -> list[CommitRecord]:
+        rows = [row for row in entries if row[0] not in known]
         return records_of(tables, decoded(rows))
 
     def folds(self) -> dict[int, int]:  # noqa: D102
