@@ -3,6 +3,12 @@
 Each function is part of the body of one engine transaction that has locked the table's
 row in ``tique.tables`` before: nobody else folds the table or fills its cache table
 until that ends, whatever PostgreSQL's snapshots show of other things.
+
+Its COMMIT does not wait for the disk (P4 does not need it). What it moves is in the log,
+and how far it got stands in the row that it locked: a crash that loses it leaves what
+was there before, consistent, to be moved again. PostgreSQL loses such transactions in
+the order in which they were committed, from the last one on, so none is lost that a
+later commit, a fold, or the pruning of the log relied on.
 """
 
 from __future__ import annotations
@@ -33,6 +39,9 @@ if TYPE_CHECKING:
     from tique_backends.postgresql.session import PostgreSQLSession
     from tique_rewriter.schema import Table
 
+AT_LEISURE = "set_config('synchronous_commit', 'off', TRUE)"
+"""Lets the engine transaction's COMMIT not wait for the disk."""
+
 
 def claim_fold(
     session: PostgreSQLSession, table: Table, since: int | None, until: int
@@ -48,6 +57,7 @@ def claim_fold(
     known = "" if since is None else f" AND folded = {since}"
     if not session.change(
         f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
+        f" RETURNING {AT_LEISURE}"
     ):
         raise FoldedMeanwhileError(
             ErrorKind.OPERATIONAL,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
 from tique_backends.names import quote
+from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
     ALIVE,
@@ -104,6 +105,12 @@ SCHEMA = (
 _FOLLOW = "SELECT sts, fences, stamps, txids, entries FROM tique.follow($1, $2)"
 
 _APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
+
+_CLAIM = (
+    'WITH _was AS (SELECT id, drained, folded FROM tique."tables" WHERE id = $1 '
+    'FOR UPDATE) UPDATE tique."tables" AS _t SET drained = greatest(_was.drained, $2) '
+    f"FROM _was WHERE _t.id = _was.id RETURNING _was.drained, _was.folded, {AT_LEISURE}"
+)
 
 _SEPARATOR = chr(31)
 """Between entries, which are ASCII without it: an array would escape every quote."""
@@ -377,21 +384,14 @@ class PostgreSQLSequencer(AppendingSequencer):
         self, session: Session, table: Table, until: int
     ) -> int:
         assert isinstance(session, PostgreSQLSession)
-        found = session.execute(
-            'SELECT drained, folded FROM tique."tables" WHERE id = $1 FOR UPDATE',
-            [table.id],
-        ).fetch_all()
+        found = session.execute(_CLAIM, [table.id, until]).fetch_all()
         if not found:
             raise EngineError(
                 ErrorKind.PROGRAMMING,
                 f"table {table.qualified_name} was dropped meanwhile",
                 "42P01",
             )
-        ((drained, folded),) = found
-        session.change(
-            'UPDATE tique."tables" SET drained = $1 WHERE id = $2',
-            [max(drained, until), table.id],
-        )
+        ((drained, folded, _),) = found
         return max(int(drained), int(folded))
 
     def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
