@@ -13,6 +13,7 @@ from benchmarks.environment import durable_copy, scratch_directory
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from benchmarks.crews import Crew
     from benchmarks.targets.base import Target
     from benchmarks.workload import Workload
 
@@ -128,11 +129,13 @@ def measure(
     """
     observer = target.connect()
     before = workload.state(observer)
-    crew = (
-        ProcessCrew(target, workload, clients, processes)
-        if processes
-        else ClientCrew(target, workload, range(clients))
-    )
+    crew: Crew
+    if processes:
+        observer.close()
+        target.leave()
+        crew = ProcessCrew(target, workload, clients, processes)
+    else:
+        crew = ClientCrew(target, workload, range(clients))
     crew.start()
     sleep(warmup)
     crew.open_window()
@@ -152,6 +155,8 @@ def measure(
         aborts += tally.aborts
         for kind, times in tally.latencies.items():
             latencies[kind] += times
+    if processes:
+        observer = target.connect()
     failures += workload.failures(observer, before, committed)
     observer.close()
     return Round(

@@ -94,6 +94,12 @@ class Target(ABC):
         """Use a database that another process has prepared, in place of `prepare`."""
         raise ValueError(f"the database of target {self.name} belongs to one process")
 
+    def leave(self) -> None:  # noqa: B027
+        """Give up this process's part in a server's database, until it connects again.
+
+        A process that only watches would be one more to the server.
+        """
+
     @abstractmethod
     def engine_statements(self) -> int:
         """Return how many statements the engine has executed since `prepare`.

@@ -51,7 +51,15 @@ class TiqueDuckDBTarget(Target):
 
     def connect(self, *, autocommit: bool = False) -> Connection:
         """Return a connection; those of one process share the database."""
+        if self._observer is None:
+            self._observe()
         return tique.connect(self._url, autocommit=autocommit, **self._options)
+
+    def leave(self) -> None:
+        """Close the connection that keeps the database open."""
+        if self._observer is not None:
+            self._observer.close()
+            self._observer = None
 
     def engine_statements(self) -> int:
         """Return what tique had the engine execute, its own housekeeping included."""
@@ -61,8 +69,7 @@ class TiqueDuckDBTarget(Target):
 
     def close(self) -> None:
         """Close the last connection."""
-        if self._observer is not None:
-            self._observer.close()
+        self.leave()
 
 
 TARGET = TiqueDuckDBTarget

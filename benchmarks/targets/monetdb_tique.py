@@ -27,7 +27,6 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
         self._server = LoadedServer(path)
         self._url = self._server.url
         tique.adopt(self._url)
-        self._observe()
 
     def address(self) -> str:
         """Return the server's URL."""

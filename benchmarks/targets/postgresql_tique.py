@@ -30,7 +30,6 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
         self._server = LoadedServer(path)
         self._url = f"{self._server.url}&sequencer={self.sequencer}"
         tique.adopt(self._url)
-        self._observe()
 
     def address(self) -> str:
         """Return the server's URL."""
