@@ -10,6 +10,7 @@ import click
 
 from benchmarks import report, targets, workloads
 from benchmarks.compare import Plan, compare
+from benchmarks.endurance import measure_endurance
 from benchmarks.environment import DEFAULT_WORK_DIRECTORY
 from benchmarks.micro.group_commit import GroupCommitWorkload
 from benchmarks.tpcc.rules import Scale
@@ -224,6 +225,68 @@ def scans_command(
     else:
         report.print_scans(result, report.stdout())
     _exit(result.failures)
+
+
+@main.command("endure")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@click.option("--clients", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--processes", type=click.IntRange(min=0), default=0)
+@click.option("--warehouses", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--warmup", type=float, default=10.0, show_default=True)
+@click.option("--slice", "length", type=float, default=30.0, show_default=True)
+@click.option("--slices", type=click.IntRange(min=2), default=10, show_default=True)
+@click.option(
+    "--snapshot", is_flag=True, help="Leave a transaction that has read open meanwhile."
+)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def endure_command(
+    names: tuple[str, ...],
+    clients: int,
+    processes: int,
+    warehouses: int,
+    warmup: float,
+    length: float,
+    slices: int,
+    snapshot: bool,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Run TPC-C for long, in slices, one target after the other."""
+    scale = Scale(warehouses, districts, customers, items)
+    failures = []
+    for name in names:
+        with report.progress() as tell:
+            result = measure_endurance(
+                workloads.make_workload("tpcc", scale, seed, roam=False),
+                name,
+                directory,
+                clients=clients,
+                processes=processes,
+                warmup=warmup,
+                length=length,
+                slices=slices,
+                has_snapshot=snapshot,
+                progress=tell,
+            )
+        if as_json:
+            click.echo(report.as_json(result))
+        else:
+            report.print_endurance(result, report.stdout())
+        failures += result.failures
+    _exit(failures)
 
 
 @main.command("demo")

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ class Tally:
     """What one client did.
 
     Latencies are in seconds, from the first attempt of a transaction to its commit,
-    with its retries, for commits within the measured window. `committed` counts every
+    with its retries, for commits within the measured window; `moments` are when they
+    were acknowledged, by a clock that all processes share. `committed` counts every
     commit, those of the warm-up and of the last moments too.
     """
 
     latencies: dict[str, list[float]] = field(default_factory=dict)
+    moments: list[float] = field(default_factory=list)
     rolled_back: Counter[str] = field(default_factory=Counter)
     aborts: Counter[str] = field(default_factory=Counter)
     committed: Counter[str] = field(default_factory=Counter)
@@ -180,6 +182,7 @@ class ClientCrew(Crew):
             tally.committed[kind] += 1
             if self._measuring:
                 tally.latencies.setdefault(kind, []).append(elapsed)
+                tally.moments.append(monotonic())
 
 
 class ProcessCrew(Crew):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from benchmarks.compare import Comparison, Ratio, Summary
+    from benchmarks.endurance import Endurance
     from benchmarks.micro.driver_cost import DriverCost
     from benchmarks.micro.scans import Scans
 
@@ -76,6 +77,24 @@ def print_comparison(result: Comparison, console: Console) -> None:
             console.print(f"{target}: {named}", markup=False)
     console.print(throughput_table(result.summaries, result.ratios))
     console.print(kinds_table(result.summaries))
+    print_failures(result.failures, console)
+
+
+def print_endurance(result: Endurance, console: Console) -> None:
+    """Print a long run as a table, a row per slice."""
+    beside = " beside an open snapshot" if result.has_snapshot else ""
+    table = Table(title=f"{result.target}{beside}")
+    kinds = sorted(result.slices[0].sizes)
+    for heading in ("until s", "tx/s", *(f"{kind} MB" for kind in kinds)):
+        table.add_column(heading, justify="right")
+    for each in result.slices:
+        table.add_row(
+            f"{each.end:,.0f}",
+            f"{each.throughput:,.1f}",
+            *(f"{each.sizes[kind] / 1e6:,.1f}" for kind in kinds),
+        )
+    console.print(table)
+    console.print(f"the last slice is {result.lasting:.2f} times the first")
     print_failures(result.failures, console)
 
 

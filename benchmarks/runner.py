@@ -129,6 +129,7 @@ def measure(
     """
     observer = target.connect()
     before = workload.state(observer)
+    observer.rollback()
     crew: Crew
     if processes:
         observer.close()

@@ -63,7 +63,10 @@ class Workload(ABC):
 
     @abstractmethod
     def state(self, connection: Connection) -> int:
-        """Return the number that `failures` compares with: rows that commits will add to."""
+        """Return the number that `failures` compares with: rows that commits will add to.
+
+        The transaction that reads it stays open.
+        """
 
     @abstractmethod
     def failures(

@@ -99,7 +99,6 @@ class GroupCommitWorkload(Workload):
         cursor = connection.cursor()
         cursor.execute("SELECT SUM(balance) FROM account")
         row = cursor.fetchone()
-        connection.rollback()
         return int(row[0]) if row else 0
 
     def failures(

@@ -112,6 +112,10 @@ class Target(ABC):
         """Return the engine's version and settings that a report should name."""
         return {}
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the database's tables, by what they are for, if known."""
+        return {}
+
     def compact(self, connection: Connection) -> None:  # noqa: B027
         """Have the engine bring its log to its tables, if that can be asked for."""
 

@@ -126,6 +126,10 @@ class PostgreSQLTarget(Target):
         """Return the server's version and settings."""
         return self._server.settings() if self._server else {}
 
+    def sizes(self) -> dict[str, int]:
+        """Return the size of the tables."""
+        return self._server.sizes() if self._server else {}
+
     def compact(self, connection: Connection) -> None:
         """Run PostgreSQL's checkpoint, which brings the log's changes to the tables."""
         connection.cursor().execute("CHECKPOINT")

@@ -27,6 +27,14 @@ _SETTINGS = (
     "autovacuum",
 )
 
+_SIZES = (
+    "SELECT CASE WHEN relnamespace IS DISTINCT FROM to_regnamespace('tique') THEN 'tables' "
+    "WHEN relname LIKE '%.%' THEN 'cache' ELSE 'log' END, "
+    "sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND "
+    "relnamespace IN (to_regnamespace('public'), to_regnamespace('tique')) "
+    "GROUP BY 1 ORDER BY 1"
+)
+
 
 class LoadedServer:
     """A server in a folder of its own, loaded from the workload's DuckDB file.
@@ -61,6 +69,12 @@ class LoadedServer:
                 [list(_SETTINGS)],
             )
             return dict(rows.fetchall())
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of the tables, and of what tique has, with their indexes."""
+        with closing(connect_natively(self.url)) as connection:
+            rows = connection.execute(_SIZES)
+            return {name: int(size) for name, size in rows.fetchall()}
 
     def _load(self, path: Path) -> None:
         """Copy rows, which go through a CSV file, and then create their keys."""

@@ -44,6 +44,10 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
         """Return the server's version and settings."""
         return self._server.settings() if self._server else {}
 
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of the tables and of what tique keeps beside them."""
+        return self._server.sizes() if self._server else {}
+
     def close(self) -> None:
         """Close the last connection, and stop the server if it is this process's."""
         super().close()

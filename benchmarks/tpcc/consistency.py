@@ -100,5 +100,4 @@ def count_orders(connection: Connection) -> int:
     cursor = connection.cursor()
     cursor.execute("SELECT COUNT(*) FROM orders")
     row = cursor.fetchone()
-    connection.rollback()
     return int(row[0]) if row else 0

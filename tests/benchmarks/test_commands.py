@@ -137,3 +137,19 @@ def test_percentiles_and_spreads():
     assert percentile([1, 2, 3, 4], 0.99) == 4
     assert percentile([], 0.5) == 0
     assert spread([3, 1, 2]).shown() == "2.0 (1.0–3.0)"  # noqa: RUF001
+
+
+def test_endure_shows_slices_beside_an_open_snapshot(tmp_path):
+    result = invoke(
+        tmp_path,
+        "endure",
+        *("--targets", "duckdb+tique", "--clients", "2", "--snapshot", "--json"),
+        *("--warmup", "1", "--slice", "1.5", "--slices", "2"),
+        *("--warehouses", "2", *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["has_snapshot"]
+    assert report["failures"] == []
+    assert [each["end"] // 1.5 for each in report["slices"]] == [1, 2]
+    assert all(each["throughput"] > 0 for each in report["slices"])

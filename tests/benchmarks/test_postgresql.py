@@ -138,3 +138,21 @@ def test_autocommit_has_no_begin(target):
 def test_compacting_leaves_no_transaction(target, connection):
     target.compact(connection)
     assert not connection._in_transaction()
+
+
+def test_endure_tells_sizes(tmp_path):
+    result = CliRunner().invoke(
+        main,
+        [
+            *("endure", "--targets", "postgresql+tique", "--clients", "2", "--json"),
+            *("--processes", "2", "--warmup", "1", "--slice", "1.5", "--slices", "2"),
+            *("--warehouses", "2", "--customers", "30", "--items", "100"),
+            *("--work-directory", str(tmp_path / "work")),
+        ],
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["failures"] == []
+    for each in report["slices"]:
+        assert set(each["sizes"]) == {"tables", "cache", "log"}
+        assert all(each["sizes"].values())
