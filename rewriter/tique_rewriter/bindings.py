@@ -13,11 +13,12 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.operands import operand
 from tique_rewriter.plan import Operand
-from tique_rewriter.references import Read, Reads, relations_of
+from tique_rewriter.relations import relations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tique_rewriter.references import Read, Reads
     from tique_rewriter.source import Source
 
 Place = tuple[int, int]

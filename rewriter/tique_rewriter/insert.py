@@ -21,6 +21,7 @@ from tique_rewriter.references import (
     table_span,
     unknown_column,
 )
+from tique_rewriter.relations import results_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.scalars import check_default, check_scalar, split
 from tique_rewriter.source import Span
@@ -160,6 +161,10 @@ class _Insert:
     def query(self) -> InsertQuery:
         """Return the plan of INSERT … SELECT."""
         source, spans = self.source, self.reads.spans
+        if source.rules.fewer_values and not self.listed:
+            results = results_of(source, self.tree.expression, self.reads)
+            if results is not None:
+                self.columns = self.columns[: len(results)]
         first, last = source.words[self.start], source.words[self.end - 1]
         query = source.cut(first.start, last.end, spans)
         if self.tree.args.get("with_"):

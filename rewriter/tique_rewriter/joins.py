@@ -8,7 +8,8 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import scope_of
 from tique_rewriter.plan import JoinRead
-from tique_rewriter.references import quote, relations_of
+from tique_rewriter.references import quote
+from tique_rewriter.relations import relations_of
 from tique_rewriter.shape import clause_words, starts_at
 
 if TYPE_CHECKING:

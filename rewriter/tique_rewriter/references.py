@@ -10,13 +10,14 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownColumn, UnknownTable
 from tique_rewriter.names import check_case
+from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Source, Span
 from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tique_rewriter.schema import Catalog, Table
 
@@ -185,7 +186,7 @@ def _managed(
     if is_target:
         return find_table(source, node, catalog)
     name, schema = node.name.lower(), node.db.lower()
-    if not schema and is_common_table(source, node, name):
+    if not schema and common_table(source, node, name) is not None:
         return None
     table = catalog.find(node.db or None, node.name)
     if table is not None:
@@ -198,58 +199,6 @@ def _managed(
     if not schema and rules.files is not None and rules.files.fullmatch(name):
         return None
     raise unknown_table(source, node)
-
-
-def is_common_table(source: Source, table: exp.Table, name: str) -> bool:
-    """Whether the unqualified folded ``name`` is that of a CTE in scope."""
-    below: exp.Expr = table
-    common: exp.CTE | None = None
-    node = table.parent
-    while node is not None:
-        if isinstance(node, exp.CTE):
-            common = node
-        with_ = node.args.get("with_")
-        if with_ is not None and with_ is below:
-            if common is not None and _seen_from(source, with_, common, table, name):
-                return True
-        elif with_ is not None and any(_is_named(c, name) for c in with_.expressions):
-            return True
-        below, node = node, node.parent
-    return False
-
-
-def _seen_from(
-    source: Source, with_: exp.Expr, common: exp.CTE, table: exp.Table, name: str
-) -> bool:
-    """Whether the WITH list names ``name`` where its member ``common`` is read."""
-    for sibling in with_.expressions:
-        if sibling is common:
-            break
-        if _is_named(sibling, name):
-            return True
-    if not (with_.args.get("recursive") and _is_named(common, name)):
-        return False
-    body = common.this
-    if not isinstance(body, exp.Union):
-        if body.find(exp.Union):
-            raise source.unsupported(
-                f'the way the recursive query "{name}" names itself',
-                table_span(source, table)[0],
-                "write WITH RECURSIVE … AS (first UNION ALL next)",
-            )
-        return False
-    return any(node is body.expression for node in _ancestors(table))
-
-
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    current: exp.Expr | None = node
-    while current is not None:
-        yield current
-        current = current.parent
-
-
-def _is_named(common: exp.Expr, name: str) -> bool:
-    return common.alias.lower() == name
 
 
 def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
@@ -282,17 +231,6 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
                     f'the name "{name}" of two tables', read.span.start, "give an alias"
                 )
             names.add(name)
-
-
-def relations_of(select: exp.Expr) -> list[exp.Expr]:
-    """Return what a SELECT's FROM lists and joins, outermost level only."""
-    from_ = select.args.get("from_")
-    relations = [from_.this] if from_ is not None else []
-    relations.extend(join.this for join in select.args.get("joins") or ())
-    relations.extend(select.args.get("laterals") or ())
-    for relation in list(relations):
-        relations.extend(join.this for join in relation.args.get("joins") or ())
-    return relations
 
 
 def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:

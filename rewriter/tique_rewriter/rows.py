@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.relations import columns_of, relations_of, seen_from
 from tique_rewriter.shape import starts_at
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
         return
     if is_star and isinstance(parent, exp.Select | exp.Returning):
         return
-    if not is_star and _is_column(column, name, reads):
+    if not is_star and _is_column(source, column, name, reads):
         return
     if isinstance(parent, exp.Ordered | exp.Group) and _is_result(parent, name):
         return
@@ -93,17 +94,15 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
     )
 
 
-def _is_column(node: exp.Expr, name: str, reads: Reads) -> bool:
+def _is_column(source: Source, node: exp.Expr, name: str, reads: Reads) -> bool:
     """Whether a relation that can be seen from there has a column of that name."""
-    around = []
-    select = node.parent_select
-    while select is not None:
-        around.append(id(select))
-        select = select.parent_select
+    changed = [read for read in reads.reads if read.node.parent_select is None]
+    if any(name in read.table.positions for read in changed):
+        return True
     return any(
-        name in read.table.positions
-        and (read.node.parent_select is None or id(read.node.parent_select) in around)
-        for read in reads.reads
+        name in (columns_of(source, relation, reads) or ())
+        for select in seen_from(node)
+        for relation in relations_of(select)
     )
 
 

@@ -28,6 +28,10 @@ INSERT INTO item (id, name) WITH x AS (SELECT 3000 AS id) SELECT id, 'x' FROM x
 
 WITH x AS (SELECT id FROM item) INSERT INTO item (id) SELECT id + 4000 FROM x
 
+INSERT INTO item SELECT id + 6000, name FROM item
+
+INSERT INTO log SELECT * FROM (SELECT item, text FROM log) AS x
+
 INSERT INTO item (id, name) SELECT 5000, count(*) FROM item
 
 INSERT INTO item FROM item WHERE id < 0

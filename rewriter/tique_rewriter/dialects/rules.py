@@ -112,7 +112,7 @@ class Rules:
         Whether DEFAULT as a value stands for NULL where the column has no default;
         else that is an error.
     fewer_values
-        Whether the rows of VALUES may lack values for the last columns.
+        Whether the rows of VALUES or of a query may lack values for the last columns.
     exact_quoted_names
         Whether ``"Name"`` and ``"name"`` are two names, and a name without quotes
         stands for its small letters (ASCII only); else the case never matters.

@@ -1,0 +1,183 @@
+"""The relations of a query: what FROM lists, and which columns they are known to have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.shape import starts_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tique_rewriter.references import Reads
+    from tique_rewriter.source import Source
+
+_UNNAMED = ""
+
+
+def relations_of(select: exp.Expr) -> list[exp.Expr]:
+    """Return what a SELECT's FROM lists and joins, outermost level only."""
+    from_ = select.args.get("from_")
+    relations = [from_.this] if from_ is not None else []
+    relations.extend(join.this for join in select.args.get("joins") or ())
+    relations.extend(select.args.get("laterals") or ())
+    for relation in list(relations):
+        relations.extend(join.this for join in relation.args.get("joins") or ())
+    return relations
+
+
+def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
+    """Return the CTE in scope that the unqualified folded ``name`` means, if any."""
+    below: exp.Expr = table
+    common: exp.CTE | None = None
+    node = table.parent
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            common = node
+        with_ = node.args.get("with_")
+        found = None
+        if isinstance(with_, exp.With) and with_ is below:
+            if common is not None:
+                found = _seen_from(source, with_, common, table, name)
+        elif isinstance(with_, exp.With):
+            found = next((c for c in _members(with_) if _is_named(c, name)), None)
+        if found is not None:
+            return found
+        below, node = node, node.parent
+    return None
+
+
+def _seen_from(
+    source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
+) -> exp.CTE | None:
+    """Return what the WITH list calls ``name`` where its member ``common`` is read."""
+    for sibling in _members(with_):
+        if sibling is common:
+            break
+        if _is_named(sibling, name):
+            return sibling
+    if not (with_.args.get("recursive") and _is_named(common, name)):
+        return None
+    body = common.this
+    if not isinstance(body, exp.Union):
+        if body.find(exp.Union):
+            raise source.unsupported(
+                f'the way the recursive query "{name}" names itself',
+                starts_at(table),
+                "write WITH RECURSIVE … AS (first UNION ALL next)",
+            )
+        return None
+    return common if any(n is body.expression for n in _ancestors(table)) else None
+
+
+def _members(with_: exp.With) -> list[exp.CTE]:
+    return [node for node in with_.expressions if isinstance(node, exp.CTE)]
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    current: exp.Expr | None = node
+    while current is not None:
+        yield current
+        current = current.parent
+
+
+def _is_named(common: exp.CTE, name: str) -> bool:
+    return common.alias.lower() == name
+
+
+def seen_from(node: exp.Expr) -> Iterator[exp.Select]:
+    """Yield the SELECTs whose relations' columns can certainly be named at ``node``.
+
+    A member of WITH and a subquery in FROM do not see the relations beside them, and
+    one after LATERAL only some.
+    """
+    below: exp.Expr = node
+    unseen: exp.Expr | None = None
+    for current in _ancestors(node):
+        if isinstance(current, exp.With):
+            unseen = current.parent
+        elif isinstance(current, exp.From | exp.Join | exp.Lateral):
+            if below is current.this:
+                unseen = current.find_ancestor(exp.Select)
+        elif isinstance(current, exp.Select) and current is not unseen:
+            yield current
+        below = current
+
+
+def columns_of(source: Source, relation: exp.Expr, reads: Reads) -> list[str] | None:
+    """Return the folded names of a relation's columns; None if they are not known."""
+    read = reads.of(relation)
+    names: list[str] | None = None
+    if read is not None:
+        names = [column.name.lower() for column in read.table.columns]
+    elif isinstance(relation, exp.Subquery):
+        names = results_of(source, relation.this, reads)
+    elif isinstance(relation, exp.Table) and not relation.db:
+        common = common_table(source, relation, relation.name.lower())
+        if common is not None:
+            names = results_of(source, common.this, reads)
+            names = _renamed(names, common)
+    return _renamed(names, relation)
+
+
+def _renamed(names: list[str] | None, relation: exp.Expr) -> list[str] | None:
+    """Return the names with those that an alias lists in front."""
+    alias = relation.args.get("alias")
+    given = alias.args.get("columns") or [] if alias is not None else []
+    if names is None:
+        return None
+    return [column.name.lower() for column in given] + names[len(given) :]
+
+
+def results_of(source: Source, query: exp.Expr, reads: Reads) -> list[str] | None:
+    """Return the folded names of a query's results; None if they are not known.
+
+    What has neither an alias nor is a column has no name here, but is counted.
+    """
+    while isinstance(query, exp.SetOperation | exp.Subquery | exp.Paren):
+        query = query.this
+    if isinstance(query, exp.Values):
+        row = query.expressions[0]
+        return [_UNNAMED] * len(row.expressions) if isinstance(row, exp.Tuple) else None
+    if not isinstance(query, exp.Select) or not query.expressions:
+        return None
+    names: list[str] = []
+    for item in query.expressions:
+        found = _results_of_item(source, query, item, reads)
+        if found is None:
+            return None
+        names += found
+    return names
+
+
+def _results_of_item(
+    source: Source, select: exp.Select, item: exp.Expr, reads: Reads
+) -> list[str] | None:
+    if isinstance(item, exp.Alias):
+        return [item.alias.lower()]
+    if isinstance(item, exp.Column) and not isinstance(item.this, exp.Star):
+        return [item.name.lower()]
+    if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
+        return None
+    if not isinstance(item, exp.Column | exp.Star):
+        return [_UNNAMED]
+    qualifier = item.table.lower() if isinstance(item, exp.Column) else ""
+    relations = relations_of(select)
+    if qualifier:
+        relations = [r for r in relations if r.alias_or_name.lower() == qualifier]
+    elif any(
+        join.args.get("using") or join.args.get("method")
+        for relation in [select, *relations]
+        for join in relation.args.get("joins") or ()
+    ):
+        # Columns of the same name are one.
+        return None
+    names: list[str] = []
+    for relation in relations:
+        found = columns_of(source, relation, reads)
+        if found is None:
+            return None
+        names += found
+    return names or None
