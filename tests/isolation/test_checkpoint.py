@@ -322,13 +322,23 @@ def eventually(condition):
 
 
 def test_cache_tables_stay_small_under_load(engine):
-    """The number of cached rows is bounded, however many commits there are."""
+    """What is cached came during the last few rounds, however many commits there are.
+
+    A round leaves what is after its λ. While a transaction lasts, λ is its snapshot
+    or that of one that began before it, and no round begins unless λ has moved: with n
+    writers, at most n rounds begin after the snapshot that λ is at the last one, and
+    whatever was committed when the round before these ended is in that snapshot.
+    """
+    writers, rounds_apart = 4, 4 + 1
     connection = engine.connect(checkpoint_rows=500, checkpoint_age=1000.0)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(100)}")
     connection.commit()
+    connection.checkpoint()
+    checkpointer = connection._database.checkpointer
+    first = checkpointer.rounds
     stop = threading.Event()
-    commits = [0] * 4
+    commits = [0] * writers
 
     def work(number):
         with tique.connect(engine.url) as mine:
@@ -341,21 +351,36 @@ def test_cache_tables_stay_small_under_load(engine):
                 mine.commit()
                 commits[number] += 1
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    threads = [
+        threading.Thread(target=work, args=(number,)) for number in range(writers)
+    ]
     for thread in threads:
         thread.start()
-    largest = 0
-    deadline = time.monotonic() + 4
-    while time.monotonic() < deadline:
-        largest = max(largest, versions(connection).rows)
+    # By round: no more than what had been written when it ended.
+    ends = {first: 0}
+    written = largest = 0
+    too_many = []
+    deadline = time.monotonic() + 60
+    while checkpointer.rounds < first + 10 and time.monotonic() < deadline:
+        now = checkpointer.rounds
+        for number in range(max(ends) + 1, now + 1):
+            ends[number] = written
+        cached = versions(connection).rows
+        written = sum(commits) * 25
+        # Each of them may have committed and not counted it yet.
+        bound = written + writers * 25 - ends[max(first, now - rounds_apart)]
+        if cached > bound:
+            too_many.append((now, cached, bound))
+        largest = max(largest, cached)
         time.sleep(0.002)
     stop.set()
     for thread in threads:
         thread.join(20)
     written = sum(commits) * 25
     print(f"{written} versions written, at most {largest} cached")
-    assert written > 1000
-    assert largest < 10_000
+    assert too_many == []
+    assert checkpointer.rounds >= first + 10
+    assert written > 9 * 500
     total = connection.execute("SELECT sum(v) FROM t").fetchone()
     assert total == (written,)
 
