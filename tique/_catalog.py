@@ -82,7 +82,7 @@ class ManagedCatalog:
         return list(self._versions.values())
 
     def buffers(self, table: Table) -> bool:
-        """Whether the table's rows survive the way through Python unchanged."""
+        """Whether the driver can hold the table's rows unchanged."""
         return _present(self._buffered, table)
 
     def load(self, tables: Iterable[Table]) -> None:
@@ -100,16 +100,22 @@ class ManagedCatalog:
             )
             for table in tables
         }
-        self._buffered = {
-            table.id: all(
-                kind_of(column.type) is not None
-                and self._engine.round_trips(column.type)
-                for column in table.columns
-            )
-            for table in tables
-        }
+        self._buffered = {table.id: self._is_buffered(table) for table in tables}
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
+
+    def _is_buffered(self, table: Table) -> bool:
+        # The values of a key are compared here; a bag's key is the whole row.
+        keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
+        return all(
+            (kind_of(column.type) is not None and self._engine.round_trips(column.type))
+            or (
+                self._engine.keeps(column.type)
+                and not table.is_bag
+                and position not in keys
+            )
+            for position, column in enumerate(table.columns)
+        )
 
 
 def _present(found: Mapping[int, _Found], table: Table) -> _Found:

@@ -13,6 +13,7 @@ no newer than the oldest snapshot. An inserted row is always whole.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, Row, Session
@@ -52,10 +53,17 @@ def difference(row: Row, stored: Row, key: Sequence[int]) -> Row:
     """The row, with ``MISSING`` for what storage has already, but for its key."""
     return tuple(
         [
-            MISSING if new == old and type(new) is not float and i not in key else new
+            MISSING if i not in key and (new is old or _is_same(new, old)) else new
             for i, (new, old) in enumerate(zip(row, stored, strict=True))
         ]
     )
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    """Whether two values are the same to the last digit, and not equal only."""
+    if new != old or type(new) is float:
+        return False
+    return type(new) is not Decimal or new.same_quantum(old)
 
 
 def columns_to_read(table: Table, needed: Iterable[int] | None) -> tuple[int, ...]:

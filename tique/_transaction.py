@@ -361,7 +361,7 @@ class Transaction:
             [f"${i + 1}" for i in range(len(key))],
             staged=self.sequence if writes else None,
         )
-        rows = self.session.execute(f"SELECT * FROM {source} AS _q", key).fetch_all()
+        rows = self.session.rows_to_keep(f"SELECT * FROM {source} AS _q", key)
         return rows[0] if rows else None
 
     def prepare_scan(self, table: Table) -> TableWrites | None:

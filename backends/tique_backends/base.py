@@ -162,11 +162,19 @@ class Session(ABC):
     def execute_some(
         self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
     ) -> Result:
-        """As :meth:`execute`; rows after the first ``most`` need not be computed.
+        """As :meth:`rows_to_keep`; rows after the first ``most`` need not be computed.
 
         ``query`` is a SELECT with neither ORDER BY nor LIMIT of its own.
         """
         return self.execute(query, parameters, wide=wide)
+
+    def rows_to_keep(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """The rows of a query, in the form in which they are written again."""
+        return self.execute(query, parameters).fetch_all()
+
+    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        """Rows that were kept, whose columns are of these types, as results have them."""
+        return rows
 
     @abstractmethod
     def explain(
@@ -312,6 +320,13 @@ class Engine(ABC):
     @abstractmethod
     def round_trips(self, type_name: str) -> bool:
         """Whether values of that type survive the way through Python unchanged."""
+
+    def keeps(self, type_name: str) -> bool:
+        """Whether values of that type can be kept by who does not look at them.
+
+        See :meth:`Session.rows_to_keep`.
+        """
+        return False
 
     @abstractmethod
     def columnar(self, type_name: str) -> bool:

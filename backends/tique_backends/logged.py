@@ -115,7 +115,7 @@ def _reader(type_name: str) -> Callable[[Any], Any]:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "DECIMAL": Decimal,
     "NUMERIC": Decimal,
-    "REAL": float,
+    "pg_catalog.numeric": Decimal,
     "DOUBLE": float,
     "DATE": date.fromisoformat,
     "TIMESTAMP": datetime.fromisoformat,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import contextmanager
 
 import duckdb
 import psycopg
@@ -29,6 +30,9 @@ class Watched:
         if not callable(value):
             return value
 
+        if name == "copy":
+            return self._copying
+
         def call(*arguments, **options):
             if name not in REACH_THE_ENGINE:
                 return self._wrapped(value(*arguments, **options))
@@ -39,6 +43,14 @@ class Watched:
             return result
 
         return call
+
+    @contextmanager
+    def _copying(self, text):
+        """psycopg's COPY, which is over when its context is."""
+        self._watch("before", text)
+        with self._target.copy(text) as copy:
+            yield copy
+        self._watch("after", text)
 
     def _wrapped(self, result):
         if isinstance(result, WRAPPED):

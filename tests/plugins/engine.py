@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import closing, contextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import duckdb
@@ -63,6 +64,8 @@ class Engine(ABC):
     """A volatile function."""
     hashed: ClassVar[str] = "hash({})"
     """A number that depends on a column of any type."""
+    own: ClassVar[tuple[tuple[str, list[Any]], ...]] = (("INTEGER", [None, 1]),) * 4
+    """Types whose values are kept in the engine's own form, if there are any, and values."""
     settles_commits: ClassVar[bool] = False
     """Whether a small commit is the server's own, over and visible when it is done."""
     leaving_aborts: ClassVar[bool] = False
@@ -300,7 +303,7 @@ class PostgreSQL(Engine):
     schemas = "SELECT nspname FROM pg_namespace"
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
     coin = "random() < 0.5"
-    cache_append = 'INSERT INTO tique."'
+    cache_append = 'COPY tique."'
     commit_call = "SELECT stamps"
     money = "NUMERIC(8,2)"
     longest_name = 63
@@ -310,6 +313,12 @@ class PostgreSQL(Engine):
     hashed = "hashtext(CAST({} AS TEXT))"
     settles_commits = True
     holds_nul = False
+    own = (
+        ("TIMESTAMPTZ", [None, datetime(2026, 3, 29, 0, 59, 59, 999999, UTC)]),
+        ("TEXT[]", [None, [], ["a,b", None, "", "{}", 'a "b" \\x41']]),
+        ("NUMERIC", [None, Decimal("0.10"), Decimal("1E-20"), Decimal(10**40)]),
+        ("CHAR(4)", [None, "ab'é", "    "]),
+    )
     lacks = (dict,)
 
     def __init__(self, cluster: Cluster) -> None:

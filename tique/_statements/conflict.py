@@ -175,10 +175,10 @@ class ConflictClause:
         names = [forms.quote(column.name) for column in table.columns]
         wanted = forms.constants(table, positions, {}, list(zip(*keys, strict=True)))
         same = " AND ".join(f"_o.{names[i]} = _n.{names[i]}" for i in positions)
-        return transaction.session.execute(
+        return transaction.session.rows_to_keep(
             f"SELECT {', '.join(f'_o.{name}' for name in names)} "
             f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}"
-        ).fetch_all()
+        )
 
 
 class _PresentRows:
@@ -287,9 +287,9 @@ class _Update:
                 self._pairs, range(len(rows[0])), {}, list(zip(*rows, strict=True))
             )
             sql = f"SELECT {', '.join(items)} FROM {source} AS {plan.qualifier}"
-            found = transaction.session.execute(
+            found = transaction.session.rows_to_keep(
                 sql + condition, plan.bound(parameters)
-            ).fetch_all()
+            )
             for number, *values in found:
                 updated[number] = self._with(pairs[number][0], values)
         self._check_exact([row for row in updated if row is not None])

@@ -231,7 +231,7 @@ class InsertRowsStatement(InsertStatement):
     ) -> list[Row]:
         """The rows of a query for them; raises NotLocal if they must be staged."""
         if self._can_buffer(transaction):
-            rows = transaction.session.execute(sql, bound).fetch_all()
+            rows = transaction.session.rows_to_keep(sql, bound)
             if self._are_exact(rows):
                 return rows
         raise NotLocal
@@ -260,9 +260,7 @@ class InsertQueryStatement(InsertStatement):
     ) -> list[Row] | None:
         """The query's rows; None if there are too many to buffer."""
         if self._conflict is not None:
-            return transaction.session.execute(
-                sql, bound, wide=self.text.is_wide
-            ).fetch_all()
+            return transaction.session.rows_to_keep(sql, bound)
         most = BUFFERED_ROWS + 1
         result = transaction.session.execute_some(
             sql, bound, most, wide=self.text.is_wide

@@ -58,7 +58,7 @@ class ReturningClause:
             # A row as it is now, or as it was when it was deleted.
             rows = [new or old or () for old, new in written.changes]
             if self._plan.plain is not None:
-                return self._picked(rows)
+                return self._picked(transaction, rows)
             every_column = range(len(self._table.columns))
             values = [[row[i] for row in rows] for i in every_column]
             source = forms.constants(self._table, every_column, {}, values)
@@ -69,9 +69,11 @@ class ReturningClause:
         found = result.fetch_all()
         return Outcome(len(found), result.columns, found)
 
-    def _picked(self, rows: Sequence[Row]) -> Outcome:
+    def _picked(self, transaction: Transaction, rows: Sequence[Row]) -> Outcome:
         assert self._plan.plain is not None
         positions = [position for position, _ in self._plan.plain]
+        types = [column.type for column in self._columns]
+        picked = [key_of(positions, row) for row in rows]
         return Outcome(
-            len(rows), self._columns, [key_of(positions, row) for row in rows]
+            len(rows), self._columns, transaction.session.shown(types, picked)
         )

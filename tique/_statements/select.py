@@ -66,6 +66,7 @@ class PointSelectStatement(SelectStatement):
             ResultColumn(name, table.columns[position].type)
             for name, position in zip(point.names, point.columns, strict=True)
         ]
+        self._types = [column.type for column in self._columns]
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
         self._needed = point.columns
         self._project = itemgetter(*point.columns)
@@ -85,7 +86,8 @@ class PointSelectStatement(SelectStatement):
             row = self._project(row)
             if self._is_single:
                 row = (row,)
-        return Outcome(1, self._columns, [row])
+        rows = transaction.session.shown(self._types, [row])
+        return Outcome(1, self._columns, rows)
 
 
 class GroupSelectStatement(SelectStatement):

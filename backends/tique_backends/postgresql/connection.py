@@ -12,6 +12,7 @@ from psycopg.adapt import Transformer
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
+from tique_backends.postgresql.keeping import KeepingCursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,9 @@ _SETTINGS = (
     # A process that is stopped in one must not keep the rows that it locked (P6).
     ("idle_in_transaction_session_timeout", "10s"),
     ("DateStyle", "ISO"),
+    # What is kept as text must be the same in every session, to the last digit.
+    ("IntervalStyle", "postgres"),
+    ("extra_float_digits", "1"),
     ("client_encoding", "UTF8"),
 )
 """What tique's own statements rely on, whatever a role or a database sets."""
@@ -131,12 +135,14 @@ class Connection:
                 "and restore it into a database made with ENCODING 'UTF8'",
             )
 
-    def cursor(self) -> psycopg.RawCursor[Row]:
-        """A cursor of its own."""
+    def cursor(self, *, keeping: bool = False) -> psycopg.RawCursor[Row]:
+        """A cursor of its own; one for rows that are kept."""
         if self.wire.closed:
             raise ConnectionLostError(
                 ErrorKind.OPERATIONAL, "the connection to PostgreSQL is closed"
             )
+        if keeping:
+            return KeepingCursor(self.wire)
         return self.wire.cursor()  # type: ignore[return-value]
 
     @contextmanager
@@ -205,7 +211,10 @@ class Connection:
 def tolerate(reader: AdaptContext) -> None:
     """Let dates and moments that Python cannot hold be read as text."""
     assert reader.adapters is not None
-    for name in ("date", "timestamp", "timestamptz"):
+    names = ["date", "timestamp"]
+    if not isinstance(reader, KeepingCursor):
+        names.append("timestamptz")
+    for name in names:
         reader.adapters.register_loader(name, _Tolerant)
 
 

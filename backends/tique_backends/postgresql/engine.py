@@ -27,10 +27,16 @@ from tique_backends.names import cache_name, key_list, storage_name
 from tique_backends.postgresql import folding, introspection
 from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.installing import Form
+from tique_backends.postgresql.keeping import is_kept
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS, Presence
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
-from tique_backends.postgresql.types import reads_alike, rows_to_arrow, survives_python
+from tique_backends.postgresql.types import (
+    is_number,
+    reads_alike,
+    rows_to_arrow,
+    survives_python,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -100,6 +106,9 @@ class PostgreSQLEngine(Engine):
 
     def round_trips(self, type_name: str) -> bool:  # noqa: D102
         return survives_python(type_name)
+
+    def keeps(self, type_name: str) -> bool:  # noqa: D102
+        return is_kept(type_name) or is_number(type_name)
 
     def columnar(self, type_name: str) -> bool:  # noqa: D102
         return reads_alike(type_name)

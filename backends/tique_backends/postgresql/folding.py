@@ -165,7 +165,7 @@ def _insert(
         return
     source = arrays(table, range(len(table.columns)))
     session.change(
-        f"INSERT INTO {storage_name(table)} SELECT * FROM {source}{conflict}",
+        f"INSERT INTO {storage_name(table)} SELECT * FROM {source} AS _r{conflict}",
         [list(column) for column in zip(*rows, strict=True)],
     )
 

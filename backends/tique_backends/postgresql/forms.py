@@ -13,7 +13,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.postgresql.literals import equality, listed, typed
+from tique_backends.postgresql.literals import carried, equality, listed, typed
 from tique_backends.postgresql.names import newest, same_rows, stage_name
 from tique_backends.postgresql.types import INTEGERS, assigned, comparable_type
 
@@ -29,7 +29,8 @@ def known_rows(
 ) -> str:
     """A source of rows whose columns at ``positions`` have these ``values``.
 
-    Its columns are called ``_0``, ``_1`` … by position and have the table's types.
+    Its columns are called ``_0``, ``_1`` … by position and are of the table's types, but
+    for those whose values are kept as text.
     """
     arrays = ", ".join(
         listed(column, table.columns[i].type)
@@ -156,7 +157,11 @@ class PostgreSQLForms(Forms):
     ) -> str:
         free = [i for i in columns if i not in bound]
         items = ", ".join(
-            (typed(bound[i], table.columns[i].type) if i in bound else f"_x._{i}")
+            (
+                typed(bound[i], table.columns[i].type)
+                if i in bound
+                else carried(f"_x._{i}", table.columns[i].type)
+            )
             + f" AS {quote(table.columns[i].name)}"
             for i in columns
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.postgresql.keeping import is_kept
 from tique_backends.postgresql.types import INTEGERS
 
 if TYPE_CHECKING:
@@ -50,21 +51,43 @@ def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
 
 
 def arrays(table: Table, positions: Sequence[int]) -> str:
-    """An ``unnest`` of one parameter per column, which is its values as a list."""
+    """A source of rows, of one parameter per column, which is its values as a list.
+
+    It stands in FROM, with a name for it and perhaps for its columns after it.
+    """
+    types = [table.columns[i].type for i in positions]
     items = ", ".join(
-        f"CAST(${number} AS {table.columns[i].type}[])"
-        for number, i in enumerate(positions, 1)
+        f"CAST(${number} AS {carrier(type_name)}[])"
+        for number, type_name in enumerate(types, 1)
     )
-    return f"unnest({items})"
+    if not any(map(is_kept, types)):
+        return f"unnest({items})"
+    names = ", ".join(f"_{n}" for n in range(len(types)))
+    values = ", ".join(carried(f"_{n}", name) for n, name in enumerate(types))
+    return f"(SELECT {values} FROM unnest({items}) AS _v({names}))"
+
+
+def carrier(type_name: str) -> str:
+    """The type in which a column's values come in an array.
+
+    An array of arrays would be one of more dimensions.
+    """
+    return "TEXT" if is_kept(type_name) else type_name
+
+
+def carried(text: str, type_name: str) -> str:
+    """The value of the column's type that came as ``text``."""
+    return f"CAST({text} AS {type_name})" if is_kept(type_name) else text
 
 
 def listed(values: Sequence[Any], type_name: str) -> str:
-    """The literal of an array of values that are of a column's type."""
+    """The literal of an array of values that are of a column's type, as carried."""
     if type_name in INTEGERS:
         items = ["NULL" if value is None else str(int(value)) for value in values]
     else:
         items = [_element(value) for value in values]
-    return f"CAST({quoted('{' + ','.join(items) + '}')} AS {type_name}[])"
+    text = quoted("{" + ",".join(items) + "}")
+    return f"CAST({text} AS {carrier(type_name)}[])"
 
 
 def _element(value: Any) -> str:

@@ -21,6 +21,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.connection import rows_of, tolerate
+from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import arrays
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.names import newest, stage_name
@@ -29,7 +30,7 @@ from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_a
 from tique_backends.retrying import persist
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import psycopg
     import pyarrow
@@ -56,6 +57,7 @@ class PostgreSQLSession(Session):
         self._pending: StreamedResult | None = None
         self._guard = threading.Lock()
         self._is_running = False
+        self._showing: Showing | None = None
 
     @property
     def is_lost(self) -> bool:  # noqa: D102
@@ -67,12 +69,19 @@ class PostgreSQLSession(Session):
         parameters: Sequence[Any] | None = None,
         *,
         prepare: bool | None = None,
+        keeping: bool = False,
+        rows: Iterable[Row] | None = None,
     ) -> psycopg.RawCursor[Row]:
-        """Run a statement."""
+        """Run a statement, which is COPY if it takes ``rows``."""
         self._drain()
         with self._running():
-            cursor = self._connection.cursor()
-            cursor.execute(sql, parameters, prepare=prepare)
+            cursor = self._connection.cursor(keeping=keeping)
+            if rows is None:
+                cursor.execute(sql, parameters, prepare=prepare)
+            else:
+                with cursor.copy(sql) as copy:
+                    for row in rows:
+                        copy.write_row(row)
         return cursor
 
     def _drain(self) -> None:
@@ -103,7 +112,7 @@ class PostgreSQLSession(Session):
         prepare: bool | None = None,
     ) -> list[Row]:
         """The rows of a query, as they can be written again."""
-        return rows_of(self._run(sql, parameters, prepare=prepare))
+        return rows_of(self._run(sql, parameters, prepare=prepare, keeping=True))
 
     def change(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
         """Run a statement; returns its number of rows."""
@@ -112,12 +121,42 @@ class PostgreSQLSession(Session):
     def execute(  # noqa: D102
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
+        return self._execute(sql, parameters, wide=wide)
+
+    def execute_some(  # noqa: D102
+        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
+    ) -> Result:
+        return self._execute(query, parameters, wide=wide, keeping=True)
+
+    def rows_to_keep(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[Row]:
+        return self._execute(query, parameters, keeping=True).fetch_all()
+
+    def shown(  # noqa: D102
+        self, type_names: Sequence[str], rows: list[Row]
+    ) -> list[Row]:
+        if self._showing is None:
+            reader = self._connection.cursor()
+            tolerate(reader)
+            self._showing = Showing(reader)
+        with self._connection.running(fetches=True):
+            return self._showing.rows(type_names, rows)
+
+    def _execute(
+        self,
+        sql: str,
+        parameters: Sequence[Any],
+        *,
+        wide: bool = False,
+        keeping: bool = False,
+    ) -> Result:
         if not wide:
-            cursor = self._run(sql, parameters)
+            cursor = self._run(sql, parameters, keeping=keeping)
             with self._connection.running(fetches=True):
                 return PostgreSQLResult(cursor)
         self._drain()
-        cursor = self._connection.cursor()
+        cursor = self._connection.cursor(keeping=keeping)
         tolerate(cursor)
         rows = cursor.stream(sql, parameters, size=_PIECE)
         with self._running():
@@ -277,14 +316,11 @@ class PostgreSQLSession(Session):
             self._append(versions, cache_name(versions.table))
 
     def _append(self, versions: Versions, target: str) -> None:
-        table = versions.table
-        source = arrays(table, range(len(table.columns)))
-        first = len(table.columns) + 1
-        stamps = f", CAST(${first} AS BIGINT[]), CAST(${first + 1} AS BOOLEAN[]))"
-        values = [list(column) for column in zip(*versions.rows, strict=True)]
+        stamped = zip(versions.rows, versions.stamps, versions.deleted, strict=True)
+        # Of one row too it is the fastest way.
         self._run(
-            f"INSERT INTO {target} SELECT * FROM {source[:-1]}{stamps}",
-            [*values, list(versions.stamps), list(map(bool, versions.deleted))],
+            f"COPY {target} FROM STDIN",
+            rows=((*row, stamp, bool(deleted)) for row, stamp, deleted in stamped),
         )
 
     def newest_version(self, table: Table) -> int:  # noqa: D102

@@ -58,7 +58,9 @@ _ARROW_RESULTS = {"TIMESTAMPTZ": pyarrow.timestamp("us", "UTC")}
 """Types whose values do not stay the same on the way through Python."""
 
 _NUMBER = re.compile(r"NUMERIC\((\d+),(\d+)\)")
+_ANY_NUMBER = re.compile(r"(?:NUMERIC|pg_catalog\.numeric)(?:\(\d+,-?\d+\))?")
 _TEXT = re.compile(r"VARCHAR\((\d+)\)")
+_PADDED = re.compile(r"pg_catalog\.bpchar\(\d+\)")
 _CUT = re.compile(r"(VARCHAR|pg_catalog\.bpchar|bit|bit varying)\((\d+)\)")
 _CUT_ARRAY = re.compile(r"(character varying|character|bit|bit varying)\(\d+\)\[\]")
 _CUTTING = {
@@ -136,7 +138,7 @@ def assigned(text: str, type_name: str) -> str:
         whole = f'CAST({text} AS pg_catalog."{name}")'
         return f'pg_catalog."{name}"({whole}, {int(found[2]) + header}, FALSE)'
     if found := _CUT_ARRAY.fullmatch(type_name):
-        # No value of it goes through Python: staging it checks the lengths.
+        # The driver keeps no value of it: staging it checks the lengths.
         type_name = f"{_UNCUT[found[1]]}[]"
     return f"CAST({text} AS {type_name})"
 
@@ -144,6 +146,11 @@ def assigned(text: str, type_name: str) -> str:
 def is_text(type_name: str) -> bool:
     """Whether values of the type are text, compared as such."""
     return type_name in ("TEXT", "VARCHAR") or text_length(type_name) is not None
+
+
+def is_number(type_name: str) -> bool:
+    """Whether values of the type are decimal numbers, of any number of digits."""
+    return _ANY_NUMBER.fullmatch(type_name) is not None
 
 
 def comparable_type(type_name: str) -> str:
@@ -157,7 +164,7 @@ def arrow_type(type_name: str) -> pyarrow.DataType | None:
     if found := _NUMBER.fullmatch(type_name):
         digits = int(found[1])
         return pyarrow.decimal128(digits, int(found[2])) if digits <= 38 else None
-    if is_text(type_name):
+    if is_text(type_name) or _PADDED.fullmatch(type_name):
         return pyarrow.string()
     if _MOMENT.fullmatch(type_name):
         return pyarrow.timestamp("us")

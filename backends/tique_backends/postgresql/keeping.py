@@ -1,0 +1,120 @@
+"""Values that the driver keeps in PostgreSQL's own text form.
+
+Python has no value that is the same as one of JSONB, TIMESTAMPTZ or an array: a number in
+a document loses digits, a moment its session's time zone, an array its bounds, and what
+psycopg makes of a document can be changed. What PostgreSQL writes for a value it reads as
+that value again. So the driver keeps that text, from the query that gives it to storage,
+and makes of it what psycopg does where an application looks at it.
+
+Equal values may have several texts (``{1,2}`` and ``[1:2]={1,2}``): a column of a key is
+never kept so. Nor are types whose text depends on the session (MONEY, XML, REGCLASS) or
+on definitions that change without tique (enumerations, domains, rows), nor arrays of types
+with a length, which a query's CAST would cut and only staging judges.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.adapt import AdaptersMap, Transformer
+from psycopg.pq import Format
+from psycopg.types.string import TextLoader
+
+from tique_backends.base import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from psycopg.abc import AdaptContext
+
+_SCALARS = (
+    *("real", "time without time zone", "time with time zone"),
+    *("timestamp with time zone", "interval", "json", "jsonb", "inet", "cidr"),
+    *("macaddr", "macaddr8", "bit", "bit varying", "tsvector", "tsquery"),
+    *("point", "line", "lseg", "box", "path", "polygon", "circle"),
+    *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
+    *("int4multirange", "int8multirange", "nummultirange", "datemultirange"),
+    *("tsmultirange", "tstzmultirange"),
+)
+_ELEMENTS = (
+    *_SCALARS,
+    *("boolean", "smallint", "integer", "bigint", "double precision", "numeric"),
+    *("text", "character varying", "bytea", "date", "uuid"),
+    "timestamp without time zone",
+)
+_OIDS = {
+    # As :func:`tique_backends.postgresql.types.type_name` has it.
+    "REAL": psycopg.adapters.types.get_oid("real"),
+    **{name: psycopg.adapters.types.get_oid(name) for name in _SCALARS},
+    **{f"{name}[]": psycopg.adapters.types.get_oid(f"{name}[]") for name in _ELEMENTS},
+}
+_MODIFIER = re.compile(r"\(\d+(?:,-?\d+)?\)")
+_SIZED_ARRAY = re.compile(r"(?:character varying|bit|bit varying)\(\d+\)\[\]")
+
+_KEEPING = AdaptersMap(psycopg.adapters)
+for _oid in _OIDS.values():
+    _KEEPING.register_loader(_oid, TextLoader)
+
+
+def _oid_of(type_name: str) -> int | None:
+    if _SIZED_ARRAY.fullmatch(type_name):
+        return None
+    return _OIDS.get(_MODIFIER.sub("", type_name))
+
+
+def is_kept(type_name: str) -> bool:
+    """Whether values of a type are kept as text."""
+    return _oid_of(type_name) is not None
+
+
+class KeepingCursor(psycopg.RawCursor[Row]):
+    """A cursor for rows that the driver keeps."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._kept = AdaptersMap(_KEEPING)
+        super().__init__(connection)
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        """How values are read."""
+        return self._kept
+
+
+class Showing:
+    """Makes of rows that were kept what psycopg makes of them.
+
+    ``context`` is what psycopg reads with: its session's time zone counts.
+    """
+
+    def __init__(self, context: AdaptContext) -> None:
+        self._loading = Transformer(context)
+        self._loaders: dict[str, Callable[[Any], Any] | None] = {}
+
+    def _loader(self, type_name: str) -> Callable[[Any], Any] | None:
+        if type_name not in self._loaders:
+            oid = _oid_of(type_name)
+            self._loaders[type_name] = (
+                None if oid is None else self._loading.get_loader(oid, Format.TEXT).load
+            )
+        return self._loaders[type_name]
+
+    def rows(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        """The rows, whose columns are of these types, as psycopg gives them."""
+        loaders = [
+            (i, load)
+            for i, name in enumerate(type_names)
+            if (load := self._loader(name)) is not None
+        ]
+        if not loaders:
+            return rows
+        return [_shown(row, loaders) for row in rows]
+
+
+def _shown(row: Row, loaders: Sequence[tuple[int, Callable[[Any], Any]]]) -> Row:
+    values = list(row)
+    for position, load in loaders:
+        if values[position] is not None:
+            values[position] = load(values[position].encode())
+    return tuple(values)
