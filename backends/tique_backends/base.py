@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     import pyarrow
 
@@ -181,6 +181,23 @@ class Session(ABC):
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
         """Return the engine's plans for a query: their names and texts."""
+
+    def parameter_types(self, parameters: Sequence[Any]) -> Sequence[Hashable]:
+        """What stands for the types that the engine takes parameters to be of."""
+        return tuple(map(type, parameters))
+
+    def check_assigned(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        query: str,
+        parameters: Sequence[Any] = (),
+    ) -> None:
+        """Refuse a query whose values the engine would not assign to these columns.
+
+        Only where it would cast them all the same (:meth:`Forms.cast`).
+        """
+        return
 
     @abstractmethod
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tique._constraints import check_buffered
 from tique._rows import columns_to_read
 from tique._snapshot import KeyReader
+from tique._statements.assigning import Assigned
 from tique._statements.writing import (
     BUFFERED_ROWS,
     WritingStatement,
@@ -51,6 +52,15 @@ class ChangeStatement(WritingStatement):
             None if plan.key is None else KeyReader(table, table.primary_key, plan.key)
         )
         self._is_exact = exactness(table)
+
+    def _check_assigned(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        """Refuse assigned values, which the query computes, if the engine would."""
 
     @abstractmethod
     def _new_values(self) -> list[tuple[int, Text]]:
@@ -192,6 +202,9 @@ class ChangeStatement(WritingStatement):
         (source, *texts), bound = self.text.fill(
             transaction, parameters, self._source, *[text for _, text in assigned]
         )
+        self._check_assigned(
+            transaction, parameters, f"SELECT {', '.join(texts)}{source}", bound
+        )
         items = self._old_items(transaction)
         cast = transaction.database.engine.forms.cast
         for (position, _), text in zip(assigned, texts, strict=True):
@@ -257,6 +270,7 @@ class UpdateStatement(ChangeStatement):
         self._assignments = [(i, expression.text) for i, expression in plan.assignments]
         self._changed = tuple(i for i, _ in plan.assignments)
         self._changes_key = plan.changes_key
+        self._assigned = Assigned(plan.table)
         self._kernels = self._compile(plan)
         self._needed = self._partial(
             column
@@ -264,6 +278,30 @@ class UpdateStatement(ChangeStatement):
             if expression.kernel is not None
             for column in kernel_columns(expression.kernel)
         )
+
+    def _change(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        check: bool = True,
+    ) -> Written:
+        if self._kernels is None and not self._assigned.is_known(
+            transaction, parameters
+        ):
+            # Though there may be no row to change.
+            self._items(transaction, parameters)
+        return super()._change(transaction, parameters, check=check)
+
+    def _check_assigned(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        if not self._assigned.is_known(transaction, parameters):
+            self._assigned.ask(transaction, parameters, self._changed, query, bound)
 
     def _compile(
         self, plan: Update

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tique import errors
 from tique._rows import key_of
 from tique._snapshot import Source
+from tique._statements.assigning import Assigned
 from tique._statements.writing import exactness, write_changes
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import PROPOSED, Reference
@@ -219,6 +220,7 @@ class _Update:
         self._table = table
         self._text = text
         self._is_exact = exactness(table)
+        self._assigned = Assigned(table)
         self._kernels = _compiled(plan, table)
         self._pairs = Table(
             "",
@@ -286,6 +288,14 @@ class _Update:
             source = forms.constants(
                 self._pairs, range(len(rows[0])), {}, list(zip(*rows, strict=True))
             )
+            if not self._assigned.is_known(transaction, parameters):
+                self._assigned.ask(
+                    transaction,
+                    parameters,
+                    [position for position, _ in plan.assignments],
+                    f"SELECT {', '.join(texts)} FROM {source} AS {plan.qualifier}",
+                    plan.bound(parameters),
+                )
             sql = f"SELECT {', '.join(items)} FROM {source} AS {plan.qualifier}"
             found = transaction.session.rows_to_keep(
                 sql + condition, plan.bound(parameters)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._snapshot import operand_value
+from tique._statements.assigning import Assigned
 from tique._statements.conflict import ConflictClause, not_through_python
 from tique._statements.writing import (
     BUFFERED_ROWS,
@@ -48,6 +49,7 @@ class InsertStatement(WritingStatement):
     def __init__(self, plan: InsertRows | InsertQuery) -> None:
         super().__init__(plan)
         self._is_exact = exactness(plan.table)
+        self._assigned = Assigned(plan.table)
         self._conflict = (
             None
             if plan.conflict is None
@@ -177,9 +179,16 @@ class InsertRowsStatement(InsertStatement):
             parameters,
             *[e.text if e else ("NULL",) for row in self._rows for e in row],
         )
+        width = len(self._table.columns)
+        if not self._assigned.is_known(transaction, parameters):
+            rows = [
+                f"({', '.join(texts[start : start + width])})"
+                for start in range(0, len(texts), width)
+            ]
+            query = f"VALUES {', '.join(rows)}"
+            self._assigned.ask(transaction, parameters, range(width), query, bound)
         types = [column.type for column in self._table.columns] * len(self._rows)
         items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
-        width = len(self._table.columns)
         selects = [
             f"SELECT {', '.join(items[start : start + width])}"
             for start in range(0, len(items), width)
@@ -194,6 +203,9 @@ class InsertRowsStatement(InsertStatement):
             for parameters in parameter_rows:
                 yield self._query(parameters, transaction)
             return
+        for parameters in parameter_rows:
+            if not self._assigned.is_known(transaction, parameters):
+                self._query(parameters, transaction)
         cast = transaction.database.engine.forms.cast
         for start in range(0, len(parameter_rows), _CONVERTED_AT_ONCE):
             selects, bound = [], []
@@ -281,6 +293,8 @@ class InsertQueryStatement(InsertStatement):
                 f"INSERT INTO {self._table.qualified_name} has {len(self._columns)} "
                 f"columns but its query returns {width}"
             )
+        if not self._assigned.is_known(transaction, parameters):
+            self._assigned.ask(transaction, parameters, self._columns, sql, bound)
         names = {position: f"_{i}" for i, position in enumerate(self._columns)}
         items = [
             forms.cast(

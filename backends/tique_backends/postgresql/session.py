@@ -17,7 +17,7 @@ from tique_backends.base import (
     Session,
     Versions,
 )
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.connection import rows_of, tolerate
@@ -25,12 +25,13 @@ from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import arrays
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.names import newest, stage_name
+from tique_backends.postgresql.parameters import ParameterTypes
 from tique_backends.postgresql.results import PostgreSQLResult, StreamedResult
 from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
 from tique_backends.retrying import persist
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     import psycopg
     import pyarrow
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 COMMIT = "COMMIT"
+
+_MISMATCH = "42804"
 
 _PIECE = 1000
 """Rows that come together of a result that may be large."""
@@ -58,6 +61,7 @@ class PostgreSQLSession(Session):
         self._guard = threading.Lock()
         self._is_running = False
         self._showing: Showing | None = None
+        self._types: ParameterTypes | None = None
 
     @property
     def is_lost(self) -> bool:  # noqa: D102
@@ -174,6 +178,35 @@ class PostgreSQLSession(Session):
     ) -> list[tuple[str, str]]:
         lines = self._ask(f"EXPLAIN {query}", parameters)
         return [("plan", "\n".join(line for (line,) in lines))]
+
+    def parameter_types(  # noqa: D102
+        self, parameters: Sequence[Any]
+    ) -> Sequence[Hashable]:
+        if self._types is None:
+            self._types = ParameterTypes(self._connection.cursor())
+        with self._connection.running(fetches=True):
+            return self._types.of(parameters)
+
+    def check_assigned(  # noqa: D102
+        self,
+        table: Table,
+        columns: Sequence[int],
+        query: str,
+        parameters: Sequence[Any] = (),
+    ) -> None:
+        names = key_list(table, columns)
+        try:
+            self._run(
+                f"EXPLAIN INSERT INTO {storage_name(table)} ({names}) {query}",
+                parameters,
+                prepare=False,
+            )
+        except ConnectionLostError:
+            raise
+        except EngineError as error:
+            # Whatever else is wrong with it, the statement itself says better.
+            if error.sqlstate == _MISMATCH or error.kind is ErrorKind.INTERRUPTED:
+                raise
 
     def width(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
