@@ -2,8 +2,8 @@
 
 Rows whose values are exactly of their columns' types never meet the engine
 before the commit, but for the question whether their keys are free. Other
-values are converted by the engine, as on assignment. Many rows, and rows of
-types that do not survive the way through Python, are staged.
+values are converted by the engine, as on assignment. Many rows, and rows that
+the driver cannot hold unchanged, are staged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class InsertStatement(WritingStatement):
         )
 
     def _can_buffer(self, transaction: Transaction) -> bool:
-        """Whether the table's rows survive the way through Python."""
+        """Whether the driver can hold the table's rows."""
         if transaction.database.catalog.buffers(self._table):
             return True
         if self._conflict is not None:

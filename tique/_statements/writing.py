@@ -1,6 +1,6 @@
 """Statements that write: into the buffer if it is little, else staged.
 
-Many rows, and rows of types that do not survive the way through Python, are staged.
+Many rows, and rows that the driver cannot hold unchanged, are staged.
 """
 
 from __future__ import annotations
