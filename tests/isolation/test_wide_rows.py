@@ -26,7 +26,6 @@ COLUMNS = [
     ("ratio", "DOUBLE PRECISION"),
     ("raw", "<binary>"),
     ("flag", "BOOLEAN NOT NULL"),
-    *((f"own{number}", f"<{number}>") for number in range(4)),
 ]
 NAMES = [name for name, _ in COLUMNS]
 VALUES = {
@@ -45,15 +44,12 @@ VALUES = {
 def values(engine):
     """What the columns may hold."""
     infinite = [float("inf")] if engine.has_infinity else []
-    own = {f"own{number}": found for number, (_, found) in enumerate(engine.own)}
-    return {**VALUES, "ratio": [*VALUES["ratio"], *infinite], **own}
+    return {**VALUES, "ratio": [*VALUES["ratio"], *infinite]}
 
 
 def create(engine, connection):
     columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
     columns = columns.replace("<binary>", engine.binary)
-    for number, (kind, _) in enumerate(engine.own):
-        columns = columns.replace(f"<{number}>", kind)
     connection.execute(f"CREATE TABLE wide ({columns}, PRIMARY KEY (a, b))")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import duckdb
@@ -64,8 +63,6 @@ class Engine(ABC):
     """A volatile function."""
     hashed: ClassVar[str] = "hash({})"
     """A number that depends on a column of any type."""
-    own: ClassVar[tuple[tuple[str, list[Any]], ...]] = (("INTEGER", [None, 1]),) * 4
-    """Types whose values are kept in the engine's own form, if there are any, and values."""
     settles_commits: ClassVar[bool] = False
     """Whether a small commit is the server's own, over and visible when it is done."""
     leaving_aborts: ClassVar[bool] = False
@@ -313,12 +310,6 @@ class PostgreSQL(Engine):
     hashed = "hashtext(CAST({} AS TEXT))"
     settles_commits = True
     holds_nul = False
-    own = (
-        ("TIMESTAMPTZ", [None, datetime(2026, 3, 29, 0, 59, 59, 999999, UTC)]),
-        ("TEXT[]", [None, [], ["a,b", None, "", "{}", 'a "b" \\x41']]),
-        ("NUMERIC", [None, Decimal("0.10"), Decimal("1E-20"), Decimal(10**40)]),
-        ("CHAR(4)", [None, "ab'é", "    "]),
-    )
     lacks = (dict,)
 
     def __init__(self, cluster: Cluster) -> None:
