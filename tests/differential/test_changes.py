@@ -17,11 +17,6 @@ GENERATED = list(changes(seed=20230802, count=60))
 
 OTHERWISE = {
     "postgresql": {
-        # Casts it does on demand only; values are cast to their columns' types.
-        "INSERT INTO item (id, weight, active) VALUES (107, 1, 'true'), (108, '2.5', 0)": (
-            2,
-            ANY,
-        ),
         # There is nothing that could conflict.
         "INSERT INTO log VALUES (1, 'x', NULL) ON CONFLICT DO NOTHING": (
             "error",
