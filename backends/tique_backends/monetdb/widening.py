@@ -62,15 +62,16 @@ def widening(
     texts = {name: kind for name, (kind, _) in columns.items() if is_text(kind)}
     if not texts:
         return []
+    # As many as the shortest column needs; the others are then filled by shorter texts.
+    rows = max(_HEAP // (_length(kind) + 3) for kind in texts.values()) + 1
     values = {}
     for name, (kind, not_null) in columns.items():
-        value = _value(kind, not_null)
+        value = _value(kind, not_null, _HEAP // rows + 1)
         if value is None:
             return []
         values[name] = value
     if not all(any(_is_distinct(columns[name][0]) for name in key) for key in keys):
         return []
-    rows = max(_HEAP // (_length(kind) + 3) for kind in texts.values()) + 1
     number = " + ".join(f"{10**place} * _d{place}.d" for place in range(5))
     digits = ", ".join(f"{_DIGITS} AS _d{place}(d)" for place in range(5))
     return [
@@ -86,10 +87,14 @@ def _length(kind: str) -> int:
     return min(text_length(kind) or _LONGEST, _LONGEST)
 
 
-def _value(kind: str, not_null: bool) -> str | None:
-    """A value as SQL text over the row's number ``n``; None if there is none."""
+def _value(kind: str, not_null: bool, enough: int) -> str | None:
+    """A value as SQL text over the row's number ``n``; None if there is none.
+
+    A text need not have more than ``enough`` letters.
+    """
     if is_text(kind):
-        return f"lpad(code({_FIRST_LETTER} + n), {_length(kind)}, 'x')"
+        length = min(_length(kind), enough)
+        return f"lpad(code({_FIRST_LETTER} + n), {length}, 'x')"
     family = kind.partition("(")[0].partition(" ")[0]
     if kind in _DISTINCT:
         return f"CAST(n AS {kind})"
