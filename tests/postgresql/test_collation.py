@@ -1,0 +1,136 @@
+"""The order of text in a database whose collation is not that of bytes (P8, P9).
+
+What is answered from memory must come in the server's order. The server itself is asked
+about the same rows in a table that tique does not manage.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psycopg
+import pytest
+
+import tique
+from tests.plugins.engine import PostgreSQL
+from tests.plugins.postgresql import in_database
+
+DATABASE = "und"
+WORDS = [
+    *("a", "B", "A", "b", "Z", "z", "ä", "Ä", "é", "e\u0301", "", " a", "a b", "ab"),
+    *("a-b", "_", "10", "9", "ß", "ss", "ñ", "\uffff", "🙂", "co-op", "coop"),
+]
+COLUMNS = "g INTEGER, t TEXT NOT NULL, v VARCHAR(9) NOT NULL, n INTEGER"
+KEYS = ("g, t", "g, n")
+"""Of the second one, what memory holds of a group can be sorted there."""
+QUERIES = [
+    "SELECT t, n FROM {} WHERE g = 1 ORDER BY t",
+    "SELECT t FROM {} WHERE g = 1 ORDER BY t DESC LIMIT 4",
+    "SELECT v FROM {} WHERE g = 1 ORDER BY v, t LIMIT 9",
+    "SELECT n, t FROM {} WHERE g = 1 AND n >= 0 ORDER BY n, v DESC",
+    "SELECT n FROM {} WHERE g = 1 ORDER BY t, n",
+    "SELECT min(t), max(t), min(v), max(v), count(t) FROM {} WHERE g = 1",
+    "SELECT t FROM {} ORDER BY g, t",
+    "SELECT g, min(v), max(t) FROM {} GROUP BY g ORDER BY g",
+    "SELECT a.t FROM {} a JOIN {} b ON a.g = b.g AND a.t < b.t WHERE b.t = 'b' "
+    "AND b.g = 1 ORDER BY a.t",
+    "SELECT t, rank() OVER (PARTITION BY g ORDER BY v) FROM {} ORDER BY g, t",
+    'SELECT t FROM {} WHERE g = 1 ORDER BY t COLLATE "C"',
+    *(
+        f"SELECT t FROM {{}} WHERE g = 1 AND {condition} ORDER BY t"
+        for condition in (
+            *("t = 'a'", "t > 'a'", "t <= 'B'", "v < 'z'", "t BETWEEN 'a' AND 'b'"),
+            *("t IN ('A', 'é')", "t LIKE 'a%'", "v > t", "greatest(t, 'b') = t"),
+        )
+    ),
+]
+CHANGES = [
+    "UPDATE {} SET n = n + 100 WHERE g = 1 AND t > 'a'",
+    "UPDATE {} SET v = 'Q' || v WHERE g = 1 AND v < 'b' AND t <> ''",
+    "DELETE FROM {} WHERE g = 1 AND t BETWEEN 'a' AND 'A'",
+    "INSERT INTO {} VALUES (1, 'É', 'É', 50), (1, 'A', 'a', 51), (3, 'a', 'A', 1)",
+    "UPDATE {} SET t = t || '!' WHERE g = 2 AND t > 'y'",
+]
+
+
+@pytest.fixture
+def native(request):
+    engine = PostgreSQL.fresh(request)
+    url = in_database(engine.place, DATABASE)
+    with closing(psycopg.connect(engine.place, autocommit=True)) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+        connection.execute(
+            f"CREATE DATABASE {DATABASE} TEMPLATE template0 LOCALE_PROVIDER icu "
+            "ICU_LOCALE 'und'"
+        )
+        with closing(psycopg.connect(url, autocommit=True)) as native:
+            yield native
+        connection.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+
+
+@pytest.fixture
+def connection(native, request):
+    cluster = request.getfixturevalue("postgresql_cluster")
+    url = in_database(cluster.socket_url, DATABASE)
+    with tique.connect(url, checkpoint="manual") as connection:
+        yield connection
+
+
+def fill(connection, table, key):
+    connection.execute(f"CREATE TABLE {table} ({COLUMNS}, PRIMARY KEY ({key}))")
+    for g in (1, 2):
+        for n, word in enumerate(WORDS):
+            row = (g, word, WORDS[(7 * n) % len(WORDS)], n)
+            connection.execute(f"INSERT INTO {table} VALUES (%s, %s, %s, %s)", row)
+
+
+def check(connection, native):
+    for query in QUERIES:
+        wanted = native.execute(query.replace("{}", "bare")).fetchall()
+        # Whoever asks often gets answers from memory.
+        for _ in range(3):
+            assert connection.execute(query.replace("{}", "t")).fetchall() == wanted, (
+                query
+            )
+
+
+def test_it_is_another_order_than_that_of_bytes(native):
+    fill(native, "bare", "g, t")
+    rows = native.execute("SELECT t FROM bare WHERE g = 1 ORDER BY t").fetchall()
+    assert rows != sorted(rows)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_text_is_in_the_servers_order(native, connection, key):
+    fill(native, "bare", key)
+    fill(connection, "t", key)
+    check(connection, native)
+    connection.commit()
+    check(connection, native)
+    connection.commit()
+    connection.checkpoint()
+    check(connection, native)
+    for change in CHANGES:
+        count = native.execute(change.replace("{}", "bare")).rowcount
+        assert connection.execute(change.replace("{}", "t")).rowcount == count, change
+        check(connection, native)
+        connection.commit()
+        check(connection, native)
+        connection.rollback()
+    connection.checkpoint()
+    check(connection, native)
+
+
+def test_keys_that_sort_alike_are_two(native, connection):
+    """P3, P9: what is the same key is what has the same bytes, as for the server."""
+    connection.execute("CREATE TABLE k (t TEXT PRIMARY KEY, n INTEGER)")
+    connection.execute("INSERT INTO k VALUES ('é', 1), ('e\u0301', 2), ('a', 3)")
+    connection.commit()
+    with pytest.raises(tique.errors.UniqueViolation):
+        connection.execute("INSERT INTO k VALUES ('e\u0301', 9)")
+    connection.execute("UPDATE k SET n = 10 WHERE t = 'é'")
+    connection.commit()
+    connection.checkpoint()
+    rows = connection.execute("SELECT t, n FROM k WHERE t <> 'a'").fetchall()
+    assert sorted(rows) == [("e\u0301", 2), ("é", 10)]
+    assert sorted(native.execute("SELECT t, n FROM k WHERE t <> 'a'")) == sorted(rows)
