@@ -148,7 +148,7 @@ def test_bank_16_threads_for_long(engine):
     """Nothing lost, nothing doubled, nobody stuck, sums constant."""
     bank = Bank(engine)
     # Servers have banks of several processes besides.
-    bank.run(seconds=60 if engine.name == "duckdb" else 20, writers=16, interval=1.0)
+    bank.run(seconds=25 if engine.name == "duckdb" else 12, writers=16, interval=1.0)
     bank.check()
     assert bank.longest < 10
 

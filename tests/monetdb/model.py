@@ -66,11 +66,17 @@ class Model:
 
     def fill_storage(self, session: Session) -> None:
         """Put the storage rows into the engine's table."""
-        names = ", ".join(f"${i + 1}" for i in range(len(self.table.columns)))
-        for row in self.storage:
-            session.execute(
-                f"INSERT INTO {storage_name(self.table)} VALUES ({names})", row
-            )
+        if not self.storage:
+            return
+        width = len(self.table.columns)
+        rows = ", ".join(
+            "(" + ", ".join(f"${start + i + 1}" for i in range(width)) + ")"
+            for start in range(0, len(self.storage) * width, width)
+        )
+        session.execute(
+            f"INSERT INTO {storage_name(self.table)} VALUES {rows}",
+            [value for row in self.storage for value in row],
+        )
 
     def fill(self, session: Session, *, stage: bool = False) -> None:
         """Put all of it into the engine's tables."""

@@ -36,7 +36,8 @@ def private_cluster(**settings: str) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="tique-postgresql-"))
     folder.chmod(0o755)
     try:
-        with Cluster(folder / "server", settings) as cluster:
+        # Servers are killed here, machines are not.
+        with Cluster(folder / "server", {"fsync": "off", **settings}) as cluster:
             yield cluster
     finally:
         shutil.rmtree(folder)
