@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique_backends.base import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tique")
 
-FORMAT_VERSION = 1
 TXIDS_PER_EPOCH = 1 << 40
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tique._recovery import FORMAT_VERSION
 from tique._translation import translating
+from tique_backends.base import FORMAT_VERSION
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
+FORMAT_VERSION = 1
+"""Of what is stored, on any engine; a database of another version is not opened."""
+
 _Outcome = TypeVar("_Outcome")
 
 

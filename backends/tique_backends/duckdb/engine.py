@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from tique_backends.base import (
+    FORMAT_VERSION,
     MISSING,
     Capabilities,
     Engine,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_rewriter.schema import Table
-
-FORMAT_VERSION = 1
 
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tique_backends.base import (
+    FORMAT_VERSION,
     Capabilities,
     Engine,
     ResultColumn,
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Address
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
-
-FORMAT_VERSION = 1
 
 _SCHEMA = (
     "CREATE SCHEMA tique",
