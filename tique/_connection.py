@@ -286,7 +286,10 @@ class Connection:
             transaction = self._begin()
         run = statement.run_many if many else statement.run
         commits = self._commits_each
+        shared = self._database.engine.shared
         try:
+            if shared is not None:
+                shared.expect_privileges(statement.needs)
             outcome = run(transaction, bound)
             self._database.timeline.check()
         except BaseException:

@@ -43,6 +43,7 @@ _FOLD_PATIENCE = 2.0
 
 @contextmanager
 def _alone(database: Database) -> Iterator[None]:
+    database.timeline.expect_owner()
     # A checkpoint may take its time; commits wait for the rest only.
     with (
         database.checkpointer.paused(LOCK_TIMEOUT),

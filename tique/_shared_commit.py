@@ -19,7 +19,8 @@ There are two ways to that, as the engine has it.
 :class:`AppendingCommitter`: certification, log entry and timestamp are of one engine
 transaction, which is one request. Whatever becomes of this process, the server ends it,
 one way or the other. If the reply is lost the log decides, once it is certain that the
-server no longer works on the request.
+server no longer works on the request. If it refuses one commit of a group (a privilege was
+revoked) nothing of the group is there, and each is tried alone.
 
 :class:`SteppedCommitter`: each is a request of its own, because MonetDB goes on with a
 string of statements after one failed, and would publish a commit that is not there.
@@ -44,6 +45,7 @@ from tique._certification import Conflict, key_hashes
 from tique._commit import Committer
 from tique._tickets import serialization_error
 from tique._translation import given_up
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError
 
 if TYPE_CHECKING:
@@ -166,10 +168,20 @@ class AppendingCommitter(SharedCommitter):
         self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
     ) -> Sequence[Ticket]:
         self._unsettled = certified
-        with self._timeline.noticing():
-            stamps, self._covered = self._shared.append(
-                self._certified_until, _write_sets(certified), records
-            )
+        try:
+            with self._timeline.noticing():
+                stamps, self._covered = self._shared.append(
+                    self._certified_until, _write_sets(certified), records
+                )
+        except EngineError as error:
+            if error.kind is not ErrorKind.PROGRAMMING or len(certified) == 1:
+                raise
+            # One of them is refused: nothing is there, and each goes by itself.
+            self._unsettled = ()
+            for ticket in reversed(certified):
+                ticket.stands_alone = True
+                self._queue.appendleft(ticket)
+            return ()
         self._unsettled = [
             t for t, cts in zip(certified, stamps, strict=True) if cts > 0
         ]

@@ -168,6 +168,9 @@ class SharedTimeline(Timeline):
             with suppress(EngineError):
                 self._shared.end_checkpoint()
 
+    def expect_owner(self) -> None:
+        self._shared.expect_owner()
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         self._barrier = self.bar()

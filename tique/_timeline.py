@@ -84,6 +84,9 @@ class Timeline:
         """Let no other process commit, for a change of definitions."""
         yield
 
+    def expect_owner(self) -> None:
+        """Refuse a change of definitions that this process may not make."""
+
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         """Change definitions in an engine transaction, alone."""
         return session.transact(body)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from tique_backends.base import CommitRecord, Row, Session
@@ -82,6 +82,30 @@ class SharedSequencer(ABC):
 
     form: str | None = None
     """Which of the engine's sequencers it is, where there are several."""
+
+    def expect_owner(self) -> None:  # noqa: B027
+        """Refuse a change of definitions that this process's role may not make.
+
+        Raises
+        ------
+        EngineError
+            PROGRAMMING, with SQLSTATE 42501.
+        """
+
+    def expect_privileges(  # noqa: B027
+        self, needs: Iterable[tuple[Table, str]]
+    ) -> None:
+        """Refuse a statement that this process's role may not run.
+
+        ``needs`` are tables and what it does with each: SELECT, INSERT, UPDATE, DELETE.
+        What the engine looks at by itself need not be refused here: rows that are in
+        memory, and those that are buffered, never meet it.
+
+        Raises
+        ------
+        EngineError
+            PROGRAMMING, with SQLSTATE 42501.
+        """
 
     @abstractmethod
     def recovering(self) -> AbstractContextManager[bool]:

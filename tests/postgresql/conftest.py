@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
+from tests.postgresql.privileges import Shop
 from tests.postgresql.sequencers import INSTALLERS, OWNER, Form, Service
 
 if TYPE_CHECKING:
@@ -50,5 +52,13 @@ def installed(request: pytest.FixtureRequest, postgresql_cluster: Cluster) -> Fo
 @pytest.fixture
 def service(installed: Form) -> Iterator[Service]:
     opened = Service(installed)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=(PostgreSQL, PlainPostgreSQL), ids=label)
+def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
+    """A database whose owner manages two tables; ``reader`` and ``writer`` may use it."""
+    opened = Shop(request.param.fresh(request))
     yield opened
     opened.close()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tique._transaction import Transaction
     from tique_backends.base import Result, ResultColumn, Row
     from tique_rewriter.plan import Plan
+    from tique_rewriter.schema import Table
 
 
 @dataclass(slots=True)
@@ -40,6 +41,10 @@ class Statement(ABC):
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.text = SnapshotText(plan)
+        self.needs: frozenset[tuple[Table, str]] = frozenset(
+            (table, "SELECT") for table in self.text.tables
+        )
+        """Tables and the privileges on them that it takes."""
 
     @abstractmethod
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:

@@ -265,6 +265,8 @@ class ChangeStatement(WritingStatement):
 class UpdateStatement(ChangeStatement):
     """UPDATE."""
 
+    privileges = ("UPDATE",)
+
     def __init__(self, plan: Update) -> None:
         super().__init__(plan)
         self._assignments = [(i, expression.text) for i, expression in plan.assignments]
@@ -331,6 +333,8 @@ class UpdateStatement(ChangeStatement):
 
 class DeleteStatement(ChangeStatement):
     """DELETE."""
+
+    privileges = ("DELETE",)
 
     def __init__(self, plan: Delete) -> None:
         super().__init__(plan)

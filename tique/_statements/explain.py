@@ -30,6 +30,7 @@ class ExplainStatement(Statement):
     def __init__(self, statement: Statement) -> None:
         super().__init__(statement.plan)
         self._statement = statement
+        self.needs = statement.needs
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Fill the snapshot forms in and ask the engine for its plan."""

@@ -46,8 +46,12 @@ RowMaker = Callable[[Sequence[Any]], Row]
 class InsertStatement(WritingStatement):
     """What the kinds of INSERT have in common: what to do with proposed rows."""
 
+    privileges = ("INSERT",)
+
     def __init__(self, plan: InsertRows | InsertQuery) -> None:
         super().__init__(plan)
+        if plan.conflict is not None and plan.conflict.update is not None:
+            self.needs |= {(plan.table, "UPDATE")}
         self._is_exact = exactness(plan.table)
         self._assigned = Assigned(plan.table)
         self._conflict = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tique import errors
 from tique._constraints import (
@@ -53,9 +53,14 @@ class Written(NamedTuple):
 class WritingStatement(Statement):
     """A statement that writes to one table: INSERT, UPDATE, DELETE."""
 
+    privileges: ClassVar[tuple[str, ...]]
+    """What it does with the table."""
+
     def __init__(self, plan: InsertRows | InsertQuery | Update | Delete) -> None:
         super().__init__(plan)
         self._table = plan.table
+        # Its keys are looked up, whatever it does.
+        self.needs |= {(plan.table, name) for name in ("SELECT", *self.privileges)}
         self._returning = (
             None
             if plan.returning is None

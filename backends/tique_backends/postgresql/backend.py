@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from tique_backends.base import Engine, Location, Server
+from tique_backends.base import Engine, Location, Server, Statistics
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.postgresql.connection import Address
 from tique_backends.postgresql.engine import PostgreSQLEngine
+from tique_backends.postgresql.guests import GuestEngine, is_guest
 from tique_backends.postgresql.installing import FORMS
+from tique_backends.postgresql.presence import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +101,15 @@ def open_engine(location: Location) -> Engine:
     Raises
     ------
     EngineError
-        OPERATIONAL if nobody answers, UNSUPPORTED behind a connection pooler.
+        OPERATIONAL if nobody answers, UNSUPPORTED behind a connection pooler,
+        PROGRAMMING if the role was not granted anything.
     """
     assert isinstance(location, PostgreSQLLocation)
-    return PostgreSQLEngine(location.address, location.sequencer)
+    statistics = Statistics()
+    presence = Presence(location.address, statistics)
+    try:
+        engine = GuestEngine if is_guest(presence) else PostgreSQLEngine
+        return engine(presence, statistics, location.sequencer)
+    except BaseException:
+        presence.close()
+        raise

@@ -27,9 +27,14 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, key_list, storage_name
 from tique_backends.postgresql import folding, introspection
 from tique_backends.postgresql.forms import PostgreSQLForms
-from tique_backends.postgresql.installing import Form
+from tique_backends.postgresql.installing import (
+    Form,
+    expect_rights_of_owner,
+    guests_script,
+    readable_as,
+)
 from tique_backends.postgresql.keeping import is_kept
-from tique_backends.postgresql.presence import INSTALLATION, LOCKS, Presence
+from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.postgresql.types import (
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique_backends.postgresql.connection import Address
+    from tique_backends.postgresql.presence import Presence
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -84,12 +89,14 @@ _LAST_COMMIT = (
 class PostgreSQLEngine(Engine):
     """A database of a PostgreSQL server, which several processes share."""
 
-    def __init__(self, address: Address, sequencer: str | None) -> None:
+    def __init__(
+        self, presence: Presence, statistics: Statistics, sequencer: str | None
+    ) -> None:
         self.forms = self.forms_apart = PostgreSQLForms()
-        self.statistics = Statistics()
+        self.statistics = statistics
         self._wanted = sequencer
-        self._presence = Presence(address, self.statistics)
-        self.shared: PostgreSQLSequencer = PostgreSQLSequencer(self._presence)
+        self._presence = presence
+        self.shared: PostgreSQLSequencer = self._client()
         ((collation, self.search_path),) = self._presence.ask(_SURROUNDINGS)
         # A row store reads what it is asked for; neighbours mostly share a block.
         self.capabilities = Capabilities(
@@ -99,6 +106,9 @@ class PostgreSQLEngine(Engine):
             sorts_by_bytes=collation.upper().replace("-", "") in _BY_BYTES,
             widest_sum=32,
         )
+
+    def _client(self) -> PostgreSQLSequencer:
+        return PostgreSQLSequencer(self._presence)
 
     def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
         return PostgreSQLSession(self._presence.connect(), self._presence)
@@ -145,7 +155,7 @@ class PostgreSQLEngine(Engine):
             session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
             if self._is_installed(session):
                 return
-            for statement in (*_SCHEMA, *form.statements, *SCHEMA):
+            for statement in (*_SCHEMA, *form.statements, *SCHEMA, guests_script()):
                 session.change(statement)
             session.change(
                 "INSERT INTO tique.format VALUES ($1, 0, 0, 0, $2)",
@@ -210,6 +220,7 @@ class PostgreSQLEngine(Engine):
 
     def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
         cache = cache_name(table)
+        expect_rights_of_owner(session, table)
         session.execute(
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} INCLUDING CONSTRAINTS, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
@@ -218,6 +229,8 @@ class PostgreSQLEngine(Engine):
             session.execute(
                 f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
             )
+        for statement in readable_as(table):
+            session.execute(statement)
         # Log entries name tables by id: none may be used twice.
         ((number,),) = session.execute(
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"

@@ -1,18 +1,36 @@
-"""What is made in a database: the sequencer in one of its two forms."""
+"""What is made in a database: the sequencer in one of its two forms, and privileges.
+
+The role that makes schema ``tique`` owns all that is in it, and has to have SELECT,
+INSERT, UPDATE and DELETE on every managed table, since whoever folds it does that in the
+owner's name. Any other role is a guest (``guests_sql``), once it was granted USAGE on
+the schema.
+
+*Cache tables (P11).* Everybody is granted SELECT, and a policy shows the rows to those
+only who may read the table itself when the statement runs: GRANT and REVOKE need not be
+carried over. The owner is above policies, and looks at none.
+"""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import cache_name, quote, storage_name
+from tique_backends.postgresql.literals import quoted
+from tique_backends.postgresql.presence import ALIVE, FIRST_EPOCH, LOCKS
 from tique_udfs.postgresql import plain_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tique_backends.base import Session
+    from tique_rewriter.schema import Table
 
 FORMS = ("extension", "plain")
+
+_PARTS = ("checks", "clients", "commits", "moving", "grants")
+"""Of what guests call."""
 
 
 class Form(NamedTuple):
@@ -58,3 +76,62 @@ def _obstacle(session: Session) -> str | None:
         "SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user"
     ).fetch_all()
     return None if is_allowed else "only a superuser may make it"
+
+
+def guests_script() -> str:
+    """The statements that make what guests call, in either form."""
+    folder = files("tique_backends.postgresql").joinpath("guests_sql")
+    script = "\n".join(folder.joinpath(f"{p}.sql").read_text("utf-8") for p in _PARTS)
+    for name, value in (
+        ("{locks}", LOCKS),
+        ("{first_epoch}", FIRST_EPOCH),
+        ("{alive}", ALIVE),
+    ):
+        script = script.replace(name, str(value))
+    return script
+
+
+def readable_as(table: Table) -> tuple[str, ...]:
+    """The statements that let whoever may read a table read its cache table."""
+    cache, place = cache_name(table), quoted(storage_name(table))
+    return (
+        f"SELECT tique.guest_deny({quoted(cache)})",
+        f"ALTER TABLE {cache} ENABLE ROW LEVEL SECURITY",
+        f"CREATE POLICY as_its_table ON {cache} FOR SELECT USING "
+        f"(has_table_privilege({place}, 'SELECT') AND NOT row_security_active({place}))",
+        f"GRANT SELECT ON {cache} TO PUBLIC",
+    )
+
+
+def expect_rights_of_owner(session: Session, table: Table) -> None:
+    """Refuse a table that schema tique's owner may not fold, or versions not his own.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING, with SQLSTATE 42501.
+    """
+    ((owner, is_owner, has_rights),) = session.execute(
+        "SELECT rolname, rolname = current_user, has_table_privilege(rolname, $1, "
+        "'SELECT') AND has_table_privilege(rolname, $1, 'INSERT') "
+        "AND has_table_privilege(rolname, $1, 'UPDATE') "
+        "AND has_table_privilege(rolname, $1, 'DELETE') FROM pg_catalog.pg_roles "
+        "WHERE oid = (SELECT nspowner FROM pg_catalog.pg_namespace "
+        "WHERE nspname = 'tique')",
+        [storage_name(table)],
+    ).fetch_all()
+    if not has_rights:
+        raise EngineError(
+            ErrorKind.PROGRAMMING,
+            f"versions are moved to {table.qualified_name} in the name of {owner}, who "
+            "owns schema tique and may not write this table: GRANT SELECT, INSERT, "
+            f"UPDATE, DELETE ON {storage_name(table)} TO {quote(owner)}",
+            "42501",
+        )
+    if not is_owner:
+        raise EngineError(
+            ErrorKind.PROGRAMMING,
+            f"only {owner}, who owns schema tique, can take a table in; connect as that "
+            "role, or SET ROLE to it by ?options=-crole%3D" + owner,
+            "42501",
+        )

@@ -39,7 +39,8 @@ SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   format_type(a.atttypid, a.atttypmod),
   a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity::TEXT,
   a.attgenerated::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
-  pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname)
+  CASE WHEN has_schema_privilege($2, 'USAGE') THEN
+    pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
@@ -183,7 +184,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     table = Table(
         schema, name, tuple(columns), primary, tuple(unique), tuple(checks), table_id
     )
-    if table.is_bag:
+    # One that is managed was asked, and perhaps this role may not read it.
+    if table.is_bag and not table_id:
         rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
         try:
             ask(f"EXPLAIN {rows} EXCEPT ALL {rows}")

@@ -7,7 +7,8 @@ the cache tables are filled from memory later and, after a crash, from here.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.logged import LoggedCommit, content, encoded_value
@@ -32,6 +33,9 @@ def encode_content(commit: CommitRecord) -> str:
         must fail before it is durable or not at all.
     """
     entry = _encode(content(commit))
+    if "NaN" in entry or "Infinity" in entry:
+        # JSON has no such numbers, though Python writes them.
+        entry = _encode(content(_spelled(commit)))
     if "\\u0000" in entry or "\\ud" in entry:
         for rows in commit.writes.values():
             for row, _ in rows:
@@ -39,6 +43,19 @@ def encode_content(commit: CommitRecord) -> str:
                     if isinstance(value, str):
                         _check_text(value)
     return entry
+
+
+def _spelled(commit: CommitRecord) -> CommitRecord:
+    """The commit with text for numbers that are not finite."""
+    writes = {
+        table: [(tuple(map(_finite, row)), deleted) for row, deleted in rows]
+        for table, rows in commit.writes.items()
+    }
+    return commit._replace(writes=writes)
+
+
+def _finite(value: Any) -> Any:
+    return str(value) if type(value) is float and not isfinite(value) else value
 
 
 def _check_text(text: str) -> None:

@@ -99,6 +99,10 @@ class Presence:
             self._held.add(number)
         return bool(taken)
 
+    def held(self, number: int) -> None:
+        """Note a lock that this connection has taken in a function of its own."""
+        self._held.add(number)
+
     def drop(self, number: int) -> None:
         """Give a lock back."""
         if number in self._held:
@@ -121,7 +125,7 @@ class Presence:
         while lost := list(self._lost):
             rows = self.ask(
                 "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE pid = ANY (CAST($1 AS INTEGER[])) AND usename = current_user",
+                "WHERE pid = ANY (CAST($1 AS INTEGER[])) AND usename = session_user",
                 [lost],
             )
             self._lost.difference_update(set(lost) - {pid for pid, _ in rows})
@@ -133,14 +137,19 @@ class Presence:
             if rows:
                 time.sleep(_PAUSE)
 
-    def end(self, mark: int) -> None:
-        """End the sessions of a process that was given up, if they are this role's."""
+    def end(self, mark: int, role: str | None = None) -> None:
+        """End the sessions of a process that was given up, if that is this role's to do.
+
+        Only those of the role (None: this one) that said they have this mark: anybody can
+        see it.
+        """
         self.ask(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE usename = current_user AND pid IN (SELECT pid "
+            "WHERE usename = coalesce(CAST($1 AS NAME), session_user) AND pg_has_role(usesysid, 'USAGE') AND pid IN (SELECT pid "
             f"FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = {_MARKS} "
             f"AND objid = {mark} AND objsubid = 2 AND database = (SELECT oid "
-            "FROM pg_catalog.pg_database WHERE datname = current_database()))"
+            "FROM pg_catalog.pg_database WHERE datname = current_database()))",
+            [role],
         )
 
     def close(self) -> None:

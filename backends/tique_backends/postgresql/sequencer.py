@@ -59,7 +59,9 @@ _LONGEST_COMMIT = 10.0
 
 SCHEMA = (
     "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
-    "mark INTEGER NOT NULL)",
+    "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
+    "CREATE UNLOGGED TABLE tique.barriers (cts BIGINT PRIMARY KEY, "
+    "client BIGINT NOT NULL)",
     # The log is read by a statement, hence with a snapshot, of its own after sts.
     """
     CREATE FUNCTION tique.follow(
@@ -104,8 +106,6 @@ SCHEMA = (
 
 _FOLLOW = "SELECT sts, fences, stamps, txids, entries FROM tique.follow($1, $2)"
 
-_APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
-
 _CLAIM = (
     'WITH _was AS (SELECT id, drained, folded FROM tique."tables" WHERE id = $1 '
     'FOR UPDATE) UPDATE tique."tables" AS _t SET drained = greatest(_was.drained, $2) '
@@ -118,6 +118,9 @@ _SEPARATOR = chr(31)
 
 class PostgreSQLSequencer(AppendingSequencer):
     """The functions of schema ``tique``, called for one client."""
+
+    _JOIN, _RENEW = "tique.join_client", "tique.renew_client"
+    _APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
 
     def __init__(self, presence: Presence) -> None:
         self._presence = presence
@@ -159,9 +162,7 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     def join(self, lease: float) -> None:  # noqa: D102
         self._lease = lease
-        self._client = self._value(
-            "SELECT tique.join_client($1)", [_milliseconds(lease)]
-        )
+        self._client = self._value(f"SELECT {self._JOIN}($1)", [_milliseconds(lease)])
 
     def introduce(self, epoch: int) -> None:  # noqa: D102
         self._epoch = FIRST_EPOCH + epoch
@@ -177,9 +178,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         return alive, self._value("SELECT epoch FROM tique.format")
 
     def renew(self, lease: float) -> None:  # noqa: D102
-        self._ask(
-            "SELECT tique.renew_client($1, $2)", [self._client, _milliseconds(lease)]
-        )
+        self._ask(f"SELECT {self._RENEW}($1, $2)", [self._client, _milliseconds(lease)])
 
     def leave(self) -> None:  # noqa: D102
         self._drop(self._client)
@@ -199,10 +198,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         ((sts, fences, stamps, txids, entries),) = self._ask(
             _FOLLOW, [self._client, after]
         )
-        rows: list[Row] = []
-        if stamps:
-            rows = list(zip(stamps, txids, entries.split(_SEPARATOR), strict=True))
-        return SharedSnapshot(sts, frozenset(fences), rows)
+        return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
 
     def hold(self) -> Anchor:  # noqa: D102
         # A lost reply leaves a snapshot that goes with the client.
@@ -227,7 +223,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         with self._connected() as connection:
             try:
                 ((stamps, covered),) = connection.ask(
-                    _APPEND,
+                    self._APPEND,
                     [
                         self._client,
                         sts,
@@ -279,7 +275,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     def _ending(self) -> str:
         """COMMIT, if the client is not gone; and nobody fences it meanwhile."""
         longer, usual = (
-            f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})"
+            f"SELECT {self._RENEW}({self._client}, {_milliseconds(lease)})"
             for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
         )
         return f"{longer}; {COMMIT}; {usual}"
@@ -318,13 +314,14 @@ class PostgreSQLSequencer(AppendingSequencer):
         if known <= joined:
             return
         others = self._ask(
-            "SELECT client, mark FROM tique.clients WHERE client <> $1", [self._client]
+            "SELECT client, mark, role FROM tique.clients WHERE client <> $1",
+            [self._client],
         )
-        for client, mark in others:
+        for client, mark, role in others:
             try:
                 self._ask("SELECT sts FROM tique.sts_for($1)", [client])
             except FencedError:
-                self._presence.end(mark)
+                self._presence.end(mark, role)
                 self._drop(client)
 
     def _fence(self, cts: int) -> None:
@@ -454,6 +451,15 @@ class PostgreSQLSequencer(AppendingSequencer):
     ) -> int:
         ((value,),) = self._ask(sql, parameters, repeat=repeat)
         return int(value)
+
+
+def rows_of(
+    stamps: Sequence[int] | None, txids: Sequence[int], entries: str
+) -> list[Row]:
+    """The log's rows ``(cts, txid, content)``, which came in one; None for none."""
+    if not stamps:
+        return []
+    return list(zip(stamps, txids, entries.split(_SEPARATOR), strict=True))
 
 
 def _milliseconds(seconds: float) -> int:

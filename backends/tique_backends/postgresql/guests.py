@@ -1,0 +1,333 @@
+"""A process whose role may use the database, but does not own schema ``tique``.
+
+Such a *guest* calls functions that run with the owner's rights and check his own
+(``guests_sql``, where the argument is); the owner, and whoever is a member of the owning
+role, works with the tables of the schema directly and is checked by nobody.
+
+*Reading (P11).* What a statement asks the server for, PostgreSQL checks: storage tables
+are the application's own, and a cache table shows its rows to whom the table does. What
+is answered from memory is checked here, by the privileges that came with the latest
+snapshot: it is taken when a transaction begins, and with each beat. Versions in memory
+are never newer than what the role might read when it followed them: what it may not read
+comes as a number of rows in bulk, which are in the cache table only. If the role is
+granted the table later, the server fills the cache table first.
+
+*Writing.* The server checks each commit, by the privileges of that moment. The driver
+says it earlier, and tells INSERT from UPDATE. Every table that is written has to be
+readable too, because the process looks at its keys.
+
+*Moving versions.* The server does it, from the log and the cache table, up to what its
+own sts and λ allow. So any guest may fold any table: it decides nothing of what is
+written there. Only recovery is the owner's.
+
+*If the process dies* it is as for any other: each function is one engine transaction.
+A fence takes two, as the owner's does.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import quote
+from tique_backends.postgresql.engine import PostgreSQLEngine
+from tique_backends.postgresql.log import encode_content
+from tique_backends.postgresql.presence import FIRST_EPOCH
+from tique_backends.postgresql.sequencer import PostgreSQLSequencer, rows_of
+from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.sharing import FencedError, FoldedMeanwhileError, SharedSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Collection,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
+
+    from tique_backends.base import CommitRecord, Row, Session
+    from tique_backends.postgresql.presence import Presence
+    from tique_rewriter.schema import Table
+
+_LETTERS = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
+
+_FOLLOW = (
+    "SELECT sts, fences, privileges, stamps, txids, entries "
+    "FROM tique.guest_follow($1, $2)"
+)
+
+_DENIED = "42501"
+_NO_TABLE = "42P01"
+
+
+def is_guest(presence: Presence) -> bool:
+    """Whether this role only uses the schema, which must exist for that.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if it may not even do that, or not make the schema.
+    """
+    found = presence.ask(
+        "SELECT current_user, rolname, pg_has_role(nspowner, 'USAGE'), "
+        "has_schema_privilege('tique', 'USAGE') FROM pg_catalog.pg_namespace "
+        "JOIN pg_catalog.pg_roles AS r ON r.oid = nspowner WHERE nspname = 'tique'"
+    )
+    if not found:
+        ((role, database, may_create),) = presence.ask(
+            "SELECT current_user, current_database(), "
+            "has_database_privilege(current_database(), 'CREATE')"
+        )
+        if not may_create:
+            raise _denied(
+                f"tique was not installed in database {database}, and {role} may not "
+                "make a schema in it: connect once as a role that may, and let that "
+                f"GRANT USAGE ON SCHEMA tique TO {quote(role)}"
+            )
+        return False
+    ((role, owner, is_owner, may_use),) = found
+    if not may_use:
+        raise _denied(
+            f"{role} may not use tique in this database: {owner} has to GRANT USAGE ON "
+            f"SCHEMA tique TO {quote(role)}"
+        )
+    return not is_owner
+
+
+def _denied(what: str) -> EngineError:
+    return EngineError(ErrorKind.PROGRAMMING, what, _DENIED)
+
+
+class GuestSequencer(PostgreSQLSequencer):
+    """The functions that are a guest's to call."""
+
+    _JOIN, _RENEW = "tique.guest_join", "tique.guest_renew"
+    _APPEND = "SELECT stamps, sts FROM tique.guest_append($1, $2, $3, $4, $5, $6)"
+
+    def __init__(self, presence: Presence) -> None:
+        super().__init__(presence)
+        self._said = ""
+        self._privileges: Mapping[int, str] = {}
+        self._hiding = threading.Lock()
+        self._hidden: dict[int, int] = {}
+        """By table id, the newest cts of which rows could not be read."""
+
+    @property
+    def client(self) -> int:
+        """The number of this process's client."""
+        return self._client
+
+    def expect_owner(self) -> None:  # noqa: D102
+        raise _denied(
+            "only the owner of schema tique, or a member of that role, can create, drop, "
+            "adopt or detach tables; connect as one"
+        )
+
+    def expect_privileges(self, needs: Iterable[tuple[Table, str]]) -> None:  # noqa: D102
+        for table, privilege in needs:
+            allowed = self._privileges.get(table.id, "")
+            if _LETTERS[privilege] not in allowed:
+                raise _denied(
+                    f"permission denied for table {table.qualified_name}: it takes "
+                    f"{privilege}, and USAGE of its schema"
+                )
+            until = self._hidden.get(table.id)
+            if until is not None:
+                self.drain(table, until)
+                with self._hiding:
+                    if self._hidden.get(table.id) == until:
+                        del self._hidden[table.id]
+
+    @contextmanager
+    def recovering(self) -> Iterator[bool]:  # noqa: D102
+        if not self._is_ready():
+            raise EngineError(
+                ErrorKind.LOCKED,
+                "the server was restarted: a process of the role that owns schema tique "
+                "has to connect first, and recover this database",
+            )
+        yield False
+
+    def introduce(self, epoch: int) -> None:  # noqa: D102
+        self._presence.held(FIRST_EPOCH + epoch)
+
+    def next_epoch(self) -> int:
+        """Count this opening of the database, and tell the others of it."""
+        ((epoch,),) = self._presence.ask(
+            "SELECT tique.guest_introduce($1, $2)", [self._client, self._presence.mark]
+        )
+        return int(epoch)
+
+    def _drop(self, client: int) -> None:
+        self._ask("SELECT tique.guest_leave($1)", [client])
+
+    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
+        ((sts, fences, privileges, stamps, txids, entries),) = self._ask(
+            _FOLLOW, [self._client, after]
+        )
+        if privileges != self._said:
+            self._privileges = {
+                int(entry.rstrip("rawd")): entry for entry in (privileges or "").split()
+            }
+            self._said = privileges
+        return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
+
+    def logged(self, after: int) -> list[Row]:  # noqa: D102
+        return self._ask("SELECT cts, txid, commits FROM tique.guest_log($1)", [after])
+
+    def read(  # noqa: D102
+        self,
+        entries: Sequence[Row],
+        tables: Mapping[int, Table],
+        known: Container[int] = (),
+    ) -> list[CommitRecord]:
+        return [
+            self._uncovered(commit) for commit in super().read(entries, tables, known)
+        ]
+
+    def _uncovered(self, commit: CommitRecord) -> CommitRecord:
+        """Note what of a commit could not be read, and count it as one row in bulk."""
+        if not any(rows < 0 for rows in commit.bulk.values()):
+            return commit
+        with self._hiding:
+            for number, rows in commit.bulk.items():
+                if rows < 0:
+                    self._hidden[number] = max(commit.cts, self._hidden.get(number, 0))
+        return commit._replace(bulk={n: abs(rows) for n, rows in commit.bulk.items()})
+
+    def claim_versions(  # noqa: D102
+        self, session: Session, table: Table, until: int
+    ) -> int:
+        self.drain(table, until, session)
+        return until
+
+    def drain(self, table: Table, until: int, session: Session | None = None) -> None:
+        """Let the server fill the cache table from the log."""
+        sql, parameters = "SELECT tique.guest_drain($1, $2)", [table.id, until]
+        if session is None:
+            self._ask(sql, parameters)
+        else:
+            session.execute(sql, parameters)
+
+    def barrier(self) -> int:  # noqa: D102
+        try:
+            return self._value(
+                "SELECT tique.guest_barrier($1)", [self._client], repeat=False
+            )
+        except FencedError:
+            raise
+        except EngineError as error:
+            # It may have been handed out.
+            self.leave()
+            raise FencedError(
+                ErrorKind.OPERATIONAL,
+                f"a commit timestamp may have been handed out: {error}; connect again",
+            ) from error
+
+    def tend(self) -> None:  # noqa: D102
+        ((marks,),) = self._ask("SELECT tique.guest_tend()")
+        for mark in marks:
+            self._presence.end(mark)
+        while cts := self._disown():
+            try:
+                self._ask("SELECT tique.guest_fence($1)", [cts])
+            except EngineError:
+                # Another process may have been faster.
+                if self._value("SELECT tique.doubtful()") == cts:
+                    raise
+
+    def _disown(self) -> int:
+        while True:
+            try:
+                return self._value("SELECT tique.guest_disown()")
+            except EngineError as error:
+                # Another process drops one of the tables.
+                if error.sqlstate != _NO_TABLE:
+                    raise
+
+
+class GuestSession(PostgreSQLSession):
+    """A session whose writes to the schema's tables are calls of functions."""
+
+    def __init__(self, presence: Presence, sequencer: GuestSequencer) -> None:
+        super().__init__(presence.connect(), presence)
+        self._sequencer = sequencer
+
+    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+        ((rows,),) = self.execute(
+            "SELECT tique.guest_append_staged($1, $2, $3)",
+            [self._sequencer.client, table.id, cts],
+        ).fetch_all()
+        return int(rows)
+
+    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+        for commit in commits:
+            self.execute(
+                "SELECT tique.guest_log_bulk($1, $2, $3, $4)",
+                [
+                    self._sequencer.client,
+                    commit.cts,
+                    commit.txid,
+                    encode_content(commit),
+                ],
+            )
+
+    def create_stage(self, table: Table) -> None:  # noqa: D102
+        self.execute("SELECT tique.guest_stage($1)", [table.id])
+
+    def drop_stage(self, table: Table) -> None:  # noqa: D102
+        self.execute("SELECT tique.guest_drop_stage($1)", [table.id])
+
+
+class GuestEngine(PostgreSQLEngine):
+    """A database that somebody else owns."""
+
+    shared: GuestSequencer
+
+    def _client(self) -> GuestSequencer:
+        return GuestSequencer(self._presence)
+
+    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+        return GuestSession(self._presence, self.shared)
+
+    def next_epoch(self, session: Session) -> int:  # noqa: D102
+        return self.shared.next_epoch()
+
+    def store(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+        new: Collection[Row] = (),
+        *,
+        since: int | None = None,
+    ) -> None:
+        self.fold(session, table, until, since=since)
+
+    def fold(  # noqa: D102
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
+        ((rows,),) = session.execute(
+            "SELECT tique.guest_fold($1, $2, $3)", [table.id, until, since]
+        ).fetch_all()
+        if rows is None:
+            raise FoldedMeanwhileError(
+                ErrorKind.OPERATIONAL,
+                f"another process has folded {table.qualified_name} meanwhile",
+            )
+        return int(rows)
+
+    def prune_log(  # noqa: D102
+        self, session: Session, until: int, retention: float
+    ) -> None:
+        session.execute("SELECT tique.guest_prune($1)", [retention])

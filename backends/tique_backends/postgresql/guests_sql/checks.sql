@@ -1,0 +1,241 @@
+-- What a role may do that uses the database without being a member of the role that owns
+-- schema tique: a guest. It has USAGE on the schema, and EXECUTE on what is granted at
+-- the end of grants.sql; the tables of the schema are the owner's.
+--
+-- Who is asking
+--   Every function runs with the owner's rights, in a search path of its own, and asks
+--   for the caller's by tique.guest(). Privileges count that are there at this moment,
+--   on the table as a whole.
+--
+-- What a caller is not believed
+--   What a table's privileges do not allow. Versions that the cache table would not take,
+--   or other processes could not read: one such entry would stop everybody who follows.
+--   The number of a transaction that is not its own client's: outcomes go by it. Where a
+--   table is folded, drained or pruned up to: sts and lambda bound it. That a client or a
+--   timestamp is in doubt. A staging table that is not made here: reading it could run
+--   somebody's code with the owner's rights.
+--
+-- What a caller is believed
+--   The keys of its write set, and which rows were there before. So whoever calls these
+--   functions by hand can break the isolation and the keys of the tables that he may
+--   write, of no others.
+--
+-- Isolation
+--   Functions that conclude from rows that are not there (a log entry, a fence) refuse a
+--   PostgreSQL transaction whose statements share a snapshot.
+
+CREATE FUNCTION tique.guest() RETURNS name
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role')::name END
+$$;
+
+CREATE FUNCTION tique.guest_may(place regclass, privilege text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT has_table_privilege(tique.guest(), c.oid, privilege)
+        AND has_schema_privilege(tique.guest(), c.relnamespace, 'USAGE')
+        AND NOT c.relrowsecurity
+    FROM pg_class AS c WHERE c.oid = place
+$$;
+
+CREATE FUNCTION tique.guest_place(id bigint) RETURNS regclass
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass;
+BEGIN
+    SELECT to_regclass(format('%I.%I', t.schema_name, t.table_name)) INTO place
+    FROM tique."tables" AS t WHERE t.id = guest_place.id;
+    IF place IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '42P01', MESSAGE = 'a table was dropped meanwhile';
+    END IF;
+    RETURN place;
+END
+$$;
+
+CREATE FUNCTION tique.guest_cache(id bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('tique.%I', t.schema_name || '.' || t.table_name)
+    FROM tique."tables" AS t WHERE t.id = guest_cache.id
+$$;
+
+CREATE FUNCTION tique.guest_refuse(what text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = what;
+END
+$$;
+
+CREATE FUNCTION tique.guest_sees_all() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = '25001',
+            MESSAGE = 'the transaction is not at READ COMMITTED';
+    END IF;
+END
+$$;
+
+-- So many rows and tombstones in a table are the caller's to write. As many rows as
+-- tombstones may be an update that changes keys.
+CREATE FUNCTION tique.guest_writes(id bigint, written bigint, deleted bigint)
+RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    updates boolean := tique.guest_may(place, 'UPDATE');
+BEGIN
+    IF NOT tique.guest_may(place, 'SELECT')
+        OR (written > 0 AND NOT updates AND NOT tique.guest_may(place, 'INSERT'))
+        OR (deleted > 0 AND NOT (updates AND written >= deleted)
+            AND NOT tique.guest_may(place, 'DELETE'))
+    THEN
+        PERFORM tique.guest_refuse('permission denied for table ' || place::text);
+    END IF;
+END
+$$;
+
+-- The columns of a table, and what a value in the log looks like: the JSON type and a
+-- pattern for its text, which any other of PostgreSQL's own types is logged as. No JSON
+-- type: it is never in the log.
+CREATE FUNCTION tique.guest_columns(
+    place regclass, OUT number integer, OUT name text, OUT type text, OUT is_key boolean,
+    OUT kind text, OUT pattern text
+) RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT dense_rank() OVER (ORDER BY a.attnum)::integer, quote_ident(a.attname),
+        format_type(a.atttypid, -1),
+        coalesce(a.attnum = ANY (i.indkey::smallint[]), false),
+        coalesce(f.kind, CASE WHEN t.typnamespace = 'pg_catalog'::regnamespace
+            THEN 'string' END),
+        coalesce(f.pattern, '')
+    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary
+    LEFT JOIN (VALUES
+        ('int2', 'number', '^-?[0-9]+$'),
+        ('int4', 'number', '^-?[0-9]+$'),
+        ('int8', 'number', '^-?[0-9]+$'),
+        ('float8', 'number', '.'),
+        ('float8', 'string', '^(nan|-?inf)$'),
+        ('bool', 'boolean', '.'),
+        ('bytea', 'string', '^([0-9a-f]{2})*$'),
+        ('numeric', 'string', '^(NaN|-?Infinity|-?[0-9]+([.][0-9]+)?(E[+-]?[0-9]+)?)$'),
+        ('uuid', 'string', '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'),
+        ('date', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
+        ('timestamp', 'string', '^[0-9]{4}-[0-9]{2}-[0-9]{2} '
+            '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{6})?$')
+    ) AS f(type, kind, pattern) ON to_regtype('pg_catalog.' || f.type) = a.atttypid
+    WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped
+$$;
+
+-- An INSERT into the cache table of versions from the log: $1 are timestamps, $2 what
+-- their entries have for the table. What an entry lacks storage has.
+CREATE FUNCTION tique.guest_filling(id bigint) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    items text;
+    same text;
+BEGIN
+    SELECT string_agg(format(
+            'CASE WHEN json_typeof(_v._v->%1$s) = ''object'' THEN _s.%2$s ELSE %3$s END',
+            c.number, c.name, c.value), ', ' ORDER BY c.number),
+        string_agg(format('_s.%s = %s', c.name, c.value), ' AND ') FILTER (WHERE c.is_key)
+    INTO items, same
+    FROM (
+        SELECT DISTINCT d.number, d.name, d.is_key, CASE d.type
+            WHEN 'bytea' THEN format('decode(_v._v->>%s, ''hex'')', d.number)
+            ELSE format('CAST(_v._v->>%s AS %s)', d.number, d.type) END AS value
+        FROM tique.guest_columns(place) AS d
+    ) AS c;
+    RETURN format(
+        'INSERT INTO %s SELECT %s, _e._cts, _v._v->>0 = ''1'' '
+        'FROM unnest($1, $2) AS _e(_cts, _versions) '
+        'CROSS JOIN LATERAL json_array_elements(_e._versions) AS _v(_v) '
+        'LEFT JOIN %s AS _s ON %s',
+        tique.guest_cache(id), items, place::text, coalesce(same, 'false'));
+END
+$$;
+
+-- The versions of one table in an entry are the caller's to write, and such as the driver
+-- writes them.
+CREATE FUNCTION tique.guest_takes(id bigint, versions json) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    written bigint;
+    deleted bigint;
+    width bigint;
+BEGIN
+    SELECT count(*) FILTER (WHERE v->>0 = '0'), count(*) FILTER (WHERE v->>0 = '1')
+    INTO written, deleted FROM json_array_elements(versions) AS v;
+    PERFORM tique.guest_writes(id, written, deleted);
+    SELECT max(c.number) + 1 INTO width FROM tique.guest_columns(place) AS c;
+    IF written + deleted < json_array_length(versions) OR EXISTS (
+        SELECT FROM json_array_elements(versions) AS v
+        WHERE json_typeof(v->0) <> 'number' OR json_array_length(v) <> width OR EXISTS (
+            SELECT FROM tique.guest_columns(place) AS c GROUP BY c.number, c.is_key
+            HAVING NOT CASE json_typeof(v->c.number)
+                WHEN 'null' THEN NOT c.is_key
+                WHEN 'object' THEN NOT c.is_key AND v->>c.number = '{}'
+                ELSE bool_or(coalesce(json_typeof(v->c.number) = c.kind
+                    AND v->>c.number ~ c.pattern, false))
+                END
+        )
+    ) THEN
+        PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
+    END IF;
+    -- Nothing stays of this but that the cache table took them.
+    BEGIN
+        EXECUTE tique.guest_filling(id) USING ARRAY[0::bigint], ARRAY[versions];
+        RAISE EXCEPTION USING ERRCODE = 'TQ005', MESSAGE = 'taken';
+    EXCEPTION WHEN SQLSTATE 'TQ005' THEN
+    END;
+END
+$$;
+
+-- The entry is the caller's to log, for a transaction of his own client.
+CREATE FUNCTION tique.guest_enters(client bigint, txid bigint, entry json) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    part record;
+BEGIN
+    PERFORM tique.sts_for(client);
+    IF json_array_length(entry) NOT IN (1, 2) OR NOT EXISTS (
+        SELECT FROM tique.clients AS c
+        WHERE c.client = guest_enters.client AND c.epoch = guest_enters.txid >> 40
+    ) THEN
+        PERFORM tique.guest_refuse('this is no commit of the client');
+    END IF;
+    FOR part IN SELECT e.key, e.value, false AS is_bulk FROM json_each(entry->0) AS e
+        UNION ALL SELECT e.key, e.value, true FROM json_each(entry->1) AS e
+    LOOP
+        IF part.key !~ '^[1-9][0-9]{0,17}$'
+            OR (part.is_bulk AND part.value::text !~ '^[0-9]{1,15}$')
+        THEN
+            PERFORM tique.guest_refuse('this is no commit of the client');
+        ELSIF part.is_bulk THEN
+            -- guest_append_staged knows what they are.
+            PERFORM tique.guest_writes(part.key::bigint, 0, 0);
+            IF NOT tique.guest_may(
+                tique.guest_place(part.key::bigint), 'INSERT, UPDATE, DELETE'
+            ) THEN
+                PERFORM tique.guest_refuse('this is no commit of the client');
+            END IF;
+        ELSE
+            PERFORM tique.guest_takes(part.key::bigint, part.value);
+        END IF;
+    END LOOP;
+END
+$$;

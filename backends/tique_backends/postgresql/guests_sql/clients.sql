@@ -1,0 +1,174 @@
+-- Joining, leaving, and what becomes of others that are gone.
+
+CREATE FUNCTION tique.guest_join(milliseconds bigint) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT tique.join_client(least(milliseconds, 300000)) $$;
+
+CREATE FUNCTION tique.guest_renew(client bigint, milliseconds bigint) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT tique.renew_client(client, least(milliseconds, 300000)) $$;
+
+-- The epoch, whose lock the session has before others could miss it.
+CREATE FUNCTION tique.guest_introduce(client bigint, mark integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    taken bigint;
+BEGIN
+    PERFORM tique.sts_for(client);
+    UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch INTO taken;
+    PERFORM pg_try_advisory_lock({locks}, ({first_epoch} + taken)::integer);
+    INSERT INTO tique.clients VALUES (client, taken, mark)
+    ON CONFLICT ON CONSTRAINT clients_pkey DO UPDATE SET epoch = taken;
+    RETURN taken;
+END
+$$;
+
+CREATE FUNCTION tique.guest_leave(client bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM tique.clients AS c WHERE c.client = guest_leave.client;
+    PERFORM tique.leave_client(client);
+EXCEPTION WHEN SQLSTATE 'TQ001' THEN
+    DELETE FROM tique.clients AS c WHERE c.client = guest_leave.client;
+END
+$$;
+
+-- Drops the clients of processes that have ended, and of this role's that were given up:
+-- the marks of the latter's sessions.
+CREATE FUNCTION tique.guest_tend() RETURNS integer[]
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    marks integer[] := '{}';
+    other record;
+BEGIN
+    PERFORM tique.guest_sees_all();
+    FOR other IN SELECT c.client FROM tique.clients AS c
+        WHERE c.epoch + {first_epoch} NOT IN ({alive})
+    LOOP
+        PERFORM tique.guest_leave(other.client);
+    END LOOP;
+    IF (SELECT count(*) FROM tique.clients) > tique.clients() THEN
+        FOR other IN SELECT c.client, c.mark FROM tique.clients AS c
+            WHERE c.role = session_user
+        LOOP
+            BEGIN
+                PERFORM tique.sts_for(other.client);
+            EXCEPTION WHEN SQLSTATE 'TQ001' THEN
+                marks := marks || other.mark;
+                DELETE FROM tique.clients AS c WHERE c.client = other.client;
+            END;
+        END LOOP;
+    END IF;
+    RETURN marks;
+END
+$$;
+
+-- Writes down that a timestamp in doubt counts for nothing; which one.
+CREATE FUNCTION tique.guest_disown() RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    disowned bigint := tique.doubtful();
+    id bigint;
+BEGIN
+    PERFORM tique.guest_sees_all();
+    IF disowned > 0 THEN
+        INSERT INTO tique.fences VALUES (disowned) ON CONFLICT DO NOTHING;
+        FOR id IN SELECT t.id FROM tique."tables" AS t LOOP
+            EXECUTE format('DELETE FROM %s WHERE _cts = $1', tique.guest_cache(id))
+            USING disowned;
+        END LOOP;
+    END IF;
+    RETURN disowned;
+END
+$$;
+
+-- What is not committed yet might be rolled back, after sts has passed it.
+CREATE FUNCTION tique.guest_fence(cts bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_current_xact_id_if_assigned() IS NOT NULL
+        OR NOT EXISTS (SELECT FROM tique.fences AS f WHERE f.cts = guest_fence.cts)
+    THEN
+        PERFORM tique.guest_refuse('nothing was written down of this fence');
+    END IF;
+    PERFORM tique.fence(cts);
+END
+$$;
+
+-- Following.
+
+-- The log, where -1 rows in bulk stand for what the caller may not read.
+CREATE FUNCTION tique.guest_log(
+    after bigint, OUT cts bigint, OUT txid bigint, OUT commits text
+) RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    readable text[];
+    managed bigint;
+BEGIN
+    SELECT array_agg(p.id::text) FILTER (WHERE tique.guest_may(p.place, 'SELECT')),
+        count(*)
+    INTO readable, managed FROM (
+        SELECT t.id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS place
+        FROM tique."tables" AS t
+    ) AS p;
+    IF cardinality(readable) = (SELECT f.last_table FROM tique.format AS f) THEN
+        -- All that there ever were.
+        RETURN QUERY SELECT l.cts, l.txid, l.commits FROM tique.log AS l
+            WHERE l.cts > after ORDER BY l.cts;
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT l.cts, l.txid, format('[{%s},{%s}%s]', p.shown, p.counted,
+            CASE WHEN json_array_length(l.commits::json) > 2 THEN ',true' END)
+        FROM tique.log AS l CROSS JOIN LATERAL (
+            SELECT string_agg(format('%s:%s', to_json(e.key), e.value), ',')
+                    FILTER (WHERE e.is_readable AND NOT e.is_bulk) AS shown,
+                string_agg(format('%s:%s', to_json(e.key),
+                    CASE WHEN e.is_readable THEN e.value::text ELSE '-1' END), ',')
+                    FILTER (WHERE e.is_bulk OR NOT e.is_readable) AS counted
+            FROM (
+                SELECT w.key, w.value, false AS is_bulk,
+                    coalesce(w.key = ANY (readable), false) AS is_readable
+                FROM json_each(l.commits::json->0) AS w
+                UNION ALL SELECT b.key, b.value, true,
+                    coalesce(b.key = ANY (readable), false)
+                FROM json_each(l.commits::json->1) AS b
+            ) AS e
+        ) AS p
+        WHERE l.cts > after ORDER BY l.cts;
+END
+$$;
+
+-- sts and the fences, what the caller may do with each table (its number and those of the
+-- letters r, a, w, d that hold: SELECT, INSERT, UPDATE, DELETE), and the log.
+CREATE FUNCTION tique.guest_follow(
+    client bigint, after bigint, OUT sts bigint, OUT fences bigint[],
+    OUT privileges text, OUT stamps bigint[], OUT txids bigint[], OUT entries text
+)
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    SELECT s.sts, s.fences INTO sts, fences FROM tique.sts_for(client) AS s;
+    -- After sts, so that no privilege counts that was gone before the snapshot.
+    SELECT string_agg(p.id || concat(
+            CASE WHEN tique.guest_may(p.place, 'SELECT') THEN 'r' END,
+            CASE WHEN tique.guest_may(p.place, 'INSERT') THEN 'a' END,
+            CASE WHEN tique.guest_may(p.place, 'UPDATE') THEN 'w' END,
+            CASE WHEN tique.guest_may(p.place, 'DELETE') THEN 'd' END), ' ')
+    INTO privileges FROM (
+        SELECT t.id, to_regclass(format('%I.%I', t.schema_name, t.table_name)) AS place
+        FROM tique."tables" AS t
+    ) AS p;
+    IF sts > after THEN
+        SELECT array_agg(l.cts ORDER BY l.cts), array_agg(l.txid ORDER BY l.cts),
+            string_agg(l.commits, chr(31) ORDER BY l.cts)
+        INTO stamps, txids, entries FROM tique.guest_log(after) AS l;
+    END IF;
+END
+$$;

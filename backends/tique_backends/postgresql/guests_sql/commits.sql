@@ -1,0 +1,123 @@
+-- Commits.
+
+CREATE FUNCTION tique.guest_append(
+    client bigint, after bigint, keys bytea, counts integer[], txids bigint[],
+    entries text, OUT stamps bigint[], OUT sts bigint
+)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    entry text[] := string_to_array(entries, chr(31));
+BEGIN
+    FOR i IN 1 .. cardinality(txids) LOOP
+        PERFORM tique.guest_enters(client, txids[i], entry[i]::json);
+    END LOOP;
+    SELECT a.stamps, a.sts INTO stamps, sts
+    FROM tique.append(client, after, keys, counts, txids, entries) AS a;
+END
+$$;
+
+CREATE FUNCTION tique.guest_barrier(client bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    taken bigint := tique.next_cts(client);
+BEGIN
+    -- One of an earlier life of the server may have had the number.
+    INSERT INTO tique.barriers VALUES (taken, client)
+    ON CONFLICT (cts) DO UPDATE SET client = excluded.client;
+    RETURN taken;
+END
+$$;
+
+CREATE FUNCTION tique.guest_holds(client bigint, stamp bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF stamp <= tique.sts() OR NOT EXISTS (
+        SELECT FROM tique.barriers AS b
+        WHERE b.cts = stamp AND b.client = guest_holds.client
+    ) THEN
+        PERFORM tique.guest_refuse('this is no timestamp that the client has to finish');
+    END IF;
+END
+$$;
+
+CREATE FUNCTION tique.guest_log_bulk(
+    client bigint, cts bigint, txid bigint, entry text
+) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM tique.guest_holds(client, cts);
+    PERFORM tique.guest_enters(client, txid, entry::json);
+    INSERT INTO tique.log VALUES
+        (cts, txid, extract(epoch FROM clock_timestamp()) * 1000000, entry);
+END
+$$;
+
+-- The staging table is the owner's: a caller can hang nothing on it that would run when
+-- it is read here.
+CREATE FUNCTION tique.guest_stage(id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    stage text := format('%I', 'tique_stage_' || id);
+BEGIN
+    EXECUTE format('DROP TABLE IF EXISTS pg_temp.%s', stage);
+    EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS, '
+        '_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)', stage, place::text);
+    EXECUTE format('GRANT SELECT, INSERT, DELETE ON pg_temp.%s TO %I', stage,
+        tique.guest());
+END
+$$;
+
+CREATE FUNCTION tique.guest_drop_stage(id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('DROP TABLE IF EXISTS pg_temp.%I', 'tique_stage_' || id);
+END
+$$;
+
+CREATE FUNCTION tique.guest_append_staged(client bigint, id bigint, cts bigint)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    stage text := format('pg_temp.%I', 'tique_stage_' || id);
+    columns text;
+    same text;
+    newest text;
+    written bigint;
+    deleted bigint;
+    appended bigint;
+BEGIN
+    PERFORM tique.guest_holds(client, cts);
+    IF NOT EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
+        WHERE c.oid = to_regclass(stage) AND r.rolname = current_user AND c.relkind = 'r'
+    ) THEN
+        PERFORM tique.guest_refuse('there is no staging table of tique');
+    END IF;
+    SELECT string_agg('_n.' || c.name, ', ' ORDER BY c.number),
+        string_agg(format('_l.%1$s = _n.%1$s', c.name), ' AND ') FILTER (WHERE c.is_key)
+    INTO columns, same
+    FROM (
+        SELECT DISTINCT d.number, d.name, d.is_key FROM tique.guest_columns(place) AS d
+    ) AS c;
+    newest := coalesce(format('WHERE NOT EXISTS (SELECT FROM %s AS _l '
+        'WHERE %s AND _l._sequence > _n._sequence)', stage, same), '');
+    EXECUTE format('SELECT count(*) FILTER (WHERE NOT _n._deleted), '
+        'count(*) FILTER (WHERE _n._deleted) FROM %s AS _n %s', stage,
+        CASE WHEN same IS NULL THEN '' ELSE newest END) INTO written, deleted;
+    PERFORM tique.guest_writes(id, written, deleted);
+    EXECUTE format('INSERT INTO %s SELECT %s, $1, _n._deleted FROM %s AS _n %s',
+        tique.guest_cache(id), columns, stage,
+        CASE WHEN same IS NULL THEN '' ELSE newest END) USING cts;
+    GET DIAGNOSTICS appended = ROW_COUNT;
+    RETURN appended;
+END
+$$;

@@ -1,0 +1,59 @@
+-- Who may do what in the schema.
+
+-- Takes away what default privileges have given to others.
+CREATE FUNCTION tique.guest_deny(place regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    grantee text;
+BEGIN
+    FOR grantee IN SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC')
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+        WHERE c.oid = place AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM %s CASCADE', place, grantee);
+    END LOOP;
+END
+$$;
+
+DO $$
+DECLARE
+    denied text;
+    grantee text;
+BEGIN
+    PERFORM tique.guest_deny(c.oid) FROM pg_class AS c
+    WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S');
+    FOR denied, grantee IN
+        SELECT p.oid::regprocedure, coalesce(quote_ident(r.rolname), 'PUBLIC')
+        FROM pg_proc AS p
+        CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        LEFT JOIN pg_roles AS r ON r.oid = a.grantee
+        WHERE p.pronamespace = 'tique'::regnamespace AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s CASCADE', denied, grantee);
+    END LOOP;
+END
+$$;
+
+-- Who may use the schema may call these and see that much. The number of a client is
+-- what lets one act for it: nobody else's can be seen.
+GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda"(),
+    tique.clients(), tique.doubtful(), tique."wait"(bigint, bigint),
+    tique.sts_for(bigint), tique.begin_transaction(bigint),
+    tique.advance_transaction(bigint, bigint, bigint),
+    tique.end_transaction(bigint, bigint), tique.finish(bigint, bigint),
+    tique.abort(bigint, bigint), tique.guest_join(bigint),
+    tique.guest_renew(bigint, bigint), tique.guest_introduce(bigint, integer),
+    tique.guest_leave(bigint), tique.guest_tend(), tique.guest_disown(),
+    tique.guest_fence(bigint), tique.guest_follow(bigint, bigint), tique.guest_log(bigint),
+    tique.guest_append(bigint, bigint, bytea, integer[], bigint[], text),
+    tique.guest_barrier(bigint), tique.guest_log_bulk(bigint, bigint, bigint, text),
+    tique.guest_stage(bigint), tique.guest_drop_stage(bigint),
+    tique.guest_append_staged(bigint, bigint, bigint),
+    tique.guest_drain(bigint, bigint), tique.guest_fold(bigint, bigint, bigint),
+    tique.guest_prune(double precision)
+TO PUBLIC;
+GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences TO PUBLIC;
+GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
+GRANT SELECT (epoch) ON tique.clients TO PUBLIC;

@@ -1,0 +1,120 @@
+-- Moving versions.
+
+-- From the log to the cache table, up to a timestamp that sts covers.
+CREATE FUNCTION tique.guest_drain(id bigint, until bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    -- Before the log is looked at, where all that it covers is then.
+    last bigint := least(until, tique.sts());
+    filled bigint;
+    stamps bigint[];
+    versions json[];
+BEGIN
+    PERFORM tique.guest_sees_all();
+    PERFORM tique.guest_place(id);
+    SELECT greatest(t.drained, t.folded) INTO filled FROM tique."tables" AS t
+    WHERE t.id = guest_drain.id FOR UPDATE;
+    IF last <= filled THEN
+        RETURN;
+    END IF;
+    -- As it may be done again, COMMIT need not wait for the disk (folding.py).
+    PERFORM set_config('synchronous_commit', 'off', true);
+    SELECT array_agg(l.cts), array_agg(l.commits::json->0->(id::text))
+    INTO stamps, versions FROM tique.log AS l
+    WHERE l.cts > filled AND l.cts <= last AND strpos(l.commits, format('"%s":[', id)) > 0
+        AND l.commits::json->0->(id::text) IS NOT NULL
+        AND l.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
+    IF stamps IS NOT NULL THEN
+        EXECUTE tique.guest_filling(id) USING stamps, versions;
+    END IF;
+    UPDATE tique."tables" AS t SET drained = last WHERE t.id = guest_drain.id;
+END
+$$;
+
+-- From the cache table to storage, up to lambda; the number of versions. NULL if another
+-- process has folded the table.
+CREATE FUNCTION tique.guest_fold(id bigint, until bigint, since bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last bigint := least(until, tique."lambda"());
+    place text := tique.guest_place(id)::text;
+    cache text := tique.guest_cache(id);
+    columns text;
+    same text;
+    distinct_same text;
+    folded bigint;
+BEGIN
+    PERFORM tique.guest_drain(id, last);
+    UPDATE tique."tables" AS t SET folded = last
+    WHERE t.id = guest_fold.id AND t.folded <= last
+        AND t.folded = coalesce(since, t.folded);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    SELECT string_agg(c.name, ', ' ORDER BY c.number),
+        string_agg(format('_s.%1$s = _v.%1$s', c.name), ' AND ') FILTER (WHERE c.is_key),
+        string_agg(format('_s.%1$s IS NOT DISTINCT FROM _v.%1$s', c.name), ' AND ')
+    INTO columns, same, distinct_same
+    FROM (
+        SELECT DISTINCT d.number, d.name, d.is_key
+        FROM tique.guest_columns(place::regclass) AS d
+    ) AS c;
+    IF same IS NOT NULL THEN
+        EXECUTE format('DELETE FROM %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
+            'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
+        EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s AS _s '
+            'WHERE _s._cts <= $1 AND NOT _s._deleted AND NOT EXISTS (SELECT FROM %3$s '
+            'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
+            place, columns, cache, same) USING last;
+    ELSE
+        -- A copy per tombstone goes; what was inserted and deleted since is neither.
+        EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
+            '(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY %2$s) AS _copy '
+            'FROM %1$s) AS _s JOIN (SELECT %2$s, count(*) AS _copies FROM '
+            '(SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted EXCEPT ALL '
+            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
+            'GROUP BY %2$s) AS _v ON %4$s WHERE _s._copy <= _v._copies))',
+            place, columns, cache, distinct_same) USING last;
+        EXECUTE format('INSERT INTO %1$s (%2$s) '
+            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
+            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted', place, columns, cache)
+        USING last;
+    END IF;
+    EXECUTE format('DELETE FROM %s WHERE _cts <= $1', cache) USING last;
+    GET DIAGNOSTICS folded = ROW_COUNT;
+    RETURN folded;
+END
+$$;
+
+-- Entries go that everybody has followed and whose versions are in storage; outcomes an
+-- hour later at the earliest.
+CREATE FUNCTION tique.guest_prune(retention double precision) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last bigint := tique."lambda"();
+    oldest bigint := (extract(epoch FROM clock_timestamp()) - greatest(retention, 3600))
+        * 1000000;
+BEGIN
+    PERFORM tique.guest_sees_all();
+    WITH gone AS (
+        DELETE FROM tique.log AS l WHERE l.cts <= last AND NOT EXISTS (
+            SELECT FROM tique."tables" AS t WHERE t.folded < l.cts
+                AND (l.commits::json->0->(t.id::text) IS NOT NULL
+                    OR l.commits::json->1->(t.id::text) IS NOT NULL)
+        ) RETURNING l.cts, l.txid, l.committed_at
+    )
+    INSERT INTO tique.outcomes SELECT g.* FROM gone AS g
+    WHERE g.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
+    WITH old AS (
+        DELETE FROM tique.outcomes AS o WHERE o.committed_at < oldest
+            AND o.cts < (SELECT max(n.cts) FROM tique.outcomes AS n) RETURNING o.txid
+    )
+    UPDATE tique.format AS f SET forgotten = n.txid
+    FROM (SELECT max(old.txid) AS txid FROM old) AS n WHERE f.forgotten < n.txid;
+    DELETE FROM tique.barriers AS b WHERE b.cts <= tique.sts();
+END
+$$;
