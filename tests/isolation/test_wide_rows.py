@@ -26,6 +26,8 @@ COLUMNS = [
     ("ratio", "DOUBLE PRECISION"),
     ("raw", "<binary>"),
     ("flag", "BOOLEAN NOT NULL"),
+    ("twin", "INTEGER"),
+    ("other", "INTEGER"),
 ]
 NAMES = [name for name, _ in COLUMNS]
 VALUES = {
@@ -37,6 +39,8 @@ VALUES = {
     "ratio": [None, 0.1, -0.0, 1e300],
     "raw": [None, b"", b"\x00\xff'\\"],
     "flag": [True, False],
+    "twin": [None, 1, 2],
+    "other": [None, 1, 2],
 }
 
 

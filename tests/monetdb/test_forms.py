@@ -139,6 +139,19 @@ def test_constants(keyed, forms, rows, size):
     assert Counter(found) == Counter((7, b, v) for b, v in zip(*values, strict=True))
 
 
+@pytest.mark.parametrize(
+    "values", [[(1, 2), (2, 1)], [(1, None), (None, 1)], [(1, 1, 2), (1, 2, 2)]]
+)
+def test_columns_with_the_same_values_are_not_taken_for_one_another(
+    managed, forms, rows, values
+):
+    """MonetDB does that within one VALUES."""
+    table = managed("twins", "a INTEGER, b INTEGER")
+    form = forms.constants(table, [0, 1], {}, values)
+    found = rows(f"SELECT a, b FROM {form} AS t")
+    assert Counter(found) == Counter(zip(*values, strict=True))
+
+
 def test_constants_have_the_columns_types(managed, forms, session):
     columns = (
         "a SMALLINT, b DECIMAL(9,3), c TIMESTAMP, d BLOB, e UUID, f BOOLEAN, "

@@ -70,12 +70,29 @@ def known_rows(
 def listed_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> str:
     """A query for rows of SQL text, of at least one."""
     columns = ", ".join(names)
+    pieces = [
+        piece
+        for at in range(0, len(rows), _VALUES_ROWS)
+        for piece in _told_apart(rows[at : at + _VALUES_ROWS])
+    ]
     return " UNION ALL ".join(
         f"SELECT {columns} FROM (VALUES "
-        + ", ".join(f"({', '.join(row)})" for row in rows[at : at + _VALUES_ROWS])
+        + ", ".join(f"({', '.join(row)})" for row in piece)
         + f") AS _l({columns})"
-        for at in range(0, len(rows), _VALUES_ROWS)
+        for piece in pieces
     )
+
+
+def _told_apart(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[Sequence[str]]]:
+    """The rows, in pieces whose columns MonetDB does not take for one another.
+
+    Of two columns of one VALUES that have the same values in another order it reads the
+    first twice: VALUES (1, 2), (2, 1) are (1, 1), (2, 2).
+    """
+    columns = set(zip(*rows, strict=True))
+    if len({frozenset(column) for column in columns}) == len(columns):
+        return [rows]
+    return [[row] for row in rows]
 
 
 def listed_equality(table: Table, positions: Sequence[int]) -> str:
