@@ -1,13 +1,17 @@
-"""The sequencer in its forms, for test bodies that must hold for each."""
+"""The sequencer in its forms, roles, and a database beside one of psycopg alone."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+import tique
 from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
+from tests.plugins.postgresql import in_database
+from tests.postgresql.pairs import ROWS, TABLES, Pair
 from tests.postgresql.privileges import Shop
 from tests.postgresql.sequencers import INSTALLERS, OWNER, Form, Service
 
@@ -62,3 +66,27 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     opened = Shop(request.param.fresh(request))
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def _pair(postgresql_cluster: Cluster) -> Iterator[Pair]:
+    twins = "native_twin", "tique_twin"
+    urls = [in_database(postgresql_cluster.url, name) for name in twins]
+    for name in twins:
+        postgresql_cluster.run("createdb", name)
+    with (
+        closing(psycopg.connect(urls[0])) as native,
+        closing(tique.connect(urls[1])) as ours,
+    ):
+        for connection in (native, ours):
+            for statement in (*TABLES, *ROWS):
+                connection.execute(statement)
+            connection.commit()
+        yield Pair(native, ours)
+    for name in twins:
+        postgresql_cluster.run("dropdb", name)
+
+
+@pytest.fixture
+def pair(_pair: Pair) -> Pair:
+    return _pair

@@ -1,7 +1,7 @@
 """The same through tique as through psycopg: values, errors, rowcount, description.
 
 Every body runs on two databases of one server, through psycopg and through tique, and
-must come to the same. What differs is in ``DIFFERENCES``, with what either does and why;
+must come to the same. What differs is in ``test_differences.py``;
 ``backends/tique_backends/postgresql/README.md`` says it to users.
 """
 
@@ -11,9 +11,8 @@ import datetime as dt
 import enum
 import ipaddress
 import uuid
-from contextlib import closing
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -21,102 +20,10 @@ from psycopg.types.json import Json, Jsonb
 from psycopg.types.range import Range
 
 import tique
-from tests.plugins.postgresql import in_database
+from tests.postgresql.pairs import CLASSES, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tique_backends.postgresql.cluster import Cluster
-
-TABLES = (
-    "CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER, big BIGINT, small SMALLINT, "
-    "number NUMERIC, fixed NUMERIC(5,2), double DOUBLE PRECISION, single REAL, "
-    "words TEXT, short VARCHAR(3), padded CHAR(4), truth BOOLEAN, raw BYTEA, day DATE, "
-    "moment TIMESTAMP, instant TIMESTAMPTZ, hour TIME, span INTERVAL, code UUID, "
-    "data JSONB, list INTEGER[], ranged INT4RANGE, place INET)",
-    "CREATE TABLE k (id INTEGER PRIMARY KEY, i INTEGER, u INTEGER UNIQUE, "
-    "c INTEGER CHECK (c > 0), n INTEGER NOT NULL DEFAULT 7, short VARCHAR(3), "
-    "fixed NUMERIC(5,2), small SMALLINT)",
-    "CREATE TABLE cut (id INTEGER PRIMARY KEY, padded CHAR(4), bits BIT(3), "
-    "varbits VARBIT(3), shorts VARCHAR(3)[], chars CHAR(3)[], bitses BIT(3)[], "
-    "code UUID, data JSONB, raw BYTEA, day DATE, truth BOOLEAN, words TEXT)",
-)
-ROWS = (
-    "INSERT INTO t (id, i, words) VALUES (1, 10, '1'), (2, 20, '2'), (3, 30, '3')",
-    "INSERT INTO k (id, u, c) VALUES (1, 1, 1), (2, 2, 2)",
-    "INSERT INTO cut (id, words) VALUES (1, 'x')",
-)
-
-CLASSES = frozenset(
-    (
-        *("DataError", "OperationalError", "IntegrityError", "InternalError"),
-        *("ProgrammingError", "NotSupportedError", "InterfaceError"),
-    )
-)
-
-
-class Failure(NamedTuple):
-    """An exception: which of PEP 249's, and its SQLSTATE."""
-
-    kind: str
-    sqlstate: str | None = None
-
-
-def outcome(body: Callable[[Any], Any], connection: Any) -> Any:
-    """What a body returns or raises; the transaction is undone."""
-    try:
-        return body(connection)
-    except Exception as error:
-        names = [kind.__name__ for kind in type(error).__mro__]
-        kind = next((name for name in names if name in CLASSES), names[0])
-        return Failure(kind, getattr(error, "sqlstate", None))
-    finally:
-        connection.rollback()
-
-
-class Pair:
-    """One connection through psycopg and one through tique."""
-
-    def __init__(self, native: Any, ours: Any) -> None:
-        self.native, self.ours = native, ours
-
-    def both(self, body: Callable[[Any], Any]) -> tuple[Any, Any]:
-        return outcome(body, self.native), outcome(body, self.ours)
-
-    def same(self, body: Callable[[Any], Any]) -> Any:
-        """Run a body on both; what both came to. Values must be of one type too."""
-        native, ours = self.both(body)
-        if isinstance(native, Failure) and native.sqlstate is None:
-            # What psycopg says without asking the server; tique always has a code.
-            assert isinstance(ours, Failure)
-            assert ours.kind == native.kind
-        else:
-            assert repr(ours) == repr(native)
-        return ours
-
-
-@pytest.fixture(scope="module")
-def _pair(postgresql_cluster: Cluster) -> Iterator[Pair]:
-    twins = "native_twin", "tique_twin"
-    urls = [in_database(postgresql_cluster.url, name) for name in twins]
-    for name in twins:
-        postgresql_cluster.run("createdb", name)
-    with (
-        closing(psycopg.connect(urls[0])) as native,
-        closing(tique.connect(urls[1])) as ours,
-    ):
-        for connection in (native, ours):
-            for statement in (*TABLES, *ROWS):
-                connection.execute(statement)
-            connection.commit()
-        yield Pair(native, ours)
-    for name in twins:
-        postgresql_cluster.run("dropdb", name)
-
-
-@pytest.fixture
-def pair(_pair: Pair) -> Pair:
-    return _pair
+    from collections.abc import Callable
 
 
 class Colour(enum.Enum):
@@ -535,164 +442,3 @@ def test_a_closed_connection(postgresql_cluster, pair):
         *[["InterfaceError"]] * 4,
     ]
     assert native == [True, *[["OperationalError"]] * 4]
-
-
-class Difference(NamedTuple):
-    """What psycopg comes to, what tique does, and why."""
-
-    body: Callable[[Any], Any]
-    psycopg: Any
-    tique: Any
-    reason: str
-
-
-def _sql(statement: str, parameters: Any = None) -> Callable[[Any], Any]:
-    return lambda c: c.execute(statement, parameters).rowcount
-
-
-def _after_an_error(connection: Any) -> Any:
-    with pytest.raises((psycopg.Error, tique.Error)):
-        connection.execute("SELECT 1 / 0")
-    return connection.execute("SELECT 1").fetchall()
-
-
-def _now_twice(connection: Any) -> Any:
-    first = connection.execute("SELECT now()").fetchone()
-    return connection.execute("SELECT now()").fetchone() == first
-
-
-def _described(connection: Any) -> Any:
-    columns = connection.execute("SELECT id, truth FROM t").description
-    return [tuple(column) for column in columns]
-
-
-_REFUSED = Failure("NotSupportedError", "0A000")
-
-DIFFERENCES = {
-    "description": Difference(
-        _described,
-        [
-            ("id", 23, None, 4, None, None, None),
-            ("truth", 16, None, 1, None, None, None),
-        ],
-        [
-            ("id", "INTEGER", None, None, None, None, None),
-            ("truth", "BOOLEAN", None, None, None, None, None),
-        ],
-        "the type is its name, the same on every engine, instead of an OID",
-    ),
-    "column_of_a_table": Difference(
-        _sql("SELECT k.nope FROM k"),
-        Failure("ProgrammingError", "42703"),
-        _REFUSED,
-        "the rewriter must know what every qualified name means (P10)",
-    ),
-    "after_an_error": Difference(
-        _after_an_error,
-        Failure("InternalError", "25P02"),
-        [(1,)],
-        "a statement that fails is undone alone; the transaction goes on (P8)",
-    ),
-    "now": Difference(
-        _now_twice,
-        True,
-        False,
-        "the engine's own transactions are one statement long",
-    ),
-    "fetchmany_0": Difference(
-        lambda c: c.execute("SELECT 1").fetchmany(0),
-        [(1,)],
-        [],
-        "no rows are no rows; psycopg takes arraysize",
-    ),
-    "a_column_twice": Difference(
-        _sql("INSERT INTO k (id, id) VALUES (8, 1)"),
-        Failure("ProgrammingError", "42701"),
-        Failure("ProgrammingError", "42601"),
-        "the rewriter says it, as wrong syntax",
-    ),
-    "no_statement": Difference(
-        _sql(""), -1, Failure("ProgrammingError", "42601"), "there is nothing to run"
-    ),
-    "no_word": Difference(
-        _sql("SELEC 1"),
-        Failure("ProgrammingError", "42601"),
-        _REFUSED,
-        "what the rewriter does not know it refuses (P10)",
-    ),
-    "no_function": Difference(
-        _sql("SELECT nofunc(1)"),
-        Failure("ProgrammingError", "42883"),
-        _REFUSED,
-        "what the rewriter does not know it refuses (P10)",
-    ),
-    "two_statements": Difference(
-        _sql("SELECT 1; SELECT 2"), 1, _REFUSED, "one statement per call"
-    ),
-    "do": Difference(
-        _sql("DO $$ BEGIN RAISE EXCEPTION 'x'; END $$"),
-        Failure("ProgrammingError", "P0001"),
-        _REFUSED,
-        "nobody knows what is in its text (P10)",
-    ),
-    "show": Difference(_sql("SHOW server_version_num"), 1, _REFUSED, "not built yet"),
-    "definition_inside": Difference(
-        lambda c: (
-            (c.execute("DELETE FROM k"), c.execute("CREATE TABLE z (a INTEGER)"))[
-                1
-            ].rowcount
-        ),
-        -1,
-        Failure("NotSupportedError", "25001"),
-        "a definition is a transaction of its own",
-    ),
-    "savepoint": Difference(
-        _sql("RELEASE nope"),
-        Failure("OperationalError", "3B001"),
-        Failure("ProgrammingError", "3B001"),
-        "the class is the same on every engine",
-    ),
-    "read_only": Difference(
-        lambda c: (c.execute("SET TRANSACTION READ ONLY"), c.execute("DELETE FROM k")),
-        Failure("InternalError", "25006"),
-        Failure("OperationalError", "25006"),
-        "the class is the same on every engine",
-    ),
-    "parameters": Difference(
-        _sql("SELECT %s", "a"),
-        Failure("TypeError"),
-        Failure("ProgrammingError", "42000"),
-        "PEP 249's classes only",
-    ),
-    "binary_placeholder": Difference(
-        _sql("SELECT %b", [1]),
-        1,
-        Failure("ProgrammingError", "42601"),
-        "an extension of psycopg's own; a literal % is written %%",
-    ),
-    "quoted_placeholder": Difference(
-        _sql("SELECT '%s'", [1]),
-        1,
-        Failure("ProgrammingError", "42000"),
-        "in a string it is no placeholder (P11)",
-    ),
-    "many_queries": Difference(
-        lambda c: c.cursor().executemany("SELECT %s", [(1,)]),
-        None,
-        Failure("ProgrammingError", "42000"),
-        "executemany() writes",
-    ),
-    "conflict_of_exotic_types": Difference(
-        _sql("INSERT INTO cut (id) VALUES (1) ON CONFLICT DO NOTHING"),
-        0,
-        _REFUSED,
-        "the driver keeps no arrays of types with a length",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DIFFERENCES)
-def test_differences(pair, name):
-    """What differs does so as the table says: one that is gone leaves the table."""
-    known = DIFFERENCES[name]
-    assert pair.both(known.body) == (known.psycopg, known.tique), known.reason

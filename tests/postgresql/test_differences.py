@@ -1,0 +1,175 @@
+"""What is not the same through tique as through psycopg: what either does, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+import pytest
+
+import tique
+from tests.postgresql.pairs import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Difference(NamedTuple):
+    """What psycopg comes to, what tique does, and why."""
+
+    body: Callable[[Any], Any]
+    psycopg: Any
+    tique: Any
+    reason: str
+
+
+def _sql(statement: str, parameters: Any = None) -> Callable[[Any], Any]:
+    return lambda c: c.execute(statement, parameters).rowcount
+
+
+def _after_an_error(connection: Any) -> Any:
+    with pytest.raises((psycopg.Error, tique.Error)):
+        connection.execute("SELECT 1 / 0")
+    return connection.execute("SELECT 1").fetchall()
+
+
+def _now_twice(connection: Any) -> Any:
+    first = connection.execute("SELECT now()").fetchone()
+    return connection.execute("SELECT now()").fetchone() == first
+
+
+def _described(connection: Any) -> Any:
+    columns = connection.execute("SELECT id, truth FROM t").description
+    return [tuple(column) for column in columns]
+
+
+_REFUSED = Failure("NotSupportedError", "0A000")
+
+DIFFERENCES = {
+    "description": Difference(
+        _described,
+        [
+            ("id", 23, None, 4, None, None, None),
+            ("truth", 16, None, 1, None, None, None),
+        ],
+        [
+            ("id", "INTEGER", None, None, None, None, None),
+            ("truth", "BOOLEAN", None, None, None, None, None),
+        ],
+        "the type is its name, the same on every engine, instead of an OID",
+    ),
+    "column_of_a_table": Difference(
+        _sql("SELECT k.nope FROM k"),
+        Failure("ProgrammingError", "42703"),
+        _REFUSED,
+        "the rewriter must know what every qualified name means (P10)",
+    ),
+    "after_an_error": Difference(
+        _after_an_error,
+        Failure("InternalError", "25P02"),
+        [(1,)],
+        "a statement that fails is undone alone; the transaction goes on (P8)",
+    ),
+    "now": Difference(
+        _now_twice,
+        True,
+        False,
+        "the engine's own transactions are one statement long",
+    ),
+    "fetchmany_0": Difference(
+        lambda c: c.execute("SELECT 1").fetchmany(0),
+        [(1,)],
+        [],
+        "no rows are no rows; psycopg takes arraysize",
+    ),
+    "a_column_twice": Difference(
+        _sql("INSERT INTO k (id, id) VALUES (8, 1)"),
+        Failure("ProgrammingError", "42701"),
+        Failure("ProgrammingError", "42601"),
+        "the rewriter says it, as wrong syntax",
+    ),
+    "no_statement": Difference(
+        _sql(""), -1, Failure("ProgrammingError", "42601"), "there is nothing to run"
+    ),
+    "no_word": Difference(
+        _sql("SELEC 1"),
+        Failure("ProgrammingError", "42601"),
+        _REFUSED,
+        "what the rewriter does not know it refuses (P10)",
+    ),
+    "no_function": Difference(
+        _sql("SELECT nofunc(1)"),
+        Failure("ProgrammingError", "42883"),
+        _REFUSED,
+        "what the rewriter does not know it refuses (P10)",
+    ),
+    "two_statements": Difference(
+        _sql("SELECT 1; SELECT 2"), 1, _REFUSED, "one statement per call"
+    ),
+    "do": Difference(
+        _sql("DO $$ BEGIN RAISE EXCEPTION 'x'; END $$"),
+        Failure("ProgrammingError", "P0001"),
+        _REFUSED,
+        "nobody knows what is in its text (P10)",
+    ),
+    "show": Difference(_sql("SHOW server_version_num"), 1, _REFUSED, "not built yet"),
+    "definition_inside": Difference(
+        lambda c: (
+            (c.execute("DELETE FROM k"), c.execute("CREATE TABLE z (a INTEGER)"))[
+                1
+            ].rowcount
+        ),
+        -1,
+        Failure("NotSupportedError", "25001"),
+        "a definition is a transaction of its own",
+    ),
+    "savepoint": Difference(
+        _sql("RELEASE nope"),
+        Failure("OperationalError", "3B001"),
+        Failure("ProgrammingError", "3B001"),
+        "the class is the same on every engine",
+    ),
+    "read_only": Difference(
+        lambda c: (c.execute("SET TRANSACTION READ ONLY"), c.execute("DELETE FROM k")),
+        Failure("InternalError", "25006"),
+        Failure("OperationalError", "25006"),
+        "the class is the same on every engine",
+    ),
+    "parameters": Difference(
+        _sql("SELECT %s", "a"),
+        Failure("TypeError"),
+        Failure("ProgrammingError", "42000"),
+        "PEP 249's classes only",
+    ),
+    "binary_placeholder": Difference(
+        _sql("SELECT %b", [1]),
+        1,
+        Failure("ProgrammingError", "42601"),
+        "an extension of psycopg's own; a literal % is written %%",
+    ),
+    "quoted_placeholder": Difference(
+        _sql("SELECT '%s'", [1]),
+        1,
+        Failure("ProgrammingError", "42000"),
+        "in a string it is no placeholder (P11)",
+    ),
+    "many_queries": Difference(
+        lambda c: c.cursor().executemany("SELECT %s", [(1,)]),
+        None,
+        Failure("ProgrammingError", "42000"),
+        "executemany() writes",
+    ),
+    "conflict_of_exotic_types": Difference(
+        _sql("INSERT INTO cut (id) VALUES (1) ON CONFLICT DO NOTHING"),
+        0,
+        _REFUSED,
+        "the driver keeps no arrays of types with a length",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_differences(pair, name):
+    """What differs does so as the table says: one that is gone leaves the table."""
+    known = DIFFERENCES[name]
+    assert pair.both(known.body) == (known.psycopg, known.tique), known.reason
