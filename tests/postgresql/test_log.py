@@ -63,15 +63,16 @@ def test_replay_leaves_out_what_is_fenced(connection, native):
 
 def test_a_fenced_entry_is_no_outcome_when_it_is_pruned(connection, native):
     engine = connection._database.engine
-    until = 1000
-    native.execute(
-        "INSERT INTO tique.log SELECT cts, cts + 7000, %s, '[{}]' "
-        "FROM unnest(ARRAY[800, 900]) AS cts",
-        (time.time_ns() // 1000,),
-    )
-    native.execute("INSERT INTO tique.fences VALUES (800)")
+    ((last,),) = native.execute("SELECT max(cts) FROM tique.log").fetchall()
+    fenced, finished = last + 1, last + 2
+    for cts in (fenced, finished):
+        native.execute(
+            "INSERT INTO tique.log VALUES (%s, %s, %s, '[{}]')",
+            (cts, cts + 7000, time.time_ns() // 1000),
+        )
+    native.execute("INSERT INTO tique.fences VALUES (%s)", (fenced,))
     with closing(engine.session()) as session:
-        engine.prune_log(session, until, 3600)
-        assert engine.find_commit(session, 7800) is None
-        assert engine.find_commit(session, 7900) == 900
+        engine.prune_log(session, finished, 3600)
+        assert engine.find_commit(session, fenced + 7000) is None
+        assert engine.find_commit(session, finished + 7000) == finished
     assert native.execute("SELECT * FROM tique.log").fetchall() == []

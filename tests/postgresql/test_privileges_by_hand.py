@@ -113,7 +113,7 @@ def test_rows_of_a_table_that_was_not_granted(shop, hand):
     """In the log, and in the cache table; what was granted is there."""
     for table in ("open", "closed"):
         shop.owner.commit(f"UPDATE {table} SET note = 'secret {table}' WHERE id = 1")
-        hand.run("SELECT tique.guest_drain(%s, 1000)", int(hand.tables[table]))
+        hand.run("SELECT tique.guest_drain(%s, tique.sts())", int(hand.tables[table]))
     logged = str(hand.run("SELECT * FROM tique.guest_log(0)"))
     assert "secret open" in logged
     assert "secret closed" not in logged
@@ -139,7 +139,7 @@ def test_rows_of_a_table_that_was_dropped(shop, hand):
 
 def test_a_leaky_condition_sees_no_row_of_the_cache_table(shop, hand):
     shop.owner.commit("UPDATE closed SET note = 'secret' WHERE id = 1")
-    hand.run("SELECT tique.guest_drain(%s, 1000)", int(hand.tables["closed"]))
+    hand.run("SELECT tique.guest_drain(%s, tique.sts())", int(hand.tables["closed"]))
     hand.run(
         "CREATE FUNCTION pg_temp.leak(TEXT) RETURNS BOOLEAN LANGUAGE plpgsql "
         "COST 0.0001 AS $$ BEGIN RAISE EXCEPTION 'leaked %', $1; END $$"
