@@ -5,7 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.names import cache_name, column_list, quote, storage_name
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -152,7 +159,6 @@ class Forms(ABC):
             and tuple(columns) not in table.unique
         )
 
-    @abstractmethod
     def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
         """A query for one key that statement ``sequence`` staged wrongly.
 
@@ -160,8 +166,22 @@ class Forms(ABC):
         before the statement and is not among those that it deletes (staged with
         ``sequence - 1``).
         """
+        names = key_list(table, table.primary_key)
+        staged = self.stage(table)
+        before = together(self.scan(table, sts, staged=sequence - 2))
+        old = key_equality(table, table.primary_key, "_n.", "_o.")
+        gone = key_equality(table, table.primary_key, "_n.", "_g.")
+        return (
+            f"SELECT {names} FROM (SELECT {names} FROM {staged} "
+            f"WHERE _sequence = {sequence} "
+            f"GROUP BY {names} HAVING count(*) > 1 UNION ALL "
+            f"SELECT {key_list(table, table.primary_key, '_n.')} FROM {staged} AS _n "
+            f"WHERE _n._sequence = {sequence} "
+            f"AND EXISTS (SELECT 1 FROM {before} AS _o WHERE {old}) "
+            f"AND NOT EXISTS (SELECT 1 FROM {staged} AS _g "
+            f"WHERE _g._sequence = {sequence - 1} AND {gone})) AS _w LIMIT 1"
+        )
 
-    @abstractmethod
     def unique_duplicate(
         self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
@@ -169,6 +189,15 @@ class Forms(ABC):
 
         Only values that were staged under ``first`` to ``sequence`` are looked at.
         """
+        names = key_list(table, columns, "_a.")
+        after = together(self.scan(table, sts, staged=sequence))
+        same = key_equality(table, columns, "_a.", "_n.")
+        return (
+            f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
+            f"{self.stage(table)} AS _n WHERE _n._sequence >= {first} "
+            f"AND NOT _n._deleted AND {same}) "
+            f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+        )
 
     @abstractmethod
     def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:

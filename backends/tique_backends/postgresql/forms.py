@@ -203,38 +203,6 @@ class PostgreSQLForms(Forms):
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
 
-    def staged_duplicate(  # noqa: D102
-        self, table: Table, sts: int, sequence: int
-    ) -> str:
-        names = key_list(table, table.primary_key)
-        staged = stage_name(table)
-        before = together(self.scan(table, sts, staged=sequence - 2))
-        old = key_equality(table, table.primary_key, "_n.", "_o.")
-        gone = key_equality(table, table.primary_key, "_n.", "_g.")
-        return (
-            f"SELECT {names} FROM (SELECT {names} FROM {staged} "
-            f"WHERE _sequence = {sequence} "
-            f"GROUP BY {names} HAVING count(*) > 1 UNION ALL "
-            f"SELECT {key_list(table, table.primary_key, '_n.')} FROM {staged} AS _n "
-            f"WHERE _n._sequence = {sequence} "
-            f"AND EXISTS (SELECT 1 FROM {before} AS _o WHERE {old}) "
-            f"AND NOT EXISTS (SELECT 1 FROM {staged} AS _g "
-            f"WHERE _g._sequence = {sequence - 1} AND {gone})) AS _w LIMIT 1"
-        )
-
-    def unique_duplicate(  # noqa: D102
-        self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
-    ) -> str:
-        names = key_list(table, columns, "_a.")
-        after = together(self.scan(table, sts, staged=sequence))
-        same = key_equality(table, columns, "_a.", "_n.")
-        return (
-            f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
-            f"{stage_name(table)} AS _n WHERE _n._sequence >= {first} "
-            f"AND NOT _n._deleted AND {same}) "
-            f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-        )
-
     def conflicts(  # noqa: D102
         self, table: Table, columns: Sequence[int], rows: int
     ) -> str:
