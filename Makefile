@@ -1,8 +1,9 @@
 # make test   everything that must hold, on both supported generations of DuckDB, on
 #             MonetDB and on PostgreSQL
 # make demo   TPC-C and analytics side by side, through tique
+# make elle   Elle's verdicts on the kept histories beside ours (needs Java and Leiningen)
 #
-# Both work from a fresh clone; PYTHON=… chooses the interpreter (3.11 or later).
+# All work from a fresh clone; PYTHON=… chooses the interpreter (3.11 or later).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .PHONY: help
 help:
-	@echo 'make setup | test | lint | demo | clean'
+	@echo 'make setup | test | lint | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), and PostgreSQL with what
@@ -67,7 +68,7 @@ $(VENV)/.ready: pyproject.toml Makefile | system
 	$(call environment,$(VENV),--editable '.[duckdb$(comma)fast]' 'duckdb==2.0.*' --group dev)
 
 $(VENV15)/.ready: pyproject.toml Makefile | system
-	$(call environment,$(VENV15),--editable '.[duckdb]' 'duckdb==1.5.*' --group test --group bench)
+	$(call environment,$(VENV15),--editable '.[duckdb]' 'duckdb==1.5.*' --group test --group bench --group jepsen)
 
 comma := ,
 
@@ -123,7 +124,32 @@ lint: $(VENV)/.ready
 demo: $(VENV)/.ready
 	$(VENV)/bin/python -m benchmarks demo
 
+# Elle's verdicts on histories, held against our checker's. Elle comes from Clojars and is
+# compiled for Java 21.
+HISTORIES ?= tests/jepsen/histories/*.edn jepsen/histories/*.edn.gz
+MODELS := read-committed snapshot-isolation strong-session-snapshot-isolation strong-snapshot-isolation serializable strict-serializable
+
+.PHONY: elle
+elle: $(VENV)/.ready
+	@missing=(); \
+	java=$$(java -version 2>&1 | sed -n '1s/[^"]*"\([0-9]*\).*/\1/p' || true); \
+	(( $${java:-0} >= 21 )) || missing+=("Java 21 or later (there is $${java:-none}; Debian: openjdk-21-jre-headless)"); \
+	command -v lein >/dev/null || missing+=('Leiningen (https://leiningen.org; Debian: leiningen)'); \
+	if (( $${#missing[@]} )); then \
+	  echo 'Elle cannot be asked; it needs:' >&2; \
+	  printf '  %s\n' "$${missing[@]}" 'repo.clojars.org within reach, once' >&2; \
+	  exit 2; \
+	fi
+	@cd jepsen/elle && lein deps || { \
+	  echo 'Elle cannot be asked: its packages did not come; are repo.clojars.org and repo1.maven.org within reach?' >&2; \
+	  exit 2; \
+	}
+	@verdicts=$$(mktemp); trap 'rm "$$verdicts"' EXIT; \
+	files=$$(realpath $(HISTORIES)); \
+	(cd jepsen/elle && lein run $(MODELS:%=--model %) $$files) >"$$verdicts" || (( $$? < 3 )); \
+	$(VENV)/bin/python -m jepsen.elle "$$verdicts"
+
 .PHONY: clean
 clean:
-	rm -rf $(VENV) $(VENV15) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV15) jepsen/elle/target build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

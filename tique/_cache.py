@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import threading
-from typing import Generic, Protocol, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_Key = TypeVar("_Key")
 
 _CANDIDATES = 4096
 """Addresses whose misses are counted."""
+
+_SLACK = 16
+"""Room is made for a part in so many, at once: see :func:`oldest`."""
+
+
+def oldest(entries: Mapping[_Key, object], capacity: int) -> list[_Key]:
+    """What makes room in a dictionary that has more than ``capacity`` entries.
+
+    That is more than it has to be: a dictionary keeps places for what was taken out of
+    it, so that each look at its first entry goes past all that were there before.
+    """
+    excess = len(entries) - capacity
+    return list(islice(entries, excess + capacity // _SLACK)) if excess > 0 else []
 
 
 class Place(Protocol):
@@ -19,9 +38,18 @@ class Place(Protocol):
 
 
 class Part(Protocol):
-    """Something that is kept, a page or a group, and its bytes."""
+    """Something that is kept, a page or a group.
+
+    Attributes
+    ----------
+    size
+        Its bytes.
+    is_used
+        Whether somebody has found it since it was last about to make room.
+    """
 
     size: int
+    is_used: bool
 
 
 _Address = TypeVar("_Address", bound=Place)
@@ -29,7 +57,9 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 class Cache(Generic[_Address, _Part]):
-    """Parts by address, the oldest of which make room for new ones.
+    """Parts by address. The oldest that nobody has used lately make room for new ones.
+
+    A part stays in its place until it goes: folds look for it at any time.
 
     Parameters
     ----------
@@ -49,7 +79,10 @@ class Cache(Generic[_Address, _Part]):
 
     def find(self, address: _Address) -> _Part | None:
         """The part there, if it is in memory."""
-        return self._parts.get(address)
+        part = self._parts.get(address)
+        if part is not None:
+            part.is_used = True
+        return part
 
     def wants(self, address: _Address) -> bool:
         """Note a miss; whether it was one too many, so that reading pays."""
@@ -60,8 +93,8 @@ class Cache(Generic[_Address, _Part]):
             if address in self._parts or count >= self._misses:
                 return True
             self._candidates[address] = count
-            if len(self._candidates) > _CANDIDATES:
-                del self._candidates[next(iter(self._candidates))]
+            for late in oldest(self._candidates, _CANDIDATES):
+                del self._candidates[late]
             return False
 
     def put(self, address: _Address, part: _Part) -> None:
@@ -70,8 +103,18 @@ class Cache(Generic[_Address, _Part]):
             self._remove(address)
             self._parts[address] = part
             self._size += part.size
-            while self._size > self._capacity and self._parts:
-                self._remove(next(iter(self._parts)))
+            if self._size > self._capacity:
+                self._make_room(self._capacity - self._capacity // _SLACK)
+
+    def _make_room(self, left: int) -> None:
+        for address in [*self._parts, *self._parts]:
+            part = self._parts.get(address)
+            if part is not None and part.is_used:
+                part.is_used = False
+            else:
+                self._remove(address)
+            if self._size <= left:
+                break
 
     def forget(self, address: _Address) -> None:
         """Forget a part."""

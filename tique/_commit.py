@@ -48,14 +48,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
 from tique._certification import Conflict, written_keys
 from tique._tickets import Ticket, failure, outcome_unknown, serialization_error
 from tique_backends.base import CommitRecord, Session
-from tique_backends.errors import EngineError
+from tique_backends.errors import ConnectionLostError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,6 +69,7 @@ _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key's values."""
 
 _BATCH = 256
+_QUESTIONS = 3
 _RECHECK = 1.0
 _PATIENCE = 10.0
 
@@ -254,13 +255,16 @@ class Committer:
         return self._recorded(txid) is not None
 
     def _recorded(self, txid: int) -> int | None:
-        """The cts of a transaction if it is committed, asked in a new session."""
+        """The cts of a transaction if it is committed, asked in a new session.
+
+        Whoever gives this process up ends its sessions, this one too if it comes in time.
+        """
         engine = self._database.engine
-        witness = engine.session()
-        try:
+        for _ in range(_QUESTIONS - 1):
+            with suppress(ConnectionLostError), closing(engine.session()) as witness:
+                return engine.find_commit(witness, txid)
+        with closing(engine.session()) as witness:
             return engine.find_commit(witness, txid)
-        finally:
-            witness.close()
 
     def _commit_batch(self, batch: list[Ticket]) -> None:
         if not batch:

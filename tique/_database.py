@@ -196,8 +196,9 @@ class Database:
             self.committer.settle()
         session = self.engine.session()
         try:
-            # A commit between these two questions leaves the active set last.
+            # Who is active is asked first: a commit that comes after that is found.
             active = any(entry.txid == txid for entry in self.sequencer.active())
+            others, last_epoch = self.timeline.epochs()
             cts = self.engine.find_commit(session, txid)
             if cts is not None:
                 # What a process left when it died may yet be fenced.
@@ -205,7 +206,6 @@ class Database:
                 cts = self.engine.find_commit(session, txid)
             if cts is not None:
                 return "committed"
-            others, last_epoch = self.timeline.epochs()
             if active or txid // TXIDS_PER_EPOCH in others:
                 return "active"
             forgotten = self.engine.forgotten_until(session)

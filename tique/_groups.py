@@ -15,18 +15,24 @@ Invariants
 * A group has what storage has. It is read whole, and every fold is applied to it, key
   by key, before the index of recent versions forgets what was folded
   (:meth:`tique._stored.StoredRows.replace`, under the lock of the table's versions).
-* *Versions first.* A reader takes the visible versions, then the group. A fold that
-  comes between brings only rows that the reader's snapshot sees (λ ≤ sts), and
-  those the reader has as versions, which count.
-* Readers of rows take no lock: rows are immutable, and a dictionary or a set is
-  copied in one step. Only who builds an index keeps folds away.
+* *Versions first.* A reader takes the visible versions, then the group's rows. A fold
+  that comes between brings only rows that the reader's snapshot sees (λ ≤ sts), and
+  those the reader has as versions, which count. (Who looks for rows with some value
+  takes: the keys of versions with it, the numbers of the group's rows with it, the
+  versions of these keys, their rows. A version with the value that was folded before
+  the first step is in the group's rows and indexes by then; one that is folded after it
+  is the row at the last step. A row whose versions have gaps there has the value in the
+  group throughout.)
+* Readers of rows take no lock: rows and an index's entries are immutable, and a
+  dictionary is copied in one step. Only who builds an index keeps folds away.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from tique._blocks import Block, BlockIndex
 from tique._rows import lacks, merged
 from tique_backends.base import MISSING, Row
 
@@ -39,10 +45,18 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 GROUP_ROWS = 4096
+"""A group of more rows is not kept as rows."""
+
+BLOCK_ROWS = 20_000
 """A group of more rows is not kept."""
+
+_FEW_ROWS = 100
+"""So many rows are rows in any case."""
 
 STRETCH = 32
 """So many small groups are read at once."""
+
+_UNCHANGED = object()
 
 _VALUE_BYTES = 64
 """What a value takes as a Python object in a tuple and an index, about."""
@@ -72,54 +86,79 @@ class Group:
     Parameters
     ----------
     columns
-        The positions of the columns that the rows have.
+        The positions of the columns that are known of all rows.
     rows
         Rows of the table, with gaps, by the key's last column. None: the group is only
         a note that it is no use (``is_whole``).
+    block
+        Many rows instead, for who looks for few of them.
     """
 
     def __init__(
-        self, columns: Collection[int], rows: Mapping[int, Row] | None
+        self,
+        columns: Collection[int],
+        rows: Mapping[int, Row] | None,
+        block: Block | None = None,
     ) -> None:
         self.columns = frozenset(columns)
+        self.is_used = False
         self.is_whole = rows is not None
         self._lock = threading.Lock()
-        self._rows: dict[int, Row] = dict(rows or {})
-        self._indexes: dict[int, dict[Any, set[int]]] = {}
+        self._rows: dict[int, Row | None] = dict(rows or {})
+        self._block = block
+        self._indexes: dict[int, dict[Any, tuple[int, ...]]] = {}
+        self._block_indexes: dict[int, BlockIndex] = {}
         self.size = 1000 + len(self._rows) * len(columns) * _VALUE_BYTES
+        if block is not None:
+            self.size += block.size + BlockIndex.SIZE * len(block)
 
     def __len__(self) -> int:
-        """The number of rows."""
-        return len(self._rows)
+        """The number of rows, as they were read."""
+        return len(self._rows if self._block is None else self._block)
 
-    def knows(self, columns: Iterable[int]) -> bool:
-        """Whether the group has these columns."""
-        return self.is_whole and self.columns.issuperset(columns)
+    def knows(self, columns: Iterable[int], *, as_rows: bool = False) -> bool:
+        """Whether the group has these columns, and has them for who wants all rows."""
+        return (
+            self.is_whole
+            and self.columns.issuperset(columns)
+            and not (as_rows and self._block is not None)
+        )
 
     def get(self, number: int) -> Row | None:
         """The row with this value in the key's last column."""
-        return self._rows.get(number)
+        row = self._rows.get(number, _UNCHANGED)
+        if row is not _UNCHANGED:
+            return cast("Row | None", row)
+        return None if self._block is None else self._block.row(number, self.columns)
 
-    def matching(self, filters: Mapping[int, Any]) -> dict[int, Row]:
-        """The rows with these values, by the key's last column."""
-        if not filters:
-            return self._rows.copy()
-        first = next(iter(filters))
-        numbers = list(self._index(first).get(filters[first], ()))
-        return {
-            number: row
-            for number in numbers
-            if (row := self._rows.get(number)) is not None
-            and all(row[i] == value for i, value in filters.items())
-        }
+    def rows(self) -> dict[int, Row]:
+        """All rows, by the key's last column; not of a group with a block."""
+        assert self._block is None
+        return cast("dict[int, Row]", self._rows.copy())
 
-    def _index(self, position: int) -> dict[Any, set[int]]:
+    def numbers(self, position: int, value: Any) -> Collection[int]:
+        """The key's last column in all rows with the value in a column, and in others."""
+        numbers = self._index(position).get(value, ())
+        index = self._block_index(position)
+        return numbers if index is None else (*numbers, *index.numbers(value))
+
+    def _block_index(self, position: int) -> BlockIndex | None:
+        index = self._block_indexes.get(position)
+        if index is None and self._block is not None:
+            index = self._block_indexes[position] = BlockIndex(self._block, position)
+        return index
+
+    def _index(self, position: int) -> dict[Any, tuple[int, ...]]:
+        """Where the rows beside the block have a column's values."""
         index = self._indexes.get(position)
         if index is None:
             with self._lock:
-                index = {}
+                found: dict[Any, list[int]] = {}
                 for number, row in self._rows.items():
-                    index.setdefault(row[position], set()).add(number)
+                    if row is not None:
+                        found.setdefault(row[position], []).append(number)
+                # Python's garbage collector stops following tuples of numbers.
+                index = {value: tuple(numbers) for value, numbers in found.items()}
                 self._indexes[position] = index
         return index
 
@@ -135,23 +174,38 @@ class Group:
             old = self._rows.get(number)
             new = row
             if new is not None:
-                if old is not None:
-                    new = merged(new, old)
+                before = old or self.get(number)
+                if before is not None:
+                    new = merged(new, before)
                 if lacks(new, self.columns) or len(self._rows) > 2 * GROUP_ROWS:
                     return False
+            if new is None and self._block is None:
+                self._rows.pop(number, None)
+            else:
                 self._rows[number] = new
-            elif old is not None:
-                del self._rows[number]
             for i, index in self._indexes.items():
+                if new is not None and old is not None and new[i] == old[i]:
+                    continue
                 if new is not None:
-                    index.setdefault(new[i], set()).add(number)
-                if old is not None and (new is None or new[i] != old[i]):
-                    index[old[i]].discard(number)
+                    index[new[i]] = (*index.get(new[i], ()), number)
+                if old is not None:
+                    rest = tuple([n for n in index[old[i]] if n != number])
+                    index[old[i]] = rest
             return True
 
 
+def most_rows(*, as_rows: bool) -> int:
+    """How many rows are read at the most."""
+    return GROUP_ROWS if as_rows else BLOCK_ROWS
+
+
 def groups_of(
-    table: Table, stretch: Stretch, columns: Sequence[int], rows: pyarrow.Table
+    table: Table,
+    stretch: Stretch,
+    columns: Sequence[int],
+    rows: pyarrow.Table,
+    *,
+    as_rows: bool,
 ) -> dict[Key, Group]:
     """The groups of a stretch, by prefix.
 
@@ -161,7 +215,9 @@ def groups_of(
         The columns' positions in the table; those of the key that the stretch's prefix
         does not have are among them.
     rows
-        These columns; if there are more than :data:`GROUP_ROWS`, not all of them.
+        These columns; if there are more than :func:`most_rows`, not all of them.
+    as_rows
+        Whether somebody wants all rows of a group, and not some by a value.
     """
     fixed = len(stretch.prefix)
     is_one = fixed == len(table.primary_key) - 1
@@ -173,8 +229,12 @@ def groups_of(
     )
     known = {*columns, *table.primary_key[:fixed]}
     try:
-        if rows.num_rows > GROUP_ROWS:
+        if rows.num_rows > most_rows(as_rows=as_rows):
             raise OverflowError
+        if is_one and not as_rows and rows.num_rows > _FEW_ROWS:
+            block = Block(table, stretch.prefix, columns, rows)
+            block.check()
+            return {stretch.prefix: Group(known, {}, block)}
         values = [column.to_pylist() for column in rows.columns]
     except (ValueError, OverflowError):
         # Too many rows, or a date that Python cannot hold.

@@ -1,9 +1,9 @@
 """Pages: stretches of storage tables in memory, in columns.
 
 A point read costs a column store about what the rows around it cost, because it scans
-in vectors and row groups (how many, the engine's backend says); and a row in an Arrow column takes a tenth of its
-space as Python objects. So a page that is asked for a second time is read whole: the
-rows whose keys are equal but for the last column, and there lie in one block.
+in vectors and row groups (how many, the engine's backend says). So a page that is asked
+for a second time is read whole: the rows whose keys are equal but for the last column,
+and there lie in one range.
 Keys that are spread wide (hashes, time stamps) hardly meet in a page and are read
 one by one.
 
@@ -17,13 +17,9 @@ any more: single columns of a row, or all that is known under a key.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable
-from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tique_backends.base import MISSING
+from tique._blocks import Block
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -35,16 +31,6 @@ if TYPE_CHECKING:
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
-_CODES: dict[str, Any] = {
-    "int8": "b",
-    "int16": "h",
-    "int32": "i",
-    "int64": "q",
-    "double": "d",
-    "string": "s",
-}
-"""Arrow's types that are read past its scalars, by code of :mod:`struct`; s: text."""
-
 _FRESH: frozenset[int] = frozenset()
 
 
@@ -55,29 +41,6 @@ class Address(NamedTuple):
     prefix: tuple[Any, ...]
     first: int
     last: int
-
-
-Reader = Callable[[int], Any]
-"""Gives a column's value by position."""
-
-
-def _nothing(at: int) -> Any:
-    raise IndexError(at)
-
-
-def _reader(column: pyarrow.Array) -> Reader:
-    """The fastest way to a value: past Arrow's scalars where the layout is plain."""
-    code = _CODES.get(str(column.type))
-    if column.null_count or not code or column.offset:
-        return lambda at: column[at].as_py()
-    *_, data = buffers = column.buffers()
-    if data is None:
-        return lambda at: column[at].as_py()
-    if code != "s":
-        number: Reader = memoryview(data).cast(code).__getitem__
-        return number
-    offsets, text = memoryview(buffers[1]).cast("i"), memoryview(data)
-    return lambda at: str(text[offsets[at] : offsets[at + 1]], "utf-8")
 
 
 class Page:
@@ -103,28 +66,15 @@ class Page:
         rows: pyarrow.Table,
     ) -> None:
         self.address = address
-        self.size = rows.nbytes
+        self._block = Block(table, address.prefix, columns, rows)
+        self.size = self._block.size
+        self.is_used = False
         self._stale: dict[int, frozenset[int] | None] = {}
-        self._primary_key = table.primary_key
-        self._width = len(table.columns)
-        last = columns.index(table.primary_key[-1])
-        numbers = rows.column(last).to_pylist()
-        if any(map(gt, numbers, numbers[1:])):
-            rows = rows.sort_by(rows.column_names[last])
-            numbers.sort()
-        self._numbers = array("q", numbers)
-        self._columns: dict[int, Reader] = dict.fromkeys(columns, _nothing)
-        if numbers:
-            rows = rows.combine_chunks()
-            self._columns = {
-                position: _reader(rows.column(i).chunk(0))
-                for i, position in enumerate(columns)
-            }
 
     @property
     def columns(self) -> Set[int]:
         """The columns that the page has."""
-        return self._columns.keys()
+        return self._block.columns
 
     def invalidate(self, number: int, columns: frozenset[int] | None) -> None:
         """Note that a fold changed these columns under a key; None: the whole row."""
@@ -139,21 +89,12 @@ class Page:
         stale = self._stale.get(number, _FRESH)
         if stale is None or not stale.isdisjoint(columns):
             return False, None
-        at = bisect_left(self._numbers, number)
-        if at == len(self._numbers) or self._numbers[at] != number:
-            return True, None
-        row = [MISSING] * self._width
-        readers = self._columns
         try:
-            for position in columns:
-                row[position] = readers[position](at)
+            return True, self._block.row(number, columns)
         except (KeyError, ValueError, OverflowError):
             # A column that the page lacks, or a date that Python cannot hold: the
             # engine says what it becomes.
             return False, None
-        for position, value in zip(self._primary_key, key, strict=True):
-            row[position] = value
-        return True, tuple(row)
 
 
 class Paging:

@@ -127,7 +127,7 @@ class SharedCommitter(Committer):
             else:
                 self._timeline.abort([ticket.cts for ticket in stamped])
         except FencedError as error:
-            self._timeline.fence_own()
+            self._timeline.fence_own(max(ticket.cts for ticket in stamped))
             for ticket in stamped:
                 is_there = appended and self._is_recorded(ticket.transaction.txid)
                 ticket.settle(None if is_there else given_up(error))

@@ -287,10 +287,10 @@ class SharedTimeline(Timeline):
                     sqlstate="55P03",
                 )
 
-    def fence_own(self) -> None:
-        """Fence what this process has not finished, now that its client is gone."""
+    def fence_own(self, cts: int) -> None:
+        """See to it that this process's timestamp is fenced, now that its client is gone."""
         self._is_lost = True
-        self._shared.tend()
+        self.wait(cts)
 
     def close(self) -> None:
         """Leave, so that nobody waits for the lease to end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tique._cache import Cache
+from tique._cache import Cache, oldest
 from tique._groups import GROUP_ROWS, STRETCH, Group, GroupAddress, Stretch
 from tique._marks import HighWaterMarks
 from tique._pages import Address, Page, Paging
@@ -187,8 +187,8 @@ class StoredRows:
         for key, row in rows:
             old = known.pop(key, None)
             known[key] = row if row is None or old is None else merged(row, old)
-        while len(known) > self._capacity:
-            known.pop(next(iter(known)))
+        for key in oldest(known, self._capacity):
+            del known[key]
 
     def put_page(self, page: Page) -> None:
         """Remember a page."""

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique._groups import GROUP_ROWS, Group, groups_of
+from tique._groups import Group, groups_of, most_rows
 from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
@@ -214,9 +214,10 @@ class Transaction:
             return self._queried_row(table, key)
         version = versions.newest_visible(key, self.sts)
         if version is not None:
-            if version.row is None or not lacks(version.row, read):
-                return version.row
-            row = self._completed(table, version.row, read)
+            _, found, _ = version
+            if found is None or not lacks(found, read):
+                return found
+            row = self._completed(table, found, read)
             versions.complete(key, version, row)
             return row
         return self._stored_row(table, key, needed, versions)
@@ -286,16 +287,19 @@ class Transaction:
         return page.row(key, read)
 
     def group(
-        self, table: Table, prefix: Key, columns: Collection[int]
+        self, table: Table, prefix: Key, columns: Collection[int], *, as_rows: bool
     ) -> Group | None:
         """All storage rows with one prefix of the key, if they are worth keeping.
 
-        Whoever uses it has taken the visible versions before (:mod:`tique._groups`).
+        In what order they and the visible versions are read: :mod:`tique._groups`.
         """
         versions = self.versions(table)
         group = versions.group(prefix)
-        if group is not None and (group.knows(columns) or not group.is_whole):
-            return group if group.is_whole else None
+        if group is not None:
+            if not group.is_whole:
+                return None
+            if group.knows(columns, as_rows=as_rows):
+                return group
         stretch = versions.groups_to_read(prefix)
         if stretch is None:
             return None
@@ -304,8 +308,9 @@ class Transaction:
             versions.grouped_columns |= needed
         epoch = versions.epoch
         read = sorted(versions.grouped_columns)
-        rows = self.session.read_range(table, *stretch, read, limit=GROUP_ROWS + 1)
-        groups = groups_of(table, stretch, read, rows)
+        limit = most_rows(as_rows=as_rows) + 1
+        rows = self.session.read_range(table, *stretch, read, limit=limit)
+        groups = groups_of(table, stretch, read, rows, as_rows=as_rows)
         kept = versions.remember_groups(epoch, groups)
         return groups[prefix] if kept and groups[prefix].is_whole else None
 

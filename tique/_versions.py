@@ -15,8 +15,8 @@ Invariants
   the engine committed the fold. A reader that finds no version ≤ its sts reads
   storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
   holds exactly what it may see.
-* *Chains are immutable tuples*, newest first, replaced under ``lock``; readers
-  take no lock.
+* *Readers take no lock*: a key's versions are in a list that never changes
+  (:mod:`tique._chains`), put in place of the one before under ``lock``.
 * Rows and pages of the storage table are remembered. A fold raises ``epoch`` under
   the lock; what was read before a fold is not remembered after it.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
@@ -28,11 +28,12 @@ Invariants
 
 from __future__ import annotations
 
-import heapq
 import threading
+from bisect import bisect_right
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique._chains import Chains, newest_until
 from tique._rows import completed, difference
 from tique._stored import StorageCache, StoredRows
 from tique_backends.base import Row, Session, Versions
@@ -40,18 +41,12 @@ from tique_backends.base import Row, Session, Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from tique._chains import Version
     from tique._groups import Group, Stretch
     from tique._pages import Address, Page
     from tique._rows import Key
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
-
-
-class Version(NamedTuple):
-    """One version of a row: its commit timestamp, and None for a tombstone."""
-
-    cts: int
-    row: Row | None
 
 
 class BulkCommit(NamedTuple):
@@ -96,17 +91,13 @@ class TableVersions:
         """Columns that any point read has looked at: pages have all of them."""
         self.grouped_columns: frozenset[int] = frozenset()
         """Columns that queries of groups have looked at: groups have all of them."""
-        self.chains: dict[Key, tuple[Version, ...]] = {}
         self.bulk: tuple[BulkCommit, ...] = ()
         self.epoch = 0
         self.rows = 0
         self.tombstones = 0
         self.oldest: int | None = None
-        self.newest = 0
+        self._chains = Chains(table)
         self._stored = StoredRows(table, capacity, cache)
-        self._unique: tuple[dict[Key, int], ...] = tuple({} for _ in table.unique)
-        self._prefixes: dict[tuple[int, ...], dict[Key, set[Key]]] = {}
-        self._bag: list[tuple[int, bool]] = []
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
         self._is_in_doubt = False
@@ -123,7 +114,7 @@ class TableVersions:
         bulk = self.bulk
         if bulk:
             return len(bulk) == 1 and self.rows == bulk[0].rows
-        return self.rows == len(self.chains)
+        return self.rows == len(self._chains)
 
     @contextmanager
     def no_draining(self) -> Iterator[None]:
@@ -139,54 +130,47 @@ class TableVersions:
         """Whether the cache table holds nothing."""
         return self.rows == 0
 
+    @property
+    def keys(self) -> int:
+        """How many keys have versions in the index."""
+        return len(self._chains)
+
     def newest_visible(self, key: Key, sts: int) -> Version | None:
         """The newest version with cts ≤ sts (P1); None sends you to storage."""
-        for version in self.chains.get(key, ()):
-            if version.cts <= sts:
-                return version
-        return None
+        return newest_until(self._chains.newest(key), sts)
+
+    def visible_rows(self, key: Key, sts: int) -> Iterator[Row | None]:
+        """The rows of all versions with cts ≤ sts, newest first."""
+        return (row for _, row, _ in self._chains.visible(key, sts))
 
     def last_commit(self, key: Key) -> int:
         """The cts of the key's newest version; 0 if it has none."""
-        chain = self.chains.get(key)
-        return chain[0].cts if chain else 0
+        version = self._chains.newest(key)
+        return 0 if version is None else version[0]
 
     def last_unique_commit(self, constraint: int, values: Key) -> int:
-        """The cts of the newest version with these values of a UNIQUE key."""
-        return self._unique[constraint].get(values, 0)
+        """The cts of the newest version with these values of a UNIQUE key; or 0."""
+        return self._chains.last_unique_commit(constraint, values)
 
     def matching(self, positions: tuple[int, ...], values: Key) -> Collection[Key]:
         """The keys with versions that have ``values`` in the columns ``positions``.
 
-        ``positions`` are key columns, in key order. The first question about a set
-        of columns builds an index for it.
+        ``positions`` are key columns, in key order, and others after them, where a gap
+        has nothing. The first question about a set of columns builds an index for it.
         """
         if not positions:
-            return list(self.chains)
-        index = self._prefixes.get(positions)
+            return self._chains.keys()
+        index = self._chains.index(positions)
         if index is None:
-            index = {}
             with self.lock:
-                for key in self.chains:
-                    index.setdefault(self._prefix(positions, key), set()).add(key)
-                self._prefixes[positions] = index
+                index = self._chains.build_index(positions)
         # A copy made in one step: the committer adds to the set meanwhile.
         return list(index.get(values, ()))
-
-    def _prefix(self, positions: tuple[int, ...], key: Key) -> Key:
-        primary_key = self.table.primary_key
-        return tuple(key[primary_key.index(position)] for position in positions)
 
     def complete(self, key: Key, version: Version, row: Row) -> None:
         """Put a row with fewer gaps in a version's place."""
         with self.lock:
-            chain = self.chains.get(key, ())
-            self.chains[key] = tuple(
-                found._replace(row=row) if found is version else found
-                for found in chain
-            )
-            if not chain:
-                del self.chains[key]
+            self._chains.complete(key, version, row)
 
     def storage_row(
         self, key: Key, columns: Collection[int] = ()
@@ -250,40 +234,28 @@ class TableVersions:
     def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone)."""
         with self.lock:
-            if self.oldest is None:
-                self.oldest = cts
-            self.newest = cts
             if self._undrained_since is None:
                 self._undrained_since = cts
-            for key, row, deleted in writes:
-                self._undrained.append((cts, row, deleted))
-                self.rows += 1
-                self.tombstones += deleted
-                if self.table.is_bag:
-                    self._bag.append((cts, deleted))
-                    continue
-                version = Version(cts, None if deleted else row)
-                chain = self.chains.get(key)
-                if chain is None:
-                    for positions, index in self._prefixes.items():
-                        prefix = self._prefix(positions, key)
-                        index.setdefault(prefix, set()).add(key)
-                self.chains[key] = (version, *(chain or ()))
-            for seen, positions in zip(self._unique, self.table.unique, strict=True):
-                for _, row, deleted in writes:
-                    if not deleted:
-                        seen[tuple(row[i] for i in positions)] = cts
+            self._undrained += [(cts, row, deleted) for _, row, deleted in writes]
+            self._chains.add(cts, writes)
+            self._count()
 
     def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
-            if self.oldest is None:
-                self.oldest = cts
-            self.newest = cts
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
-            self.rows += rows
-            self.tombstones += tombstones
+            self._count()
             self._stored.clear()
+
+    def _count(self) -> None:
+        """Take stock of what the cache table has; the lock is held."""
+        bulk, chains = self.bulk, self._chains
+        self.rows = chains.rows + sum([commit.rows for commit in bulk])
+        self.tombstones = chains.tombstones + sum([each.tombstones for each in bulk])
+        oldest = [commit.cts for commit in bulk[:1]]
+        if chains.oldest is not None:
+            oldest.append(chains.oldest)
+        self.oldest = min(oldest, default=None)
 
     def drain(self, session: Session, sts: int | None = None) -> None:
         """Make sure that the cache table has every version with cts ≤ ``sts``.
@@ -336,31 +308,21 @@ class TableVersions:
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""
-        if self.rows <= size:
-            return stable
         with self.lock:
-            stamps = [cts for cts, _ in self._bag] + [
-                version.cts for chain in self.chains.values() for version in chain
-            ]
-            stamps += [bulk.cts for bulk in self.bulk]
-        oldest = heapq.nsmallest(size, stamps)
-        return min(stable, oldest[-1]) if oldest else stable
+            return self._chains.batch_end(stable, size)
 
     def newest_until(self, until: int) -> dict[Key, Row | None]:
         """The newest version with cts ≤ ``until`` of every key that has one.
 
         Columns that are known to be the same in storage are ``MISSING``.
         """
-        newest: dict[Key, Row | None] = {}
+        with self.lock:
+            newest = self._chains.rows_until(until)
         primary_key = self.table.primary_key
-        for key, chain in list(self.chains.items()):
-            if chain[-1].cts > until:
-                continue
-            row = next(version.row for version in chain if version.cts <= until)
+        for key, row in newest.items():
             stored = None if row is None else self._stored.peek(key)
             if row is not None and stored is not None:
-                row = difference(row, stored, primary_key)
-            newest[key] = row
+                newest[key] = difference(row, stored, primary_key)
         return newest
 
     def new_keys(self, keys: Iterable[Key]) -> set[Key]:
@@ -378,53 +340,19 @@ class TableVersions:
         with self.lock:
             self.epoch += 1
             self.folded_until = until
-            self._undrained = [entry for entry in self._undrained if entry[0] > until]
+            del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
-            had_bulk = not self.is_complete
-            self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
-            if self.table.is_bag:
-                self._bag = [entry for entry in self._bag if entry[0] > until]
-                self.rows = len(self._bag)
-                self.tombstones = sum(deleted for _, deleted in self._bag)
-                self.oldest = self._bag[0][0] if self._bag else None
-            else:
-                self._fold_chains(until)
-            if had_bulk:
+            # Whoever misses a version here looks at what storage has: that comes first.
+            for key, row in self._chains.rows_until(until).items():
+                self._stored.replace(key, row)
+            self._chains.forget(until)
+            if not self.is_complete:
                 # A bulk commit may have changed a key after its chain's last version.
                 self._stored.clear()
-            for bulk in self.bulk:
-                self.oldest = min(self.oldest or bulk.cts, bulk.cts)
-                self.rows += bulk.rows
-                self.tombstones += bulk.tombstones
-            for seen in self._unique:
-                for values in [v for v, cts in seen.items() if cts <= until]:
-                    del seen[values]
+            self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
+            self._count()
 
-    def _fold_chains(self, until: int) -> None:
-        oldest: int | None = None
-        rows = tombstones = 0
-        for key, chain in list(self.chains.items()):
-            kept = chain
-            if chain[0].cts <= until:
-                kept = ()
-                self._stored.replace(key, chain[0].row)
-                self._forget(key)
-            elif chain[-1].cts <= until:
-                kept = tuple([version for version in chain if version.cts > until])
-                self._stored.replace(key, chain[len(kept)].row)
-                self.chains[key] = kept
-            if kept:
-                rows += len(kept)
-                tombstones += sum([version.row is None for version in kept])
-                last = kept[-1].cts
-                oldest = last if oldest is None else min(oldest, last)
-        self.rows, self.tombstones, self.oldest = rows, tombstones, oldest
 
-    def _forget(self, key: Key) -> None:
-        del self.chains[key]
-        for positions, index in self._prefixes.items():
-            prefix = self._prefix(positions, key)
-            index[prefix].discard(key)
-            if not index[prefix]:
-                del index[prefix]
+def _cts(entry: tuple[int, Row, bool]) -> int:
+    return entry[0]

@@ -30,16 +30,11 @@ FORMAT_VERSION = 1
 
 _Outcome = TypeVar("_Outcome")
 
+MISSING: Final = ...
+"""Stands in a row for a column that was not read.
 
-class _Missing:
-    """The type of :data:`MISSING`."""
-
-    def __repr__(self) -> str:
-        return "MISSING"
-
-
-MISSING: Final = _Missing()
-"""Stands in a row for a column that was not read."""
+An instance of a class would make Python's garbage collector follow every such row.
+"""
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime
 from decimal import Decimal
 
 import pytest
+
+from tests.portable import numbers
+from tique._versions import TableVersions
 
 PREFIX = (1, 7)
 
@@ -168,3 +172,128 @@ def test_rows_are_counted_before_any_column_is_read(engine):
         connection.execute(statement)
         connection.commit()
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_by_value_in_every_snapshot(connection, engine, seed):
+    """P1, P7: what folds move, and what no version says, is found by value."""
+    chance = random.Random(seed)
+    sql = "SELECT n, amount FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"
+    everything = "SELECT n, amount, note FROM line WHERE a = 1 AND b = 7"
+    model = {n: (amount, note) for n, amount, note in connection.execute(everything)}
+    connection.commit()
+    snapshots = []
+
+    def change():
+        n, note = chance.randrange(1, 12), chance.choice(["x", "y", None])
+        kind = chance.choice(["amount", "note", "delete"])
+        if n not in model:
+            insert = "INSERT INTO line VALUES (1, 7, %s, 0, %s, %s, '')"
+            connection.execute(insert, (n, note, datetime(2026, 1, 1)))
+            model[n] = (Decimal(0), note)
+        elif kind == "delete":
+            connection.execute(
+                "DELETE FROM line WHERE a = 1 AND b = 7 AND n = %s", (n,)
+            )
+            del model[n]
+        elif kind == "note":
+            update = "UPDATE line SET note = %s WHERE a = 1 AND b = 7 AND n = %s"
+            connection.execute(update, (note, n))
+            model[n] = (model[n][0], note)
+        else:
+            update = "UPDATE line SET amount = %s WHERE a = 1 AND b = 7 AND n = %s"
+            connection.execute(update, (Decimal(n), n))
+            model[n] = (Decimal(n), model[n][1])
+
+    def compare(reader, rows):
+        for note in ("x", "y"):
+            found = reader.execute(sql, (*PREFIX, note)).fetchall()
+            assert found == sorted(
+                (n, amount) for n, (amount, found) in rows.items() if found == note
+            )
+
+    for _ in range(40):
+        for _ in range(chance.randrange(1, 4)):
+            change()
+            compare(connection, model)
+        if chance.random() < 0.2:
+            connection.rollback()
+            model = {n: rest for n, *rest in connection.execute(everything)}
+            connection.rollback()
+            continue
+        connection.commit()
+        if chance.random() < 0.3:
+            reader = engine.connect()
+            reader.execute(everything).fetchall()
+            snapshots.append((reader, dict(model)))
+        if chance.random() < 0.3 and snapshots:
+            snapshots.pop(chance.randrange(len(snapshots)))[0].close()
+        if chance.random() < 0.3:
+            connection.checkpoint()
+        for reader, rows in snapshots:
+            compare(reader, rows)
+
+
+def test_a_group_that_made_room_meanwhile(connection, engine, monkeypatch):
+    """P1, P7: what is folded after that does not reach it, and no version has it."""
+    sql = "SELECT n FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"
+    for _ in range(4):
+        before = connection.execute(sql, (*PREFIX, "x")).fetchall()
+    assert statements(connection, lambda: connection.execute(sql, (*PREFIX, "x"))) == 0
+    ((number,), *rest) = before
+    connection.commit()
+    connection.execute(
+        "UPDATE line SET note = 'y' WHERE a = 1 AND b = 7 AND n = %s", (number,)
+    )
+    connection.commit()
+    other = engine.connect(checkpoint="manual")
+    matching = TableVersions.matching
+
+    def forgetting(versions, positions, values):
+        found = matching(versions, positions, values)
+        monkeypatch.undo()
+        versions.forget_storage()
+        other.checkpoint()
+        return found
+
+    monkeypatch.setattr(TableVersions, "matching", forgetting)
+    assert connection.execute(sql, (*PREFIX, "x")).fetchall() == rest
+    assert TableVersions.matching is matching
+
+
+def test_few_rows_of_a_large_group(engine):
+    """P1, P7: by a value they have; and as many as the engine had better find."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE big (a INTEGER, n INTEGER, kind INTEGER, same INTEGER, note TEXT, "
+        "PRIMARY KEY (a, n))"
+    )
+    connection.execute(
+        f"INSERT INTO big SELECT 1, number, number % 500, 7, 'é' FROM {numbers(5000)}"
+    )
+    connection.commit()
+    connection.checkpoint()
+    few = "SELECT n, note FROM big WHERE a = 1 AND kind = %s ORDER BY n"
+    many = "SELECT n, note FROM big WHERE a = 1 AND same = %s ORDER BY n"
+
+    def compare(*counts):
+        for sql, value, count in zip((few, few, many), (3, 4, 7), counts, strict=True):
+            by_engine = sql.replace("WHERE", "WHERE 1 = 1 AND")
+            expected = connection.execute(by_engine, (value,)).fetchall()
+            assert len(expected) == count
+            for _ in range(4):
+                assert connection.execute(sql, (value,)).fetchall() == expected
+
+    compare(10, 10, 5000)
+    before = connection.info.engine_statements
+    connection.execute(few, (200,)).fetchall()
+    assert connection.info.engine_statements == before
+    connection.execute("UPDATE big SET kind = 4, note = 'x' WHERE a = 1 AND n = 503")
+    connection.execute("DELETE FROM big WHERE a = 1 AND n = 1003")
+    connection.execute("INSERT INTO big VALUES (1, 9000, 3, 7, NULL)")
+    compare(9, 11, 5000)
+    connection.commit()
+    compare(9, 11, 5000)
+    connection.commit()
+    connection.checkpoint()
+    compare(9, 11, 5000)

@@ -9,12 +9,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
+import pymonetdb
 import pytest
 
+from tests.crash.faults import watched_connect
 from tests.monetdb.conftest import Home
 from tests.plugins.monetdb import connect_natively
 from tique_backends.base import CommitRecord, Server
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.monetdb import backend as monetdb
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.reply import Reply
@@ -178,6 +180,22 @@ def test_a_user_without_the_privileges_is_told(home):
             assert refusal.value.kind is ErrorKind.UNSUPPORTED
         finally:
             cursor.execute("DROP USER joe")
+
+
+def test_a_connection_lost_while_it_looks_is_no_missing_privilege(home, monkeypatch):
+    """The server may be back the next time; a privilege will not."""
+    genuine = pymonetdb.connect
+
+    def lose(when, text):
+        if when == "before" and "SELECT count(*) FROM sys.sessions" in text:
+            raise ConnectionResetError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(pymonetdb, "connect", watched_connect(pymonetdb, lose))
+    with pytest.raises(ConnectionLostError) as failure:
+        monetdb.open_engine(home.location)
+    assert failure.value.kind is ErrorKind.OPERATIONAL
+    monkeypatch.setattr(pymonetdb, "connect", genuine)
+    home.open()
 
 
 @pytest.fixture

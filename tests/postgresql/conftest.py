@@ -60,6 +60,14 @@ def service(installed: Form) -> Iterator[Service]:
     opened.close()
 
 
+@pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
+def database(request):
+    """An empty database, with either form of the sequencer."""
+    opened = request.param.fresh(request)
+    yield opened
+    opened.close()
+
+
 @pytest.fixture(params=(PostgreSQL, PlainPostgreSQL), ids=label)
 def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """A database whose owner manages two tables; ``reader`` and ``writer`` may use it."""

@@ -5,16 +5,6 @@ from __future__ import annotations
 import threading
 
 import psycopg
-import pytest
-
-from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
-
-
-@pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
-def database(request):
-    opened = request.param.fresh(request)
-    yield opened
-    opened.close()
 
 
 def test_the_log_is_read_after_sts(database):

@@ -8,16 +8,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
-
 ROWS = [(1, "a"), (2, None)]
-
-
-@pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
-def database(request):
-    opened = request.param.fresh(request)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

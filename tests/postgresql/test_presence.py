@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import closing
 
+import psycopg
 import pytest
 
 import tique
-from tests.plugins.engine import PlainPostgreSQL, PostgreSQL, label
 from tests.portable import numbers
 from tests.processes.children import ChildProcess
+from tique_backends.postgresql.connection import Connection
 
 LEASE = 0.8
-
-
-@pytest.fixture(params=[PostgreSQL, PlainPostgreSQL], ids=label)
-def database(request):
-    opened = request.param.fresh(request)
-    yield opened
-    opened.close()
 
 
 @pytest.mark.crash
@@ -67,3 +62,22 @@ def test_a_definition_does_not_wait_long_for_a_result_that_is_read_slowly(databa
     other.execute("CREATE TABLE u (id INTEGER PRIMARY KEY)")
     assert len(rows.fetchall()) == 4999
     other.execute("DROP TABLE t")
+
+
+def test_a_connection_that_is_ended_again_and_again_is_replaced(monkeypatch, database):
+    """P4, P6: whoever gives a process up does so until none of its sessions is left."""
+    presence = database.connect()._database.engine._presence
+    ended, ask = [], Connection.ask
+
+    def asked_when_ended(connection, sql, *arguments, **options):
+        if sql == "SELECT 1" and len(ended) < 2:
+            ended.append(connection.pid)
+            with closing(psycopg.connect(database.place)) as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(%s, 5000)", (connection.pid,)
+                )
+        return ask(connection, sql, *arguments, **options)
+
+    monkeypatch.setattr(Connection, "ask", asked_when_ended)
+    assert presence.ask("SELECT 1") == [(1,)]
+    assert len(set(ended)) == 2

@@ -231,7 +231,9 @@ def test_granted_after_versions_that_could_not_be_read(shop, drained, folded):
     shop.owner.commit("INSERT INTO closed VALUES (3, 3, '')")
     reader.rows("SELECT v FROM open WHERE id = 1")
     shown = reader.database.catalog.find("public", "closed")
-    assert "secret" not in str(reader.database.catalog.versions(shown).chains)
+    versions = reader.database.catalog.versions(shown)
+    known = [list(versions.visible_rows(key, 1 << 62)) for key in [(1,), (2,), (3,)]]
+    assert "secret" not in str(known)
     if drained:
         shop.owner.rows("SELECT sum(v) FROM closed")
     if folded:

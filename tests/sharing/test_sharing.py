@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 import pytest
 
 import tique
-from tests.sharing.playing import cached
+from tests.sharing.playing import cached, waiting
 from tique._versions import TableVersions
 from tique_backends.base import CommitRecord
 from tique_backends.sharing import FoldedMeanwhileError
@@ -87,6 +87,33 @@ def test_versions_reach_the_cache_table_once(shared_engine, pair):
     ).fetch_all()
     session.close()
     assert len(stamps) == len(set(stamps)) == 8
+
+
+def test_two_that_fill_a_cache_table_at_once(shared_engine, pair, pool, monkeypatch):
+    """P1: the second one waits, or begins anew, and finds the rows there."""
+    first, second = pair
+    first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    second.rows("SELECT 1 FROM t WHERE id = 1")
+
+    def fill(process):
+        (versions,) = process.database.catalog.all_versions()
+        with closing(process.database.engine.session()) as session:
+            versions.drain(session)
+
+    with waiting(monkeypatch, TableVersions, "_append") as (arrived, go_on):
+        filling = pool.submit(fill, first)
+        assert arrived.wait(10)
+        other = pool.submit(fill, second)
+        with pytest.raises(TimeoutError):
+            other.result(0.5)
+        go_on.set()
+        filling.result(10)
+        other.result(10)
+    with closing(first.database.engine.session()) as session:
+        stamps = session.execute(
+            f'SELECT _cts, id FROM tique."{shared_engine.schema}.t"'
+        ).fetch_all()
+    assert len(stamps) == len(set(stamps)) == 3
 
 
 def test_one_folds_and_the_other_forgets(pair):
@@ -242,6 +269,26 @@ def test_outcomes_of_other_processes(pair):
     txid = second.connection.txid
     second.close()
     assert first.connection.outcome(txid) == "aborted"
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+def test_outcomes_are_kept_by_the_servers_clock(pair, monkeypatch, days):
+    """P4: for an hour, however wrong the clock of some process is."""
+    first, second = pair
+    clock = {name: getattr(time, name)() for name in ("time", "time_ns")}
+    txids = []
+    for process, shift in ((first, 0), (second, days * 86_400), (first, 0)):
+        monkeypatch.setattr(time, "time", lambda by=shift: clock["time"] + by)
+        monkeypatch.setattr(
+            time, "time_ns", lambda by=shift: clock["time_ns"] + by * 1_000_000_000
+        )
+        for _ in range(2):
+            process.run("UPDATE t SET v = v + 1 WHERE id = 1")
+            txids.append(process.connection.txid)
+            process.connection.commit()
+        process.connection.checkpoint()
+        monkeypatch.undo()
+    assert {first.connection.outcome(txid) for txid in txids} == {"committed"}
 
 
 def test_status(pair):

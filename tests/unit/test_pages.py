@@ -145,6 +145,17 @@ def test_the_cache_keeps_to_its_budget():
     assert not Cache(0, misses=1).wants(pages[0].address)
 
 
+def test_what_is_used_is_kept():
+    """However many others come that are not."""
+    pages = [page([n * PAGE_KEYS]) for n in range(1, 60)]
+    cache = Cache(10 * pages[0].size, misses=2)
+    for each in pages:
+        cache.put(each.address, each)
+        assert cache.find(pages[0].address) is pages[0]
+    assert cache.find(pages[30].address) is None
+    assert cache.find(pages[-1].address) is pages[-1]
+
+
 def test_a_mark_is_read_at_the_second_new_key(versions):
     assert versions.mark_to_read((1, 5)) is None
     assert versions.mark_to_read((1, 6)) == (1,)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
+import threading
+
 import pytest
 
-from tique._versions import TableVersions, Version
+from tique._versions import TableVersions
+from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
 KEYED = Table(
@@ -32,9 +37,9 @@ def test_newest_visible(versions):
     versions.publish(7, [write(1, 1, 11)])
     versions.publish(9, [write(1, 1, 11, deleted=True)])
     assert versions.newest_visible((1, 1), 4) is None
-    assert versions.newest_visible((1, 1), 5) == Version(5, (1, 1, 10))
-    assert versions.newest_visible((1, 1), 8) == Version(7, (1, 1, 11))
-    assert versions.newest_visible((1, 1), 9) == Version(9, None)
+    assert versions.newest_visible((1, 1), 5)[:2] == (5, (1, 1, 10))
+    assert versions.newest_visible((1, 1), 8)[:2] == (7, (1, 1, 11))
+    assert versions.newest_visible((1, 1), 9)[:2] == (9, None)
     assert versions.newest_visible((2, 1), 9) is None
 
 
@@ -134,3 +139,83 @@ def test_batch_end(versions):
     assert versions.batch_end(stable=8, size=100) == 8
     assert versions.batch_end(stable=8, size=3) == 3
     assert versions.batch_end(stable=2, size=3) == 2
+
+
+def test_a_fold_keeps_what_is_newer_of_a_long_chain(versions):
+    """P1, P7: other keys' and the same key's versions beyond λ, in their order."""
+    for cts in range(1, 10_001):
+        versions.publish(cts, [write(1, 1, cts)])
+    versions.publish(10_001, [write(2, 2, 0)])
+    assert versions.newest_until(4_000) == {(1, 1): (1, 1, 4_000)}
+    versions.folded(4_000)
+    assert versions.rows == 6_001
+    assert versions.newest_visible((1, 1), 4_000) is None
+    assert versions.storage_row((1, 1)) == (True, (1, 1, 4_000))
+    for sts in (4_001, 7_000, 10_000):
+        assert versions.newest_visible((1, 1), sts)[1] == (1, 1, sts)
+    assert len(list(versions.visible_rows((1, 1), 5_000))) == 1_000
+    versions.folded(10_001)
+    assert versions.is_empty
+    assert versions.matching((), ()) == []
+
+
+def test_a_gap_is_filled_where_it_was(versions):
+    """P1: only the version that was read is completed; a folded one is not brought back."""
+    for cts in (5, 6, 7):
+        versions.publish(cts, [((1, 1), (1, 1, MISSING), False)])
+    seen = versions.newest_visible((1, 1), 6)
+    versions.complete((1, 1), seen, (1, 1, 60))
+    rows = [versions.newest_visible((1, 1), sts)[1][2] for sts in (5, 6, 7)]
+    assert rows == [MISSING, 60, MISSING]
+    versions.folded(7)
+    versions.complete((1, 1), seen, (1, 1, 60))
+    assert versions.newest_visible((1, 1), 7) is None
+
+
+def test_the_garbage_collector_does_not_follow_versions(versions):
+    """Its pauses would stop every client of the process, for seconds in the end."""
+    gc.collect()
+    before = len(gc.get_objects())
+    for cts in range(1, 2_001):
+        versions.publish(cts, [((cts, 0), (cts, 0, MISSING), False)])
+    for _ in range(3):
+        gc.collect()
+    assert len(gc.get_objects()) - before < 1_000
+
+
+def test_a_fold_reads_while_others_commit(versions):
+    """P7: whenever Python lets others run, in the middle of a list for instance."""
+    # More than Python has empty pairs in store for: it makes objects, and collects.
+    versions.publish(1, [write(key, 0, key) for key in range(3000)])
+    turn, done, over = threading.Event(), threading.Event(), threading.Event()
+
+    def publish():
+        for cts in itertools.count(2):
+            turn.wait()
+            turn.clear()
+            if over.is_set():
+                return
+            versions.publish(cts, [write(cts, 1, cts)])
+            done.set()
+
+    def collected(phase, info):
+        if phase == "start" and next(times) < 50:
+            done.clear()
+            turn.set()
+            done.wait(0.005)
+
+    times = itertools.count()
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    threshold = gc.get_threshold()
+    gc.callbacks.append(collected)
+    gc.set_threshold(1)
+    try:
+        found = versions.newest_until(1)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collected)
+        over.set()
+        turn.set()
+        publishing.join()
+    assert len(found) == 3000

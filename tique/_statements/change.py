@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique._constraints import check_buffered
 from tique._rows import columns_to_read
-from tique._snapshot import KeyReader
+from tique._sources import KeyReader
 from tique._statements.assigning import Assigned
 from tique._statements.writing import (
     BUFFERED_ROWS,

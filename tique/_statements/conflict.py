@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._rows import key_of
-from tique._snapshot import Source
+from tique._sources import Source
 from tique._statements.assigning import Assigned
 from tique._statements.writing import exactness, write_changes
 from tique_rewriter.kernel import NotLocal, compile_kernel

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
-from tique._snapshot import operand_value
+from tique._sources import operand_value
 from tique._statements.assigning import Assigned
 from tique._statements.conflict import ConflictClause, not_through_python
 from tique._statements.writing import (

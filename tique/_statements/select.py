@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique._answers import Answer, group_answer, group_columns
-from tique._snapshot import KeyReader
+from tique._sources import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
 from tique_rewriter.kernel import NotLocal

@@ -183,8 +183,7 @@ class DuckDBEngine(Engine):
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
         ).fetch_all()[0][0]
         session.execute(
-            'INSERT INTO tique."tables" SELECT $1, $2, $3, coalesce(max(cts), 0) '
-            "FROM (SELECT cts FROM tique.log UNION ALL SELECT cts FROM tique.outcomes)",
+            'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0)',
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))

@@ -12,7 +12,6 @@ each body here reads what it depends on inside its transaction.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from tique_backends.base import (
@@ -30,7 +29,7 @@ from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
 from tique_backends.monetdb.inserting import insert
-from tique_backends.monetdb.log import decode_commits
+from tique_backends.monetdb.log import NOW, decode_commits
 from tique_backends.monetdb.names import version_columns
 from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
 from tique_backends.monetdb.sequencer import MonetDBSequencer
@@ -198,7 +197,7 @@ class MonetDBEngine(Engine):
             "SELECT last_table FROM tique.format"
         ).fetch_all()
         session.execute(
-            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}), 0)',
+            'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
@@ -369,7 +368,8 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
             session.change(insert("tique.outcomes", outcomes))
         session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
     # The newest outcome stays: it is where the next cts starts.
-    oldest = int((time.time() - retention) * 1e6)
+    ((now,),) = session.execute(f"SELECT {NOW}").fetch_all()
+    oldest = int(now) - int(retention * 1e6)
     old = (
         f"FROM tique.outcomes WHERE committed_at < {oldest} "
         "AND cts < (SELECT max(cts) FROM tique.outcomes)"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tique_backends.base import CommitRecord, Row
     from tique_rewriter.schema import Table
 
+NOW = "epoch_ms(now()) * 1000"
+"""When a commit was logged, in microseconds: the server's clock is one for all clients."""
 
 _encode = json.JSONEncoder(
     separators=(",", ":"), default=encoded_value, check_circular=False, allow_nan=False

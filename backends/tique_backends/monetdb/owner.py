@@ -43,7 +43,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tique_backends.errors import ConflictError, EngineError, ErrorKind
+from tique_backends.errors import (
+    ConflictError,
+    ConnectionLostError,
+    EngineError,
+    ErrorKind,
+)
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.literals import literal
 
@@ -221,6 +226,8 @@ class Ownership:
     def _expect_privileges(self) -> None:
         try:
             found = self._connection.ask(_alive(self.token)).rows
+        except ConnectionLostError:
+            raise
         except EngineError as error:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,

@@ -25,7 +25,6 @@ became of it: the error surfaces, and the driver looks for the commit record.
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,7 +42,7 @@ from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
-from tique_backends.monetdb.log import encode_commits
+from tique_backends.monetdb.log import NOW, encode_commits
 from tique_backends.monetdb.names import newest, stage_name, version_columns
 from tique_backends.monetdb.reading import (
     key_condition,
@@ -359,9 +358,8 @@ class MonetDBSession(Session):
 
     def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
         entry = quoted(encode_commits(commits))
-        now = time.time_ns() // 1000
         self._append(
-            f"INSERT INTO tique.log VALUES ({commits[-1].cts}, {now}, {entry})"
+            f"INSERT INTO tique.log VALUES ({commits[-1].cts}, {NOW}, {entry})"
         )
 
     def create_stage(self, table: Table) -> None:  # noqa: D102

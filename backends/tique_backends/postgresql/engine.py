@@ -10,7 +10,6 @@ before it, and bodies that depend on what they read lock it first.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from tique_backends.base import (
@@ -34,6 +33,7 @@ from tique_backends.postgresql.installing import (
     readable_as,
 )
 from tique_backends.postgresql.keeping import is_kept
+from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
@@ -236,7 +236,7 @@ class PostgreSQLEngine(Engine):
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
         ).fetch_all()
         session.execute(
-            f'INSERT INTO tique."tables" VALUES ($1, $2, $3, ({_LAST_COMMIT}), 0)',
+            'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
@@ -326,7 +326,6 @@ class PostgreSQLEngine(Engine):
         self, session: Session, until: int, retention: float
     ) -> None:
         assert isinstance(session, PostgreSQLSession)
-        oldest = int((time.time() - retention) * 1e6)
 
         def prune() -> None:
             session.change(
@@ -338,10 +337,11 @@ class PostgreSQLEngine(Engine):
             )
             # The newest outcome stays: it is where the next cts starts.
             ((forgotten,),) = session.execute(
-                "WITH _old AS (DELETE FROM tique.outcomes WHERE committed_at < $1 "
+                "WITH _old AS (DELETE FROM tique.outcomes "
+                f"WHERE committed_at < {NOW} - CAST($1 AS BIGINT) "
                 "AND cts < (SELECT max(cts) FROM tique.outcomes) RETURNING txid) "
                 "SELECT coalesce(max(txid), 0) FROM _old",
-                [oldest],
+                [int(retention * 1e6)],
             ).fetch_all()
             if forgotten:
                 session.change(

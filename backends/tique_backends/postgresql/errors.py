@@ -18,21 +18,25 @@ _KINDS = {
     "23514": ErrorKind.CHECK,
     "25006": ErrorKind.READ_ONLY,
     "53100": ErrorKind.FULL,
-    "55P03": ErrorKind.OPERATIONAL,
     "57014": ErrorKind.INTERRUPTED,
 }
 
 _CLASSES = {
     "0A": ErrorKind.UNSUPPORTED,
+    "10": ErrorKind.PROGRAMMING,
+    "20": ErrorKind.PROGRAMMING,
     "21": ErrorKind.PROGRAMMING,
     "22": ErrorKind.DATA,
     "23": ErrorKind.INTEGRITY,
+    "24": ErrorKind.INTERNAL,
     "26": ErrorKind.PROGRAMMING,
+    "2B": ErrorKind.INTERNAL,
+    "2D": ErrorKind.INTERNAL,
     "34": ErrorKind.PROGRAMMING,
     "3D": ErrorKind.PROGRAMMING,
     "3F": ErrorKind.PROGRAMMING,
     "42": ErrorKind.PROGRAMMING,
-    "44": ErrorKind.INTEGRITY,
+    "44": ErrorKind.PROGRAMMING,
     "P0": ErrorKind.PROGRAMMING,
     "XX": ErrorKind.INTERNAL,
 }

@@ -35,7 +35,11 @@ from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.presence import FIRST_EPOCH
-from tique_backends.postgresql.sequencer import PostgreSQLSequencer, rows_of
+from tique_backends.postgresql.sequencer import (
+    PostgreSQLSequencer,
+    rows_of,
+    unless_held_up,
+)
 from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, SharedSnapshot
 
@@ -162,8 +166,8 @@ class GuestSequencer(PostgreSQLSequencer):
         )
         return int(epoch)
 
-    def _drop(self, client: int) -> None:
-        self._ask("SELECT tique.guest_leave($1)", [client])
+    def leave(self) -> None:  # noqa: D102
+        self._ask("SELECT tique.guest_leave($1)", [self._client])
 
     def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
         ((sts, fences, privileges, stamps, txids, entries),) = self._ask(
@@ -229,16 +233,21 @@ class GuestSequencer(PostgreSQLSequencer):
             ) from error
 
     def tend(self) -> None:  # noqa: D102
-        ((marks,),) = self._ask("SELECT tique.guest_tend()")
-        for mark in marks:
-            self._presence.end(mark)
-        while cts := self._disown():
-            try:
-                self._ask("SELECT tique.guest_fence($1)", [cts])
-            except EngineError:
-                # Another process may have been faster.
-                if self._value("SELECT tique.doubtful()") == cts:
-                    raise
+        with unless_held_up():
+            ((marks,),) = self._ask("SELECT tique.guest_tend()")
+            for mark in marks:
+                if mark != self._presence.mark:
+                    self._presence.end(mark)
+            while cts := self._disown():
+                self._fence(cts)
+
+    def _fence(self, cts: int) -> None:
+        try:
+            self._ask("SELECT tique.guest_fence($1)", [cts])
+        except EngineError:
+            # Another process may have been faster.
+            if self._value("SELECT tique.doubtful()") == cts:
+                raise
 
     def _disown(self) -> int:
         while True:

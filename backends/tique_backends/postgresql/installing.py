@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.literals import quoted
-from tique_backends.postgresql.presence import ALIVE, FIRST_EPOCH, LOCKS
+from tique_backends.postgresql.presence import ALIVE, COMMITTING, FIRST_EPOCH, LOCKS
 from tique_udfs.postgresql import plain_script
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def guests_script() -> str:
     script = "\n".join(folder.joinpath(f"{p}.sql").read_text("utf-8") for p in _PARTS)
     for name, value in (
         ("{locks}", LOCKS),
+        ("{committing}", COMMITTING),
         ("{first_epoch}", FIRST_EPOCH),
         ("{alive}", ALIVE),
     ):

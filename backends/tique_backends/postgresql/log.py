@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from tique_backends.base import CommitRecord, Row
 
+NOW = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
+"""When a commit was logged, in microseconds: the server's clock is one for all clients."""
+
 _encode = json.JSONEncoder(
     separators=(",", ":"), default=encoded_value, check_circular=False
 ).encode

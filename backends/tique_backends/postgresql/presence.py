@@ -3,7 +3,8 @@
 The engine's own connection holds a session-level advisory lock for the epoch of the
 process's transactions: PostgreSQL drops it with the session, however that ends, and
 ``pg_locks`` shows it to everybody. Other locks of the same connection say who recovers
-and who folds.
+and who folds. One more is a transaction's own, while the server commits what may be
+fenced (:mod:`.sequencer`).
 
 *Every connection of the engine* holds a lock for the engine's *mark*. Whoever finds that
 the process was given up ends its sessions by that: a process that is stopped inside an
@@ -19,6 +20,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -37,20 +39,33 @@ LOCKS = 0x71_75_65
 _MARKS = LOCKS + 0x1_00_00_00
 """The first number of the locks for marks."""
 
-RECOVERY, FOLDING, INSTALLATION = 1, 2, 3
+RECOVERY, FOLDING, INSTALLATION, COMMITTING = 1, 2, 3, 4
 FIRST_EPOCH = 16
 """Epochs' locks are numbered from here."""
 
+_HERE = (
+    "locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid "
+    "FROM pg_catalog.pg_database WHERE datname = current_database())"
+)
+"""The locks of two numbers in this database."""
+
 ALIVE = (
-    "SELECT objid FROM pg_catalog.pg_locks WHERE locktype = 'advisory' "
-    f"AND granted AND classid = {LOCKS} AND objsubid = 2 "
-    "AND database = (SELECT oid FROM pg_catalog.pg_database "
-    "WHERE datname = current_database())"
+    f"SELECT objid FROM pg_catalog.pg_locks WHERE {_HERE} AND granted "
+    f"AND classid = {LOCKS}"
 )
 """A query for the numbers of the locks that somebody holds."""
 
+_QUESTIONS = 3
 _LOST_PATIENCE = 10.0
 _PAUSE = 0.01
+
+
+def sessions(mark: int) -> str:
+    """A query for the backends of the sessions that have a mark."""
+    return (
+        f"SELECT pid FROM pg_catalog.pg_locks WHERE {_HERE} "
+        f"AND classid = {_MARKS} AND objid = {mark}"
+    )
 
 
 class Presence:
@@ -76,19 +91,21 @@ class Presence:
     def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
         """Ask the engine's own connection; over a new one if it is lost.
 
-        What the old one's locks stood for is over then: the others see that it is gone.
-        All that is asked here may be asked twice.
+        What the old one's locks stood for is over then: the others see that it is gone,
+        and end the new one too if it comes before they are done. All that is asked here
+        may be asked again.
         """
         with self._lock:
-            try:
-                if self._connection.is_open:
-                    return self._connection.ask(sql, parameters)
-            except ConnectionLostError:
-                # It shows only now, if it was ended with the others.
-                pass
+            for _ in range(_QUESTIONS - 1):
+                with suppress(ConnectionLostError):
+                    return self._asked(sql, parameters)
+            return self._asked(sql, parameters)
+
+    def _asked(self, sql: str, parameters: Sequence[Any] | None) -> list[Row]:
+        if not self._connection.is_open:
             self._held.clear()
             self._connection = self.connect()
-            return self._connection.ask(sql, parameters)
+        return self._connection.ask(sql, parameters)
 
     def hold(self, number: int) -> bool:
         """Take a lock that is kept until the connection ends; False if it is taken."""
@@ -144,11 +161,9 @@ class Presence:
         see it.
         """
         self.ask(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE usename = coalesce(CAST($1 AS NAME), session_user) AND pg_has_role(usesysid, 'USAGE') AND pid IN (SELECT pid "
-            f"FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = {_MARKS} "
-            f"AND objid = {mark} AND objsubid = 2 AND database = (SELECT oid "
-            "FROM pg_catalog.pg_database WHERE datname = current_database()))",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+            "coalesce(CAST($1 AS NAME), session_user) AND pg_has_role(usesysid, 'USAGE') "
+            f"AND pid IN ({sessions(mark)})",
             [role],
         )
 

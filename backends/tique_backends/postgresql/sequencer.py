@@ -10,7 +10,11 @@ the client's own, and in doubt when the client goes.
 
 A fence is durable before the sequencer knows of it (P6): first its row, then the
 versions that a bulk write left in the cache tables, then ``tique.fence``, after which
-sts passes it.
+sts passes it. The engine transaction that is fenced may be in its COMMIT, though its
+client is gone: from before the server looks at the client until that COMMIT is over it
+has a lock, which whoever fences waits for. Who comes for it later finds that the client
+is gone. If the fencer dies, the next one does it again. A thread that has a lease to
+renew waits for nobody long: what is held up stays in doubt, and is tried again.
 """
 
 from __future__ import annotations
@@ -26,10 +30,12 @@ from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
     ALIVE,
+    COMMITTING,
     FIRST_EPOCH,
     FOLDING,
     LOCKS,
     RECOVERY,
+    sessions,
 )
 from tique_backends.postgresql.session import COMMIT, PostgreSQLSession
 from tique_backends.sharing import (
@@ -56,6 +62,11 @@ _LOCK_PATIENCE = "5s"
 
 _LONGEST_COMMIT = 10.0
 """Seconds that PostgreSQL may take for COMMIT after it was asked for."""
+
+_HURRY = "set_config('lock_timeout', '100ms', TRUE)"
+"""For what a thread does that has to renew the lease as well."""
+
+_HELD_UP = "55P03"
 
 SCHEMA = (
     "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
@@ -181,18 +192,25 @@ class PostgreSQLSequencer(AppendingSequencer):
         self._ask(f"SELECT {self._RENEW}($1, $2)", [self._client, _milliseconds(lease)])
 
     def leave(self) -> None:  # noqa: D102
-        self._drop(self._client)
+        # In one, or others would take whoever leaves for one that was given up.
+        self._drop(self._client, "TRUE")
 
-    def _drop(self, client: int) -> None:
+    def _drop_other(self, client: int, mark: int) -> None:
+        """Let another client go, and forget it when none of its sessions is left.
+
+        What one of them still commits is not aborted; who asks is told that it is active.
+        """
+        self._drop(client, f"NOT EXISTS ({sessions(mark)})", _HURRY)
+
+    def _drop(self, client: int, condition: str, pace: str = "NULL") -> None:
+        forget = f"DELETE FROM tique.clients WHERE client = $1 AND {condition}"
         try:
-            # In one, or others would take whoever leaves for one that was given up.
             self._ask(
-                "WITH _gone AS (DELETE FROM tique.clients WHERE client = $1) "
-                "SELECT tique.leave_client($1)",
+                f"WITH _gone AS ({forget}) SELECT {pace}, tique.leave_client($1)",
                 [client],
             )
         except FencedError:
-            self._ask("DELETE FROM tique.clients WHERE client = $1", [client])
+            self._ask(forget, [client])
 
     def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
         ((sts, fences, stamps, txids, entries),) = self._ask(
@@ -273,12 +291,16 @@ class PostgreSQLSequencer(AppendingSequencer):
         return session.transact(bounded, self._ending())
 
     def _ending(self) -> str:
-        """COMMIT, if the client is not gone; and nobody fences it meanwhile."""
+        """COMMIT, if the client is not gone; and nobody fences it meanwhile.
+
+        The lease lasts, so that it is not given up, and the lock is for when it is.
+        """
         longer, usual = (
             f"SELECT {self._RENEW}({self._client}, {_milliseconds(lease)})"
             for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
         )
-        return f"{longer}; {COMMIT}; {usual}"
+        lock = f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {COMMITTING})"
+        return f"{lock}; {longer}; {COMMIT}; {usual}"
 
     def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
         return max(self._settle("finish", cts) for cts in stamps)
@@ -296,15 +318,22 @@ class PostgreSQLSequencer(AppendingSequencer):
         )
 
     def tend(self) -> None:  # noqa: D102
+        with unless_held_up():
+            self._end_dead()
+            self._end_given_up()
+            while cts := self._value("SELECT tique.doubtful()"):
+                self._fence(cts)
+
+    def _end_dead(self) -> None:
+        """Drop the clients of processes that are gone, and end what they had sent."""
         dead = self._ask(
-            "SELECT client FROM tique.clients "
+            "SELECT client, mark, role FROM tique.clients "
             f"WHERE epoch + {FIRST_EPOCH} NOT IN ({ALIVE})"
         )
-        for (client,) in dead:
-            self._drop(client)
-        self._end_given_up()
-        while cts := self._value("SELECT tique.doubtful()"):
-            self._fence(cts)
+        for client, mark, role in dead:
+            if client != self._client:
+                self._presence.end(mark, role)
+            self._drop_other(client, mark)
 
     def _end_given_up(self) -> None:
         """End the sessions of processes that live but whose leases ran out."""
@@ -322,13 +351,15 @@ class PostgreSQLSequencer(AppendingSequencer):
                 self._ask("SELECT sts FROM tique.sts_for($1)", [client])
             except FencedError:
                 self._presence.end(mark, role)
-                self._drop(client)
+                self._drop_other(client, mark)
 
     def _fence(self, cts: int) -> None:
         with closing(PostgreSQLSession(self._presence.connect(), self._presence)) as s:
 
             def disown() -> None:
-                # Whoever fences it too waits here until this one has.
+                s.execute(f"SELECT {_HURRY}")
+                # It waits here for whoever commits, and whoever fences it too for it.
+                s.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {COMMITTING})")
                 s.change(
                     "INSERT INTO tique.fences VALUES ($1) ON CONFLICT DO NOTHING", [cts]
                 )
@@ -460,6 +491,16 @@ def rows_of(
     if not stamps:
         return []
     return list(zip(stamps, txids, entries.split(_SEPARATOR), strict=True))
+
+
+@contextmanager
+def unless_held_up() -> Iterator[None]:
+    """Leave the rest for the next time, if another engine transaction is in the way."""
+    try:
+        yield
+    except EngineError as error:
+        if error.sqlstate != _HELD_UP:
+            raise
 
 
 def _milliseconds(seconds: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
@@ -23,7 +22,7 @@ from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.connection import rows_of, tolerate
 from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import arrays
-from tique_backends.postgresql.log import encode_content
+from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import newest, stage_name
 from tique_backends.postgresql.parameters import ParameterTypes
 from tique_backends.postgresql.results import PostgreSQLResult, StreamedResult
@@ -373,15 +372,13 @@ class PostgreSQLSession(Session):
         )
 
     def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
-        now = time.time_ns() // 1000
         self._run(
-            "INSERT INTO tique.log SELECT _c, _t, $3, _e FROM unnest("
-            "CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[]), CAST($4 AS TEXT[])) "
+            f"INSERT INTO tique.log SELECT _c, _t, {NOW}, _e FROM unnest("
+            "CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[]), CAST($3 AS TEXT[])) "
             "AS _n(_c, _t, _e)",
             [
                 [commit.cts for commit in commits],
                 [commit.txid for commit in commits],
-                now,
                 [encode_content(commit) for commit in commits],
             ],
         )

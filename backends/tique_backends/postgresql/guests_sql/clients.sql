@@ -36,19 +36,23 @@ END
 $$;
 
 -- Drops the clients of processes that have ended, and of this role's that were given up:
--- the marks of the latter's sessions.
+-- the marks of this role's sessions among theirs.
 CREATE FUNCTION tique.guest_tend() RETURNS integer[]
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
     marks integer[] := '{}';
     other record;
 BEGIN
     PERFORM tique.guest_sees_all();
-    FOR other IN SELECT c.client FROM tique.clients AS c
+    FOR other IN SELECT c.client, c.mark, c.role FROM tique.clients AS c
         WHERE c.epoch + {first_epoch} NOT IN ({alive})
     LOOP
         PERFORM tique.guest_leave(other.client);
+        IF other.role = session_user THEN
+            marks := marks || other.mark;
+        END IF;
     END LOOP;
     IF (SELECT count(*) FROM tique.clients) > tique.clients() THEN
         FOR other IN SELECT c.client, c.mark FROM tique.clients AS c
@@ -69,6 +73,7 @@ $$;
 -- Writes down that a timestamp in doubt counts for nothing; which one.
 CREATE FUNCTION tique.guest_disown() RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
     disowned bigint := tique.doubtful();
@@ -76,6 +81,8 @@ DECLARE
 BEGIN
     PERFORM tique.guest_sees_all();
     IF disowned > 0 THEN
+        -- The transaction that is fenced may be in its COMMIT.
+        PERFORM pg_advisory_xact_lock({locks}, {committing});
         INSERT INTO tique.fences VALUES (disowned) ON CONFLICT DO NOTHING;
         FOR id IN SELECT t.id FROM tique."tables" AS t LOOP
             EXECUTE format('DELETE FROM %s WHERE _cts = $1', tique.guest_cache(id))

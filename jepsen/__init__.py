@@ -1,0 +1,1 @@
+"""Workloads that record histories, and the checkers that judge them."""

@@ -1,0 +1,228 @@
+"""A process of clients: each is a thread with a connection of its own.
+
+    python -m jepsen.client PLAN LIFE CLIENT…
+
+The plan is a file (:class:`jepsen.plan.Plan`). It reads commands on its standard input,
+one per line: a fault and where it is to happen (``cut commit 2 amid``), or ``end``. When
+its standard input ends, its parent is dead, and it ends too.
+
+*What is* ``ok``, ``fail`` *and* ``info``. Before ``commit()`` is called nothing of a
+transaction is anywhere but in this client's hands, so that every error up to there is
+``fail``, a lost connection too. ``commit()`` itself promises: it returns (``ok``), it says
+that nobody knows (OutcomeUnknown, ``info``), or it says with any other error of tique's
+that nothing was committed (``fail``). If it ever says so wrongly, the elements are there,
+and the checker finds an aborted read. What is none of tique's errors promises nothing:
+it is ``info``, and a problem of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tique
+from jepsen.faultpoints import Fault, FaultPoints
+from jepsen.mutations import MUTATIONS
+from jepsen.plan import Plan
+from jepsen.recorder import Recorder
+from jepsen.systems import kind_of
+from jepsen.workloads import WORKLOADS
+from jepsen.workloads.base import Refused
+
+if TYPE_CHECKING:
+    from jepsen.workloads.base import Operation
+
+_PAUSE = 0.05
+_ROLLBACKS = 0.03
+"""The share of transactions that change their mind."""
+_EXPECTED = (tique.SerializationError, tique.IntegrityError, tique.OperationalError)
+
+
+class Client:
+    """One client.
+
+    Parameters
+    ----------
+    plan
+        The run's plan.
+    number
+        Which client it is.
+    life
+        How often its process was started before.
+    points
+        The process's fault points.
+    note
+        Where it says what is neither an operation nor an outcome.
+    """
+
+    def __init__(
+        self, plan: Plan, number: int, life: int, points: FaultPoints, note: Notes
+    ) -> None:
+        self._plan = plan
+        self._name = number
+        unique = number + life * (plan.clients + 1)
+        self._chance = random.Random(f"{plan.seed} {number} {life}")  # noqa: S311
+        self._workload = WORKLOADS[plan.workload](self._chance, number, unique)
+        self._recorder = Recorder(plan.folder, number, life)
+        self._points = points
+        self._note = note
+        self._connection: tique.Connection | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop."""
+        try:
+            self._work(stop)
+        except BaseException:
+            self._note("problem", client=self._name, text=traceback.format_exc())
+            raise
+
+    def _work(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            if self.connect():
+                self._workload.elapsed = self._plan.elapsed()
+                self.perform(self._workload.generate())
+            else:
+                stop.wait(_PAUSE)
+        self.close()
+
+    def connect(self) -> bool:
+        """Whether there is a connection, or one can be made now."""
+        if self._connection is None:
+            # The server is not there, or does not know of its own restart yet.
+            with suppress(tique.OperationalError):
+                self._connection = tique.connect(self._plan.url, **self._plan.options)
+        return self._connection is not None
+
+    def close(self) -> None:
+        """Close the connection; what it had open is rolled back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(tique.Error):
+                connection.close()
+
+    def perform(self, operation: Operation) -> str:
+        """Carry out an operation and record it; what became of it."""
+        self._recorder.invoke(*operation)
+        self._points.enter("body")
+        kind, value, error = self._attempt(operation)
+        self._points.enter("")
+        self._recorder.complete(kind, operation.f, value, error)
+        return kind
+
+    def _attempt(self, operation: Operation) -> tuple[str, Any, str | None]:
+        connection = self._connection
+        assert connection is not None
+        try:
+            try:
+                value = self._workload.apply(connection, operation)
+                if self._chance.random() < _ROLLBACKS:
+                    raise Refused("rolled back")
+            except (Refused, tique.Error) as error:
+                self._recover(error)
+                return "fail", operation.value, _text(error)
+            txid = connection.txid
+            self._points.enter("commit")
+            try:
+                connection.commit()
+            except tique.OutcomeUnknown as error:
+                self.close()
+                self._note("unknown", txid=txid, value=operation.value)
+                return "info", operation.value, _text(error)
+            except tique.Error as error:
+                self._recover(error)
+                return "fail", operation.value, _text(error)
+            return "ok", value, None
+        except Exception as error:
+            self._note("problem", client=self._name, text=traceback.format_exc())
+            self.close()
+            return "info", operation.value, _text(error)
+
+    def _recover(self, error: Exception) -> None:
+        """Be ready for the next transaction."""
+        if isinstance(error, tique.Error) and not isinstance(error, _EXPECTED):
+            self._note("problem", client=self._name, text=traceback.format_exc())
+        assert self._connection is not None
+        if (
+            isinstance(error, tique.OperationalError)
+            and not isinstance(error, tique.SerializationError)
+            and self._chance.random() < 0.5
+        ):
+            # tique makes a new session when one is lost; so does who closes it.
+            self.close()
+            return
+        try:
+            self._connection.rollback()
+        except tique.Error:
+            self.close()
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200].replace("\n", " ")
+
+
+class Notes:
+    """The process's lines beside the histories: one per fault or problem."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def __call__(self, kind: str, **values: Any) -> None:
+        """Write one."""
+        line = json.dumps({"time": time.monotonic_ns(), "kind": kind, **values})
+        os.write(self._file, line.encode() + b"\n")
+
+
+def serve(plan: Plan, life: int, clients: list[int]) -> None:
+    """Be a process of clients until told to end."""
+    note = Notes(plan.folder / "notes.jsonl")
+
+    def checkpoint() -> None:
+        try:
+            with (
+                suppress(tique.OperationalError),
+                tique.connect(plan.url, **plan.options) as connection,
+            ):
+                connection.checkpoint()
+        except Exception:
+            note("problem", text=traceback.format_exc())
+
+    points = FaultPoints(checkpoint)
+    points.happened = lambda fault: note(
+        fault.kind, phase=fault.phase, moment=fault.moment
+    )
+    kind_of(plan.url).instrument(points)
+    if plan.mutation is not None:
+        MUTATIONS[plan.mutation]()
+    stop = threading.Event()
+    threads = [
+        threading.Thread(
+            target=Client(plan, number, life, points, note).run, args=(stop,)
+        )
+        for number in clients
+    ]
+    for thread in threads:
+        thread.start()
+    for line in sys.stdin:
+        word, *place = line.split()
+        if word == "end":
+            stop.set()
+            for thread in threads:
+                thread.join()
+            points.wait()
+            return
+        phase, left, moment = place
+        points.plan(Fault(word, phase, int(left), moment))
+    # Nobody is there any more who could record what this process does.
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    serve(Plan.read(Path(sys.argv[1])), int(sys.argv[2]), list(map(int, sys.argv[3:])))

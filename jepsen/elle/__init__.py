@@ -1,0 +1,1 @@
+"""Elle's verdicts, and ours held against them."""

@@ -1,0 +1,148 @@
+"""Ways to break tique's promises on purpose, so that the suite shows that it sees it.
+
+Each changes classes of tique in a client's process, and nothing on disk. The package that
+is installed has neither this module nor a switch for it.
+
+A mutation is what a mistake in the protocol would be, not a random change: each leaves
+out one step of the argument that a module of tique begins with.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from tique import _shared_commit
+from tique._certification import MemoryCertifier, QueryCertifier
+from tique._commit import Committer
+from tique._following import Follower
+from tique._shared_timeline import SharedTimeline
+from tique._tickets import serialization_error
+from tique._timeline import Timeline
+from tique._versions import TableVersions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_END_OF_TIME = 1 << 62
+_STALE = 3
+"""So many commits a stale snapshot lacks."""
+_LONG = 0.002
+"""Seconds between what should be one step."""
+
+
+def _reads_latest() -> None:
+    """P1: a statement sees what was committed after its transaction began."""
+    genuine = TableVersions.newest_visible
+
+    def newest_visible(versions: Any, key: Any, sts: int) -> Any:
+        return genuine(versions, key, _END_OF_TIME)
+
+    _replace(TableVersions, newest_visible)
+
+
+def _stale_snapshot() -> None:
+    """P2: a transaction does not see the commits that were acknowledged last."""
+    genuine = Timeline.begin
+
+    def begin(timeline: Any) -> tuple[int, int]:
+        txid, sts = genuine(timeline)
+        return txid, max(sts - _STALE, 0)
+
+    _replace(Timeline, begin)
+
+
+def _no_certification() -> None:
+    """P3: the second committer wins too."""
+
+    def conflict(*_: Any) -> None:
+        """Say that there is none."""
+
+    _replace(MemoryCertifier, conflict)
+    _replace(QueryCertifier, conflict)
+    for name in ("_staged_conflict", "_claim"):
+        _replace(Committer, conflict, name)
+    # What the server is told that a transaction writes.
+    _shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
+
+
+def _misses_last_commit() -> None:
+    """P3: certification does not look at the newest commit."""
+    genuine = Committer._conflict
+
+    def _conflict(committer: Any, *arguments: Any) -> Any:
+        found = genuine(committer, *arguments)
+        last = committer._database.sequencer.sts()
+        return None if found is not None and found.winner >= last else found
+
+    _replace(Committer, _conflict)
+
+
+def _early_sts() -> None:
+    """P2: sts covers a commit before its versions are there."""
+
+    def _publish(committer: Any, certified: Any, staged: Any) -> None:
+        database = committer._database
+        for ticket in certified:
+            database.sequencer.finish(ticket.cts)
+        time.sleep(_LONG)
+        for ticket in certified:
+            for writes in ticket.writes:
+                versions = database.catalog.versions(writes.table)
+                if writes.is_staged:
+                    count = staged[writes.table.id]
+                    versions.publish_bulk(ticket.cts, count, count)
+                else:
+                    found = [(k, w.row, w.deleted) for k, w in writes.buffered()]
+                    versions.publish(ticket.cts, found)
+
+    _replace(Committer, _publish)
+    genuine_follow, genuine_publish = Follower.follow, Follower._publish
+
+    def follow(follower: Any, snapshot: Any) -> None:
+        late: list[Any] = []
+        follower._publish = lambda *commit: late.append(commit)
+        genuine_follow(follower, snapshot)
+        time.sleep(_LONG)
+        for commit in late:
+            genuine_publish(follower, *commit)
+
+    _replace(Follower, follow)
+
+
+def _orphans() -> None:
+    """P4, P5: versions of a transaction that was told it is aborted stay there."""
+    genuine = Committer._conflict
+
+    def _conflict(committer: Any, ticket: Any, session: Any) -> None:
+        found = genuine(committer, ticket, session)
+        if found is not None:
+            ticket.settle(serialization_error(found))
+
+    _replace(Committer, _conflict)
+
+
+def _folds_at_sts() -> None:
+    """P7: a checkpoint folds what open snapshots must not see."""
+
+    def stable(timeline: Any) -> int:
+        return int(timeline._database.sequencer.sts())
+
+    _replace(Timeline, stable)
+    _replace(SharedTimeline, stable)
+
+
+def _replace(owner: type, function: Callable[..., Any], name: str = "") -> None:
+    setattr(owner, name or function.__name__, function)
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    "reads-latest": _reads_latest,
+    "stale-snapshot": _stale_snapshot,
+    "no-certification": _no_certification,
+    "misses-last-commit": _misses_last_commit,
+    "early-sts": _early_sts,
+    "orphans": _orphans,
+    "folds-at-sts": _folds_at_sts,
+}
+"""By name; each is called once, in a process that has no connection yet."""

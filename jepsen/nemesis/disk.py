@@ -1,0 +1,33 @@
+"""A disk that takes its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from jepsen.nemesis.base import Nemesis
+
+if TYPE_CHECKING:
+    from jepsen.systems import System
+
+
+class Disk(Nemesis):
+    """``fdatasync`` that takes longer, for whoever writes the database's log."""
+
+    name: ClassVar[str] = "disk"
+    interval: ClassVar[tuple[float, float]] = (1.0, 5.0)
+
+    @classmethod
+    def obstacle(cls, system: System) -> str | None:
+        """Somebody else's server has somebody else's disk."""
+        if system.is_own or system.is_embedded:
+            return None
+        return "the server is not the run's own: give the URL's scheme alone"
+
+    def strike(self) -> None:
+        """Slow it down for a moment."""
+        assert self.scene.disk is not None
+        milliseconds = self.chance.choice([2, 10, 50, 200])
+        with self.fault(f"{milliseconds} ms"):
+            self.scene.disk.set(milliseconds * 1_000_000)
+            self.pause(0.2, 1.5)
+            self.scene.disk.set(0)

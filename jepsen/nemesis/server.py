@@ -1,0 +1,31 @@
+"""The server is killed, or one of its processes, and serves again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from jepsen.nemesis.base import Nemesis
+
+if TYPE_CHECKING:
+    from jepsen.systems import System
+
+
+class Server(Nemesis):
+    """SIGKILL of the server, and recovery."""
+
+    name: ClassVar[str] = "server"
+    interval: ClassVar[tuple[float, float]] = (4.0, 9.0)
+
+    @classmethod
+    def obstacle(cls, system: System) -> str | None:
+        """Somebody else's server is not killed."""
+        if system.is_embedded:
+            return "an embedded database has no server: kill is what kills it"
+        if not system.is_own:
+            return "the server is not the run's own: give the URL's scheme alone"
+        return None
+
+    def strike(self) -> None:
+        """Kill it and wait until it serves."""
+        with self.fault("") as note:
+            note.detail = self.scene.system.crash(self.chance)

@@ -1,0 +1,76 @@
+"""A MonetDB server, of the run's own or somebody's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pymonetdb.sql import connections
+
+from jepsen.systems.base import System, Unusable, sever, surroundings
+from tique_backends.monetdb.server import MonetDBServer
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from jepsen.faultpoints import FaultPoints
+
+
+class MonetDB(System):
+    """A server whose kill is that of its one process."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(url, folder)
+        self._server: MonetDBServer | None = None
+        if url == "monetdb:":
+            self._server = MonetDBServer(
+                folder / "server", socket=folder.absolute() / "s"
+            )
+        self._environment: Mapping[str, str] = {}
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is not somebody else's."""
+        return self._server is not None
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        """Start the server."""
+        self._environment = environment
+        if self._server is not None:
+            with surroundings(environment):
+                self.url = self._server.start()
+
+    def crash(self, chance: random.Random) -> str:
+        """SIGKILL its process."""
+        if self._server is None:
+            raise Unusable("the server is not the run's own")
+        self._server.kill()
+        self.start(self._environment)
+        return "server"
+
+    def stop(self) -> None:
+        """Stop the server."""
+        if self._server is not None:
+            self._server.stop()
+
+    @classmethod
+    def instrument(cls, points: FaultPoints) -> None:
+        """Change pymonetdb's class, for this process."""
+        wires: Any = connections.Connection
+        genuine = wires.execute
+
+        def execute(connection: Any, query: str) -> Any:
+            with points.passing(lambda moment: _cut(connection, moment)):
+                return genuine(connection, query)
+
+        wires.execute = execute
+
+
+def _cut(connection: Any, moment: str) -> None:
+    wire = connection.mapi and connection.mapi.sock
+    if wire is not None:
+        sever(wire, moment)
+
+
+SYSTEM = MonetDB

@@ -1,0 +1,144 @@
+"""A PostgreSQL server, of the run's own or somebody's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from jepsen.systems.base import System, Unusable, sever, surroundings
+from tique_backends.postgresql.cluster import Cluster
+from tique_udfs import pgxs
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Mapping
+
+    from jepsen.faultpoints import FaultPoints
+
+
+class PostgreSQL(System):
+    """A server, in a folder of its own that its account can reach.
+
+    ``postgresql:?sequencer=plain`` is one without tique's extension.
+    """
+
+    def __init__(self, url: str, folder: Path) -> None:
+        super().__init__(url, folder)
+        scheme, _, self._options = url.partition("?")
+        self._cluster: Cluster | None = None
+        self._parent: Path | None = None
+        if scheme == "postgresql:":
+            self._parent = Path(tempfile.mkdtemp(prefix="tique-jepsen-"))
+            self._parent.chmod(0o755)
+            self._cluster = Cluster(self._parent / "server")
+        self._environment: Mapping[str, str] = {}
+        # A server ends with the thread that started it, and a nemesis ends early.
+        self._starter = ThreadPoolExecutor(1)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is not somebody else's."""
+        return self._cluster is not None
+
+    def start(self, environment: Mapping[str, str]) -> None:
+        """Start the server."""
+        if self._cluster is None:
+            return
+        if "sequencer=plain" not in self._options:
+            pgxs.install()
+        self._environment = environment
+        self._serve()
+        self.url = "&".join(filter(None, (self._cluster.socket_url, self._options)))
+
+    def _serve(self) -> None:
+        assert self._cluster is not None
+        with surroundings(self._environment):
+            self._starter.submit(self._cluster.start).result()
+
+    def crash(self, chance: random.Random) -> str:
+        """SIGKILL one session, at which the server restarts itself, or all of it."""
+        if self._cluster is None:
+            raise Unusable("the server is not the run's own")
+        if chance.random() < 0.5 and self._kill_session(chance):
+            return "session"
+        # The postmaster first: it would start others in the place of its children.
+        children = _children(self._cluster.pid)
+        os.kill(self._cluster.pid, signal.SIGKILL)
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self._cluster.kill()
+        self._serve()
+        return "server"
+
+    def _kill_session(self, chance: random.Random) -> bool:
+        assert self._cluster is not None
+        is_killed = False
+        with (
+            # A session that has ended by itself, and what the kill does to this one.
+            suppress(ProcessLookupError, psycopg.OperationalError),
+            psycopg.connect(self._cluster.socket_url, autocommit=True) as connection,
+        ):
+            sessions = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' "
+                "AND pid <> pg_backend_pid() ORDER BY pid"
+            ).fetchall()
+            if not sessions:
+                return False
+            os.kill(chance.choice(sessions)[0], signal.SIGKILL)
+            is_killed = True
+            connection.execute("SELECT pg_sleep(60)")
+        return is_killed
+
+    def stop(self) -> None:
+        """Stop the server, and remove what it stored."""
+        if self._cluster is not None and self._parent is not None:
+            self._cluster.stop()
+            self._starter.shutdown()
+            shutil.rmtree(self._parent)
+
+    @classmethod
+    def instrument(cls, points: FaultPoints) -> None:
+        """Change psycopg's cursors, for this process."""
+        cursors: Any = psycopg.Cursor
+        genuine_execute, genuine_copy = cursors.execute, cursors.copy
+
+        def execute(cursor: Any, *arguments: Any, **options: Any) -> Any:
+            with points.passing(lambda moment: _cut(cursor.connection, moment)):
+                return genuine_execute(cursor, *arguments, **options)
+
+        @contextmanager
+        def copy(cursor: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
+            with (
+                points.passing(lambda moment: _cut(cursor.connection, moment)),
+                genuine_copy(cursor, *arguments, **options) as copying,
+            ):
+                yield copying
+
+        cursors.execute, cursors.copy = execute, copy
+
+
+def _cut(connection: psycopg.Connection[Any], moment: str) -> None:
+    # The file stays libpq's: a copy of its number is shut down and closed.
+    with (
+        suppress(psycopg.Error, OSError),
+        socket.socket(fileno=os.dup(connection.fileno())) as wire,
+    ):
+        sever(wire, moment)
+
+
+def _children(process: int) -> list[int]:
+    children = Path(f"/proc/{process}/task/{process}/children")
+    return [int(child) for child in children.read_text().split()]
+
+
+SYSTEM = PostgreSQL

@@ -1,0 +1,33 @@
+"""The workloads, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jepsen.workloads.bank import Bank
+from jepsen.workloads.counter import Counter
+from jepsen.workloads.list_append import ListAppend
+from jepsen.workloads.long_fork import LongFork
+from jepsen.workloads.parent_child import ParentChild
+from jepsen.workloads.predicate import Predicate
+from jepsen.workloads.queue import Queue
+from jepsen.workloads.unique import Unique
+from jepsen.workloads.write_skew import WriteSkew
+
+if TYPE_CHECKING:
+    from jepsen.workloads.base import Workload
+
+WORKLOADS: dict[str, type[Workload]] = {
+    workload.name: workload
+    for workload in (
+        ListAppend,
+        Bank,
+        LongFork,
+        WriteSkew,
+        Unique,
+        ParentChild,
+        Queue,
+        Counter,
+        Predicate,
+    )
+}

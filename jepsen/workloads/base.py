@@ -1,0 +1,111 @@
+"""What a workload is: tables, operations, and the SQL that carries them out.
+
+An operation is a name (``f``) and a value, as the checkers know them. The SQL is what all
+engines understand, written as an application would write it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterable, Sequence
+
+    import tique
+    from jepsen.recorder import Event
+
+
+class Operation(NamedTuple):
+    """What a client is going to do."""
+
+    f: str
+    value: Any
+
+
+class Refused(Exception):
+    """The workload's own rules forbid an operation: it is rolled back."""
+
+
+class Workload(ABC):
+    """One client's part in a workload.
+
+    Parameters
+    ----------
+    chance
+        Where all its choices come from.
+    client
+        Which client it is; it has the same number after its process was killed.
+    number
+        A number that no other client of the run ever has, a restarted one neither.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, chance: random.Random, client: int, number: int) -> None:
+        self.chance = chance
+        self.client = client
+        self.number = number
+        self.elapsed = 0.0
+        """Seconds since the run began: what all clients of a moment have in common."""
+        self._made = 0
+
+    @classmethod
+    @abstractmethod
+    def create(cls, connection: tique.Connection) -> None:
+        """Make the tables and the rows that are there from the start."""
+
+    @abstractmethod
+    def generate(self) -> Operation:
+        """Choose the next operation."""
+
+    @abstractmethod
+    def apply(self, connection: tique.Connection, operation: Operation) -> Any:
+        """Run an operation up to, but not including, its commit.
+
+        Returns
+        -------
+        object
+            The value that the operation has if it is committed.
+
+        Raises
+        ------
+        Refused
+            If it must not be committed.
+        """
+
+    @classmethod
+    @abstractmethod
+    def final(cls, events: Sequence[Event]) -> list[Operation]:
+        """What is asked for when all is over, so that nothing acknowledged is missed."""
+
+    @classmethod
+    def seen(cls, reads: Iterable[Event]) -> Callable[[Any], bool | None]:
+        """From the reads at the end: whether an operation's writes are there.
+
+        None where that cannot be told.
+        """
+        return lambda value: None
+
+    def fresh(self) -> int:
+        """A number that nobody else ever gets, in no other run's client either."""
+        self._made += 1
+        return self.number * 1_000_000 + self._made
+
+    def epoch(self, seconds: float) -> int:
+        """A number that changes every so many seconds, for all clients alike."""
+        return int(self.elapsed / seconds)
+
+
+def rows(
+    connection: tique.Connection, sql: str, *parameters: Any
+) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    found: list[tuple[Any, ...]] = connection.execute(sql, parameters).fetchall()
+    return found
+
+
+def change(connection: tique.Connection, sql: str, *parameters: Any) -> int:
+    """How many rows a statement changed."""
+    return connection.execute(sql, parameters).rowcount

@@ -1,0 +1,53 @@
+"""Counters that are read, added to in the client, and written back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jepsen.workloads.base import Operation, Workload, change, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import tique
+    from jepsen.recorder import Event
+
+KEYS = 3
+
+
+class Counter(Workload):
+    """Read-modify-write of hot rows."""
+
+    name: ClassVar[str] = "counter"
+
+    @classmethod
+    def create(cls, connection: tique.Connection) -> None:
+        """Make the counters."""
+        connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)")
+        for key in range(KEYS):
+            change(connection, "INSERT INTO counter VALUES (%s, 0)", key)
+        connection.commit()
+
+    def generate(self) -> Operation:
+        """Choose an addition or a read."""
+        if self.chance.random() < 0.3:
+            return Operation("read", None)
+        return Operation(
+            "add",
+            {"key": self.chance.randrange(KEYS), "amount": self.chance.randint(1, 9)},
+        )
+
+    def apply(self, connection: tique.Connection, operation: Operation) -> Any:
+        """Read all counters, or add to one."""
+        if operation.f == "read":
+            found = rows(connection, "SELECT id, n FROM counter")
+            return {str(key): int(n) for key, n in found}
+        key, amount = operation.value["key"], operation.value["amount"]
+        ((n,),) = rows(connection, "SELECT n FROM counter WHERE id = %s", key)
+        change(connection, "UPDATE counter SET n = %s WHERE id = %s", n + amount, key)
+        return operation.value
+
+    @classmethod
+    def final(cls, events: Sequence[Event]) -> list[Operation]:
+        """Read all counters."""
+        return [Operation("read", None)]

@@ -1,0 +1,42 @@
+"""The lines of ``anomalies.txt``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEVELS = ("SNAPSHOT", "READ COMMITTED")
+
+_PREVENTED, _OCCURRING = "must not occur", "occurs"
+_COLUMNS = re.compile(" {2,}")
+
+
+class Anomaly(NamedTuple):
+    """What happens at a level."""
+
+    name: str
+    level: str
+    history: str
+
+
+def _sections() -> Iterator[tuple[str, Anomaly]]:
+    section = ""
+    for line in Path(__file__).with_suffix(".txt").read_text().splitlines():
+        if line in (_PREVENTED, _OCCURRING):
+            section = line
+        elif line and not line.startswith("#"):
+            name, levels, history = _COLUMNS.split(line)
+            for level in LEVELS if levels == "any" else (levels,):
+                assert level in LEVELS, line
+                yield section, Anomaly(name, level, history)
+
+
+PREVENTED = [anomaly for section, anomaly in _sections() if section == _PREVENTED]
+"""What the levels are there to prevent."""
+
+OCCURRING = [anomaly for section, anomaly in _sections() if section == _OCCURRING]
+"""What they allow, and does happen."""

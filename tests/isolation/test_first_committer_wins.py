@@ -1,0 +1,90 @@
+"""P3, P9: what counts as the same key, and what the loser is told."""
+
+from __future__ import annotations
+
+import pytest
+
+import tique
+
+
+@pytest.fixture(params=["memory", "query"])
+def connect(request, engine):
+    return lambda: engine.connect(certifier=request.param)
+
+
+@pytest.fixture
+def pair(connect):
+    """Two connections to a table with a UNIQUE key and one without any."""
+    one, two = connect(), connect()
+    one.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, name TEXT UNIQUE)")
+    one.execute("CREATE TABLE b (x INTEGER)")
+    one.execute("INSERT INTO u VALUES (1, 'one')")
+    one.execute("INSERT INTO b VALUES (1), (2)")
+    one.commit()
+    one.checkpoint()
+    return one, two
+
+
+def refused(connection):
+    with pytest.raises(tique.SerializationError) as caught:
+        connection.commit()
+    connection.rollback()
+    return caught.value
+
+
+def test_the_loser_learns_which_row_and_who(engine, pair):
+    one, two = pair
+    for number, connection in enumerate(pair):
+        connection.execute("UPDATE u SET name = %s WHERE id = 1", (str(number),))
+    winner = one.txid
+    one.commit()
+    conflict = refused(two)
+    assert (conflict.sqlstate, conflict.table) == ("40001", f"{engine.schema}.u")
+    assert (conflict.key, conflict.winner) == ((1,), one.status().sts)
+    assert one.outcome(winner) == "committed"
+
+
+def test_a_unique_key(pair):
+    one, two = pair
+    one.execute("INSERT INTO u VALUES (7, 'same')")
+    two.execute("INSERT INTO u VALUES (8, 'same')")
+    two.commit()
+    assert refused(one).key == ("same",)
+    assert one.execute("SELECT id FROM u ORDER BY id").fetchall() == [(1,), (8,)]
+
+
+def test_a_unique_key_that_an_update_takes(pair):
+    one, two = pair
+    one.execute("UPDATE u SET name = 'same' WHERE id = 1")
+    two.execute("INSERT INTO u VALUES (8, 'same')")
+    one.commit()
+    assert refused(two).key == ("same",)
+    assert two.execute("SELECT * FROM u").fetchall() == [(1, "same")]
+
+
+def test_one_copy_of_a_row_without_a_key(pair):
+    one, two = pair
+    for connection in pair:
+        connection.execute("DELETE FROM b WHERE x = 1")
+    one.commit()
+    refused(two)
+    assert one.execute("SELECT x FROM b").fetchall() == [(2,)]
+
+
+def test_different_rows_without_a_key(pair):
+    one, two = pair
+    one.execute("DELETE FROM b WHERE x = 1")
+    two.execute("DELETE FROM b WHERE x = 2")
+    one.commit()
+    two.commit()
+    assert one.execute("SELECT x FROM b").fetchall() == []
+
+
+def test_a_later_transaction_sees_an_acknowledged_commit(pair):
+    """P2, strong: whoever begins after commit() returned sees it."""
+    one, two = pair
+    for value in range(50):
+        one.execute("UPDATE u SET name = %s WHERE id = 1", (str(value),))
+        one.commit()
+        assert two.execute("SELECT name FROM u").fetchall() == [(str(value),)]
+        two.rollback()

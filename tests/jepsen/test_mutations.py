@@ -1,0 +1,42 @@
+"""The suite sees it when a promise is broken: P1, P2, P3, P4, P5 and P7 in turn."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+
+import pytest
+
+from jepsen import checker
+from jepsen.checker.models import Model
+from jepsen.mutations import MUTATIONS
+from jepsen.runner import Request, Run
+
+SECONDS = 3
+PATIENCE = 100
+"""Seconds in which it must be found: two minutes, with what the last run takes."""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_it_is_found(engine, tmp_path, mutation):
+    """A run of a few seconds has a history that strong snapshot isolation forbids."""
+    deadline = time.monotonic() + PATIENCE
+    for seed in count():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{seed} runs of {SECONDS} s look valid")
+        engine.begin_again()
+        request = Request(
+            engine.url,
+            "list-append",
+            ["checkpoint"],
+            SECONDS,
+            clients=8,
+            processes=4,
+            seed=seed,
+            mutation=mutation,
+        )
+        result = Run(request, tmp_path / str(seed)).run()
+        verdict = checker.check(list(result.operations()), "list-append")
+        if verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION) is False:
+            return

@@ -1,0 +1,125 @@
+"""P1 to P7 under faults: histories of real runs are what strong snapshot isolation allows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from click.testing import CliRunner
+
+from jepsen import checker, history
+from jepsen.checker.models import Model
+from jepsen.cli import main
+from jepsen.nemesis import NEMESES
+from jepsen.recorder import count
+from jepsen.runner import Request, Run
+from jepsen.systems import Unusable, kind_of
+from jepsen.workloads import WORKLOADS
+
+SERVERS = ("postgresql", "monetdb")
+
+
+def run(folder, url, workload, nemeses, seconds, **options):
+    request = Request(url, workload, nemeses, seconds, **options)
+    result = Run(request, folder).run()
+    assert result.problems == []
+    return result
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("system", ["duckdb", *SERVERS])
+def test_every_nemesis_at_once(system, tmp_path):
+    """What was acknowledged is there at the end, and nothing torn was ever seen."""
+    result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8)
+    operations = history.read(tmp_path / "history.edn")
+    verdict = checker.check(operations, "list-append")
+    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+    faults = Counter(fault.nemesis for fault in result.faults)
+    kind = kind_of(f"{system}:")
+    assert set(faults) == set(NEMESES) - ({"server"} if kind.is_embedded else set())
+    outcomes = count(result.events)["txn"]
+    assert outcomes["ok"] > 50
+    assert outcomes["fail"] > 10
+    assert outcomes["info"] > 2
+    assert_whole(operations)
+    assert operations == history.read(tmp_path / "history.jsonl.gz")
+
+
+def assert_whole(operations):
+    """Every invocation has one completion; nobody goes on after an info."""
+    indices = [operation.index for operation in operations]
+    assert indices == sorted(set(indices))
+    times = [operation.time for operation in operations]
+    assert times == sorted(times)
+    is_open = {}
+    ended = set()
+    for operation in operations:
+        assert operation.process not in ended
+        if operation.type == "invoke":
+            assert operation.process not in is_open
+            is_open[operation.process] = operation.value
+            continue
+        asked = is_open.pop(operation.process)
+        if operation.type == "info":
+            ended.add(operation.process)
+        if operation.type != "ok":
+            assert operation.value == asked
+            assert operation.error
+    assert is_open == {}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    "workload", [name for name in WORKLOADS if name != "list-append"]
+)
+def test_workloads_while_clients_are_killed(engine, tmp_path, workload):
+    """Each workload's own rule holds, in every read and after the last recovery."""
+    engine.connect().close()
+    nemeses = ["kill", "pause", "cut", "checkpoint", "clock"]
+    result = run(tmp_path, engine.url, workload, nemeses, 1.2, clients=6, processes=2)
+    assert result.faults
+    for f, outcomes in count(result.events).items():
+        assert outcomes["ok"], f"no {f} ever succeeded"
+    operations = history.read(tmp_path / "history.jsonl.gz")
+    assert_whole(operations)
+    verdict = checker.check(operations, workload)
+    assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION), verdict
+
+
+def test_a_server_of_somebody_else_is_not_killed(shared_engine, tmp_path):
+    for nemesis in ("server", "disk"):
+        with pytest.raises(Unusable, match="not the run's own"):
+            run(tmp_path, shared_engine.url, "bank", [nemesis], 1)
+
+
+def test_an_embedded_engine_has_no_server(tmp_path):
+    with pytest.raises(Unusable, match="no server"):
+        run(tmp_path, "duckdb:", "bank", ["server"], 1)
+
+
+def test_the_command_says_what_it_found(tmp_path):
+    """A table, a picture, a verdict, and the status that goes with it."""
+    words = ["run", "--url", "duckdb:", "--workload", "counter", "--seconds", "1"]
+    words += ["--nemesis", "pause,checkpoint", "--output", str(tmp_path / "run")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "strong-snapshot-isolation: valid" in done.output
+    assert "checkpoint" in done.output
+    assert (tmp_path / "run" / "timeline.png").stat().st_size > 10_000
+    again = CliRunner().invoke(main, words)
+    assert again.exit_code == 2
+    assert "not empty" in again.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--url", "oracle:"], "no system"),
+        (["--url", "duckdb:", "--nemesis", "rain"], "'rain' is none of"),
+        (["--url", "duckdb:", "--nemesis", "server"], "no server"),
+    ],
+)
+def test_the_command_refuses_what_makes_no_sense(tmp_path, words, message):
+    done = CliRunner().invoke(main, ["run", *words, "--output", str(tmp_path / "run")])
+    assert done.exit_code == 2
+    assert message in done.output

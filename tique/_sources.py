@@ -1,0 +1,416 @@
+"""Sources: which form of each table a snapshot query reads (paper 2.3.2).
+
+A plan's text has a hole for every place where a managed table is read. A hole
+is filled with one of
+
+* *plain*: the storage table, if no version in the cache table can matter: the
+  cache is empty, newer than the snapshot, or holds nothing under the key columns
+  that the statement binds by equality;
+* *point*: a constant row (or none), if the whole primary key is bound and the row
+  was written recently or by this transaction;
+* *group*: constant rows, if all key columns but the last are bound and what storage
+  has there is in memory;
+* *overlay*: storage with a few rows replaced by constants, if the versions that
+  can matter are few;
+* *scan*: storage without what the cache supersedes, plus the newest visible
+  versions, own writes on top. A join of two such tables is asked for in parts, where
+  the plan says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tique._rows import lacks, merged
+from tique_backends.base import MISSING
+from tique_backends.forms import together
+from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.plan import Literal, Operand, Reference
+
+if TYPE_CHECKING:
+    from tique._rows import Key
+    from tique._transaction import Transaction
+    from tique._versions import TableVersions
+    from tique_backends.base import Row
+    from tique_backends.forms import Forms
+    from tique_rewriter.schema import Table
+
+Coercer = Callable[[Any], Any]
+
+_GROUP_VALUES = 2000
+"""Constants instead of storage pay up to so many values."""
+
+_GROUP_ROWS = 2000
+"""More rows of a group than these are the engine's business."""
+
+
+def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
+    """The value of a literal or of a bound parameter."""
+    if isinstance(operand, Literal):
+        return operand.value
+    return parameters[operand.number - 1]
+
+
+class KeyReader:
+    """Finds the values of bound columns for a set of parameters.
+
+    Parameters
+    ----------
+    table
+        The table whose columns are bound.
+    positions
+        The bound columns' positions.
+    operands
+        What each is bound to.
+    """
+
+    def __init__(
+        self, table: Table, positions: Sequence[int], operands: Sequence[Operand]
+    ) -> None:
+        self._parts: list[tuple[Operand, Coercer]] = [
+            (operand, coercer(table.columns[position].type))
+            for position, operand in zip(positions, operands, strict=True)
+        ]
+
+    def read(self, parameters: Sequence[Any]) -> Key:
+        """The key, each value as the engine would store it.
+
+        Raises
+        ------
+        NotLocal
+            If a value is not exactly one of the column's type: the engine decides
+            what it is equal to (``1`` and ``1.0`` and ``'1'`` are its business).
+            NULL is equal to nothing.
+        """
+        values = tuple(
+            coerce(operand_value(operand, parameters))
+            for operand, coerce in self._parts
+        )
+        if None in values:
+            raise NotLocal
+        return values
+
+
+class Source:
+    """One reference of a plan, ready to be filled in for each execution."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        self.table = table = reference.table
+        key = table.primary_key
+        bound = tuple(i for i in key if i in reference.binding)
+        others = tuple(i for i in reference.binding if i not in key)
+        self._bound, self._others = bound, others
+        self._is_point = bool(bound) and len(bound) == len(key)
+        self._is_group = bool(key) and bound == key[:-1]
+        self.is_narrow = bool(bound)
+        self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
+        self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
+        used = reference.columns
+        self._columns = tuple(
+            i
+            for i in range(len(table.columns))
+            if used is None or i in used or i in key
+        )
+        self._free = tuple(i for i in self._columns if i not in bound)
+        self._plain: tuple[str, ...] | None = None
+
+    def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """What is put in the place of the reference."""
+        return self.relation(self.queries(transaction, parameters))
+
+    def relation(self, queries: Sequence[str]) -> str:
+        """What is put there to have the rows of these of its queries."""
+        return together(queries) + self.reference.alias
+
+    def queries(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...]:
+        """What has, together, the rows that the snapshot shows to the reference."""
+        form = self._form(transaction, parameters)
+        if form is not None:
+            return form
+        if self._plain is None:
+            self._plain = (transaction.database.engine.forms.plain(self.table),)
+        return self._plain
+
+    def _form(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...] | None:
+        """The form that the snapshot needs, or None for the plain one."""
+        versions = transaction.versions(self.table)
+        writes = transaction.writes.get(self.table.id)
+        if not writes and (
+            versions.is_empty
+            or (versions.oldest is not None and versions.oldest > transaction.sts)
+        ):
+            return None
+        if not self._is_known(transaction, versions):
+            return self._scan(transaction, versions)
+        bound = _bound_values(self._bound, self._keys, parameters)
+        others = _bound_values(self._others, self._filters, parameters)
+        is_group = self._is_group and len(bound) == len(self._bound)
+        if is_group and others:
+            rows = self._matching_rows(transaction, versions, bound, others, self._free)
+            text = self._group(transaction, bound, rows)
+            if text is not None:
+                return (text,)
+        most = transaction.database.engine.capabilities.overlay_values
+        limit = most // len(self._columns)
+        replaced = self._replaced(transaction, versions, bound, limit)
+        if replaced is None:
+            return self._scan(transaction, versions)
+        if is_group and replaced and not others:
+            rows = self._group_rows(transaction, bound, replaced, self._free)
+            text = self._group(transaction, bound, rows)
+            if text is not None:
+                return (text,)
+        if others:
+            replaced = {
+                key: row
+                for key, row in replaced.items()
+                if self._matters(transaction, versions, key, row, others)
+            }
+        if not replaced:
+            return None
+        self._complete(transaction, replaced)
+        return self._overlay(transaction, bound, replaced)
+
+    def rows(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        columns: Iterable[int],
+    ) -> list[Row] | None:
+        """The rows with the values that the statement binds, if they are in memory.
+
+        They have these columns, whatever else is known of them, and may have gaps.
+        """
+        versions = transaction.versions(self.table)
+        if not self._is_group or not self._is_known(transaction, versions):
+            return None
+        try:
+            bound = self._keys.read(parameters)
+            filters = self._filters.read(parameters)
+        except NotLocal:
+            return None
+        values = dict(zip(self._bound, bound, strict=True))
+        others = dict(zip(self._others, filters, strict=True))
+        free = frozenset(columns).difference(self._bound)
+        if others:
+            return self._matching_rows(transaction, versions, values, others, free)
+        replaced = self._replaced(transaction, versions, values, _GROUP_ROWS)
+        if replaced is None:
+            return None
+        return self._group_rows(transaction, values, replaced, free)
+
+    def _is_known(self, transaction: Transaction, versions: TableVersions) -> bool:
+        """Whether memory has all versions and the transaction's own writes."""
+        writes = transaction.writes.get(self.table.id)
+        return (
+            not self.table.is_bag
+            and versions.is_complete
+            and not (writes is not None and writes.is_staged)
+            and transaction.database.catalog.buffers(self.table)
+        )
+
+    def _replaced(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        bound: Mapping[int, Any],
+        limit: int,
+    ) -> dict[Key, Row | None] | None:
+        """What stands in place of storage rows (None: nothing), by key.
+
+        None if there is more than ``limit``: the engine had better find it itself.
+        """
+        keys: Collection[Key]
+        if len(bound) == len(self.table.primary_key):
+            keys = [tuple(bound.values())]
+        elif not bound and versions.keys > limit:
+            return None
+        else:
+            keys = versions.matching(tuple(bound), tuple(bound.values()))
+            if len(keys) > limit:
+                return None
+        replaced = self._visible(transaction, versions, bound, keys)
+        return replaced if len(replaced) <= limit else None
+
+    def _visible(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        bound: Mapping[int, Any],
+        keys: Iterable[Key],
+    ) -> dict[Key, Row | None]:
+        """The versions that the transaction sees of these keys, and all of its own."""
+        replaced: dict[Key, Row | None] = {}
+        for key in keys:
+            version = versions.newest_visible(key, transaction.sts)
+            if version is not None:
+                replaced[key] = version[1]
+        writes = transaction.writes.get(self.table.id)
+        if writes is not None:
+            for key, write in writes.rows.items():
+                if _may_match(write.row, bound):
+                    replaced[key] = None if write.deleted else write.row
+        return replaced
+
+    def _matters(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        key: Key,
+        row: Row | None,
+        filters: Mapping[int, Any],
+    ) -> bool:
+        """Whether a row under the key can be in the result.
+
+        A fold may bring any visible version to storage before the engine looks there,
+        so all of them count, and what storage has now.
+        """
+        recent = list(versions.visible_rows(key, transaction.sts))
+        known, stored = versions.storage_row(key, list(filters))
+        return not known or any(
+            candidate is not None and _may_match(candidate, filters)
+            for candidate in (row, stored, *recent)
+        )
+
+    def _group(
+        self, transaction: Transaction, bound: Mapping[int, Any], rows: list[Row] | None
+    ) -> str | None:
+        """The group form; None if the rows are not known, or too many."""
+        if rows is None or len(rows) * len(self._free) > _GROUP_VALUES:
+            return None
+        values = [[row[i] for row in rows] for i in self._free]
+        forms = self._forms(transaction)
+        return forms.constants(self.table, self._columns, bound, values)
+
+    def _group_rows(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+        columns: Collection[int],
+    ) -> list[Row] | None:
+        """The visible rows of a group; None if what storage has is not in memory.
+
+        What replaces storage rows was taken before.
+        """
+        prefix = tuple(bound.values())
+        group = transaction.group(self.table, prefix, columns, as_rows=True)
+        if group is None:
+            return None
+        stored = group.rows()
+        for key in replaced:
+            stored.pop(key[-1], None)
+        if len(stored) > _GROUP_ROWS:
+            return None
+        rows = list(stored.values())
+        for key, row in replaced.items():
+            if row is not None and lacks(row, columns):
+                base = group.get(key[-1])
+                if base is None:
+                    return None
+                row = merged(row, base)
+            if row is not None:
+                rows.append(row)
+        return rows
+
+    def _matching_rows(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        bound: Mapping[int, Any],
+        filters: Mapping[int, Any],
+        columns: Collection[int],
+    ) -> list[Row] | None:
+        """As :meth:`_group_rows`, of the rows with some values.
+
+        Only the keys are looked at under which a version or storage has the first of
+        the values: the cost does not grow with the versions that there are. Which they
+        are, their versions and their storage rows are read in this order, of a group
+        that is kept all the while: what a fold moves is found in one or the other.
+        """
+        needed = {*columns, *filters}
+        prefix = tuple(bound.values())
+        group = transaction.group(self.table, prefix, needed, as_rows=False)
+        if group is None:
+            return None
+        first, value = next(iter(filters.items()))
+        recent = versions.matching((*bound, first), (*prefix, value))
+        numbers = group.numbers(first, value)
+        if len(recent) + len(numbers) > _GROUP_ROWS:
+            return None
+        keys = {*recent, *[(*prefix, number) for number in numbers]}
+        replaced = self._visible(transaction, versions, bound, keys)
+        rows = []
+        for key in keys.union(replaced):
+            base = group.get(key[-1])
+            row = replaced.get(key, base)
+            if row is None:
+                continue
+            if lacks(row, needed):
+                if base is None:
+                    return None
+                row = merged(row, base)
+            if all(row[i] == value for i, value in filters.items()):
+                rows.append(row)
+        # Folds reach a group only while it is kept.
+        return rows if versions.group(prefix) is group else None
+
+    def _complete(
+        self, transaction: Transaction, replaced: dict[Key, Row | None]
+    ) -> None:
+        """Fill the gaps that the statement would see."""
+        for key, row in replaced.items():
+            if row is not None and lacks(row, self._columns):
+                replaced[key] = transaction.row(self.table, key, self._columns)
+
+    def _overlay(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+    ) -> tuple[str, ...]:
+        forms = self._forms(transaction)
+        rows = [row for row in replaced.values() if row is not None]
+        if self._is_point and bound:
+            row = rows[0] if rows else None
+            return (forms.constant(self.table, self._columns, row),)
+        return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
+
+    def _forms(self, transaction: Transaction) -> Forms:
+        engine = transaction.database.engine
+        return engine.forms_apart if self.reference.apart else engine.forms
+
+    def _scan(
+        self, transaction: Transaction, versions: TableVersions
+    ) -> tuple[str, ...]:
+        writes = transaction.prepare_scan(self.table)
+        return self._forms(transaction).scan(
+            self.table,
+            transaction.sts,
+            staged=transaction.visible_sequence if writes else None,
+            tombstones=versions.tombstones > 0
+            or (writes is not None and writes.has_tombstones),
+            flat=not writes and versions.is_flat,
+        )
+
+
+def _bound_values(
+    positions: Sequence[int], keys: KeyReader, parameters: Sequence[Any]
+) -> dict[int, Any]:
+    """The values of bound columns; none if the engine must compare one of them."""
+    if not positions:
+        return {}
+    try:
+        return dict(zip(positions, keys.read(parameters), strict=True))
+    except NotLocal:
+        return {}
+
+
+def _may_match(row: Row, values: Mapping[int, Any]) -> bool:
+    return all(row[i] is MISSING or row[i] == value for i, value in values.items())
