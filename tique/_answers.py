@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from tique_rewriter.values import EXACT, kind_of
 
 if TYPE_CHECKING:
+    from tique._reading import Reader
     from tique_backends.base import Capabilities, Row
     from tique_rewriter.plan import GroupRead, Output
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column
 
 Answer = Callable[[Sequence["Row"]], list["Row"]]
 """From the rows that a query finds to those that it returns."""
@@ -25,25 +26,23 @@ Answer = Callable[[Sequence["Row"]], list["Row"]]
 _SORTED = frozenset({"integer", "decimal", "date", "timestamp", "text"})
 """Text sorts by code points, as its bytes do."""
 
+_COUNTED = _SORTED - {"text"}
+"""Which text is the same as another one is for collations to say."""
+
 _WIDEST = 18
 """Digits: the sum of some thousand numbers is no overflow anywhere."""
 
 
-def group_columns(read: GroupRead) -> frozenset[int]:
-    """The columns that a query looks at."""
-    outputs = {output.position for output in read.outputs}
-    sorted_by = {position for position, _ in read.order}
-    return frozenset(i for i in outputs | sorted_by if i is not None)
-
-
-def group_answer(table: Table, read: GroupRead, engine: Capabilities) -> Answer | None:
+def group_answer(
+    reader: Reader, read: GroupRead, engine: Capabilities
+) -> Answer | None:
     """How a query is answered; None if the engine must say."""
     if any(output.function is not None for output in read.outputs):
-        return _aggregates(table, read.outputs, engine.widest_sum)
+        return _aggregates(reader.columns, read.outputs, engine.widest_sum)
     for position, _ in read.order:
-        column = table.columns[position]
+        column = reader.columns[position]
         kind = kind_of(column.type)
-        is_never_null = column.not_null or position in table.primary_key
+        is_never_null = column.not_null or position in reader.keys
         if not is_never_null or kind is None or kind.family not in _SORTED:
             return None
         if kind.family == "text" and not engine.sorts_by_bytes:
@@ -60,9 +59,9 @@ def group_answer(table: Table, read: GroupRead, engine: Capabilities) -> Answer 
 
 
 def _aggregates(
-    table: Table, outputs: Sequence[Output], widest_sum: int
+    columns: Sequence[Column], outputs: Sequence[Output], widest_sum: int
 ) -> Answer | None:
-    functions = [_aggregate(table, output, widest_sum) for output in outputs]
+    functions = [_aggregate(columns, output, widest_sum) for output in outputs]
     known = [function for function in functions if function is not None]
     if len(known) < len(functions):
         return None
@@ -70,12 +69,12 @@ def _aggregates(
 
 
 def _aggregate(
-    table: Table, output: Output, widest_sum: int
+    columns: Sequence[Column], output: Output, widest_sum: int
 ) -> Callable[[Sequence[Row]], Any] | None:
     position = output.position
     if position is None:
         return len
-    combine = _combination(table.columns[position].type, output.function, widest_sum)
+    combine = _combination(columns[position].type, output, widest_sum)
     if combine is None:
         return None
     value = itemgetter(position)
@@ -83,12 +82,15 @@ def _aggregate(
 
 
 def _combination(
-    type_name: str, function: str | None, widest_sum: int
+    type_name: str, output: Output, widest_sum: int
 ) -> Callable[[Sequence[Any]], Any] | None:
     """What an aggregate makes of values that are not NULL."""
+    function, kind = output.function, kind_of(type_name)
+    if output.distinct:
+        is_exact = kind is not None and kind.family in _COUNTED
+        return (lambda values: len(set(values))) if is_exact else None
     if function == "COUNT":
         return len
-    kind = kind_of(type_name)
     if kind is None:
         return None
     if kind.family == "decimal" and kind.precision <= _WIDEST:

@@ -84,12 +84,12 @@ class Cache(Generic[_Address, _Part]):
             part.is_used = True
         return part
 
-    def wants(self, address: _Address) -> bool:
-        """Note a miss; whether it was one too many, so that reading pays."""
+    def wants(self, address: _Address, misses: int = 1) -> bool:
+        """Note that it was missed; whether that was too often, so that reading pays."""
         if not self._capacity:
             return False
         with self._lock:
-            count = self._candidates.pop(address, 0) + 1
+            count = self._candidates.pop(address, 0) + misses
             if address in self._parts or count >= self._misses:
                 return True
             self._candidates[address] = count

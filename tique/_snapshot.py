@@ -8,10 +8,9 @@ from tique._sources import Source
 from tique_rewriter.plan import JoinRead, Text, holes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tique._transaction import Transaction
-    from tique_backends.base import Row
     from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Table
 
@@ -20,25 +19,16 @@ class SnapshotText:
     """A plan's texts, made into engine SQL for one transaction's snapshot."""
 
     def __init__(self, plan: Plan) -> None:
-        self._sources = [Source(reference) for reference in plan.references]
+        self.sources = [Source(reference) for reference in plan.references]
+        """The plan's references, ready to be filled in."""
         self._parameters = plan.parameters
-        self.is_wide = not all(source.is_narrow for source in self._sources)
+        self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
-
-    def rows(
-        self,
-        transaction: Transaction,
-        parameters: Sequence[Any],
-        columns: Iterable[int],
-    ) -> list[Row] | None:
-        """As :meth:`Source.rows`, for the only table that the statement reads."""
-        (source,) = self._sources
-        return source.rows(transaction, parameters, columns)
 
     @property
     def tables(self) -> list[Table]:
         """The tables that the statement reads."""
-        return [source.table for source in self._sources]
+        return [source.table for source in self.sources]
 
     def fill(
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
@@ -51,7 +41,7 @@ class SnapshotText:
         for text in texts:
             for index in holes(text):
                 if index not in filled:
-                    filled[index] = self._sources[index].text(transaction, parameters)
+                    filled[index] = self.sources[index].text(transaction, parameters)
         return [_complete(text, filled) for text in texts], self._bound(parameters)
 
     def join(
@@ -62,7 +52,7 @@ class SnapshotText:
         text: Text,
     ) -> tuple[str, Sequence[Any]]:
         """As :meth:`fill`, for a join; in parts where the engine is the better for it."""
-        first, second = self._sources
+        first, second = self.sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)
         forms = transaction.database.engine.forms

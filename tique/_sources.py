@@ -103,7 +103,10 @@ class Source:
         others = tuple(i for i in reference.binding if i not in key)
         self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
-        self._is_group = bool(key) and bound == key[:-1]
+        self.is_group = bool(key) and bound == key[:-1]
+        """Whether the statement is about all rows with one prefix of the key."""
+        self.is_range = len(key) > 1 and bound == key[:-2]
+        """Whether that would be so if one more column were bound."""
         self.is_narrow = bool(bound)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
         self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
@@ -146,11 +149,11 @@ class Source:
             or (versions.oldest is not None and versions.oldest > transaction.sts)
         ):
             return None
-        if not self._is_known(transaction, versions):
+        if not self.is_known(transaction):
             return self._scan(transaction, versions)
         bound = _bound_values(self._bound, self._keys, parameters)
         others = _bound_values(self._others, self._filters, parameters)
-        is_group = self._is_group and len(bound) == len(self._bound)
+        is_group = self.is_group and len(bound) == len(self._bound)
         if is_group and others:
             rows = self._matching_rows(transaction, versions, bound, others, self._free)
             text = self._group(transaction, bound, rows)
@@ -182,31 +185,63 @@ class Source:
         transaction: Transaction,
         parameters: Sequence[Any],
         columns: Iterable[int],
+        numbers: Collection[int] | None = None,
     ) -> list[Row] | None:
         """The rows with the values that the statement binds, if they are in memory.
 
-        They have these columns, whatever else is known of them, and may have gaps.
+        They have these columns, whatever else is known of them, and may have gaps. If
+        the column of the key before the last is not bound (``is_range``), it has any of
+        ``numbers``.
+
+        Raises
+        ------
+        NotLocal
+            If the engine must say what some value is equal to.
         """
+        if not (self.is_group or numbers is not None) or not self.is_known(transaction):
+            return None
+        values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
+        others = dict(zip(self._others, self._filters.read(parameters), strict=True))
+        if numbers is None:
+            return self._rows(transaction, values, others, columns, beside=1)
+        rows: list[Row] = []
+        position = self.table.primary_key[-2]
+        for number in numbers:
+            found = self._rows(
+                transaction,
+                {**values, position: number},
+                others,
+                columns,
+                beside=len(numbers),
+            )
+            if found is None:
+                return None
+            rows += found
+        return rows
+
+    def _rows(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        others: Mapping[int, Any],
+        columns: Iterable[int],
+        beside: int,
+    ) -> list[Row] | None:
+        """The rows of a group, of so many groups that are wanted."""
         versions = transaction.versions(self.table)
-        if not self._is_group or not self._is_known(transaction, versions):
-            return None
-        try:
-            bound = self._keys.read(parameters)
-            filters = self._filters.read(parameters)
-        except NotLocal:
-            return None
-        values = dict(zip(self._bound, bound, strict=True))
-        others = dict(zip(self._others, filters, strict=True))
-        free = frozenset(columns).difference(self._bound)
+        free = frozenset(columns).difference(bound)
         if others:
-            return self._matching_rows(transaction, versions, values, others, free)
-        replaced = self._replaced(transaction, versions, values, _GROUP_ROWS)
+            return self._matching_rows(
+                transaction, versions, bound, others, free, beside
+            )
+        replaced = self._replaced(transaction, versions, bound, _GROUP_ROWS)
         if replaced is None:
             return None
-        return self._group_rows(transaction, values, replaced, free)
+        return self._group_rows(transaction, bound, replaced, free, beside)
 
-    def _is_known(self, transaction: Transaction, versions: TableVersions) -> bool:
+    def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
+        versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)
         return (
             not self.table.is_bag
@@ -294,13 +329,16 @@ class Source:
         bound: Mapping[int, Any],
         replaced: Mapping[Key, Row | None],
         columns: Collection[int],
+        beside: int = 1,
     ) -> list[Row] | None:
         """The visible rows of a group; None if what storage has is not in memory.
 
         What replaces storage rows was taken before.
         """
         prefix = tuple(bound.values())
-        group = transaction.group(self.table, prefix, columns, as_rows=True)
+        group = transaction.group(
+            self.table, prefix, columns, as_rows=True, beside=beside
+        )
         if group is None:
             return None
         stored = group.rows()
@@ -326,6 +364,7 @@ class Source:
         bound: Mapping[int, Any],
         filters: Mapping[int, Any],
         columns: Collection[int],
+        beside: int = 1,
     ) -> list[Row] | None:
         """As :meth:`_group_rows`, of the rows with some values.
 
@@ -336,7 +375,9 @@ class Source:
         """
         needed = {*columns, *filters}
         prefix = tuple(bound.values())
-        group = transaction.group(self.table, prefix, needed, as_rows=False)
+        group = transaction.group(
+            self.table, prefix, needed, as_rows=False, beside=beside
+        )
         if group is None:
             return None
         first, value = next(iter(filters.items()))

@@ -159,8 +159,16 @@ class StoredRows:
             return None
         return self._cache.groups.find(GroupAddress(self._table.id, prefix))
 
-    def groups_to_read(self, prefix: Key) -> Stretch | None:
-        """Note that a group would have been of use; what to read now, if anything."""
+    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
+        """Note that a group would have been of use; what to read now, if anything.
+
+        Parameters
+        ----------
+        prefix
+            The group's.
+        misses
+            How many groups would have been, it and those beside it.
+        """
         if self._cache is None or self._paging is None or self._paging.span is None:
             return None
         largest = self._largest_group or 0
@@ -168,7 +176,7 @@ class StoredRows:
         if prefix and largest * STRETCH <= GROUP_ROWS:
             stretch = self._stretch(prefix) or group
         place = GroupAddress(self._table.id, (*stretch.prefix, *stretch[1:]))
-        if not self._cache.groups.wants(place):
+        if not self._cache.groups.wants(place, misses):
             return None
         return group if self._largest_group is None else stretch
 

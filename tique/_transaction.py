@@ -287,10 +287,17 @@ class Transaction:
         return page.row(key, read)
 
     def group(
-        self, table: Table, prefix: Key, columns: Collection[int], *, as_rows: bool
+        self,
+        table: Table,
+        prefix: Key,
+        columns: Collection[int],
+        *,
+        as_rows: bool,
+        beside: int = 1,
     ) -> Group | None:
         """All storage rows with one prefix of the key, if they are worth keeping.
 
+        They are as soon as they were missed some times, or ``beside`` so many groups.
         In what order they and the visible versions are read: :mod:`tique._groups`.
         """
         versions = self.versions(table)
@@ -300,7 +307,7 @@ class Transaction:
                 return None
             if group.knows(columns, as_rows=as_rows):
                 return group
-        stretch = versions.groups_to_read(prefix)
+        stretch = versions.groups_to_read(prefix, beside)
         if stretch is None:
             return None
         needed = {*columns, *table.primary_key[-2:]}

@@ -195,9 +195,9 @@ class TableVersions:
         """A group of storage rows, if it is in memory."""
         return None if self.bulk else self._stored.group(prefix)
 
-    def groups_to_read(self, prefix: Key) -> Stretch | None:
-        """What had better be read, after a miss, to have a group; None: nothing."""
-        return None if self.bulk else self._stored.groups_to_read(prefix)
+    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
+        """What had better be read to have a group that was missed; None: nothing."""
+        return None if self.bulk else self._stored.groups_to_read(prefix, misses)
 
     def remember_groups(self, epoch: int, groups: Mapping[Key, Group]) -> bool:
         """Keep groups that were read when the epoch was ``epoch``, if it still is."""

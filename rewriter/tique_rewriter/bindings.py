@@ -70,6 +70,11 @@ def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
             yield node
 
 
+def conditions_of(where: exp.Expr | None) -> list[exp.Expr]:
+    """Return the conditions that AND joins in a WHERE clause; none where there is none."""
+    return list(conjuncts(None if where is None else where.this))
+
+
 def scope_of(relations: list[exp.Expr], reads: Reads) -> Scope:
     """Return the scope that these relations make."""
     found: dict[str, Read] = {}
@@ -144,8 +149,7 @@ def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
         if any(_depends_on_other_rows(join) for join in select.find_all(exp.Join)):
             continue
         scope = scope_of(relations_of(select), reads)
-        where = select.args.get("where")
-        conditions = list(conjuncts(where.this)) if where is not None else []
+        conditions = conditions_of(select.args.get("where"))
         if not any(join.side.upper() in ("RIGHT", "FULL") for join in joins):
             for join in joins:
                 if not join.side and join.kind.upper() in ("", "INNER"):
@@ -160,14 +164,13 @@ def _depends_on_other_rows(join: exp.Join) -> bool:
 
 
 def equalities(
-    source: Source, scope: Scope, where: exp.Expr | None, read: Read
+    source: Source, scope: Scope, conditions: list[exp.Expr], read: Read
 ) -> dict[int, Operand] | None:
-    """Return a read's binding, if that is all that WHERE says.
+    """Return a read's binding, if that is all that the conditions say.
 
     Every condition of its own gives one column its value: so many columns, so many
     conditions, and there is no other among them.
     """
-    conditions = list(conjuncts(where.this if where is not None else None))
     bound = bindings_of(source, scope, conditions).get(read.span.index, {})
     return bound if len(conditions) == len(bound) else None
 
@@ -177,7 +180,7 @@ def whole_key(
 ) -> tuple[Operand, ...] | None:
     """Return the operands of the primary key, if that equality is all that WHERE says."""
     key = read.table.primary_key
-    bound = equalities(source, scope, where, read)
+    bound = equalities(source, scope, conditions_of(where), read)
     if not key or bound is None or set(bound) != set(key):
         return None
     return tuple(bound[position] for position in key)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.bindings import Scope
+from tique_rewriter.outputs import plain_columns, star_of
 from tique_rewriter.plan import Hole, Returning, Text
-from tique_rewriter.query import plain_columns, star_of
 from tique_rewriter.scalars import check_scalar, split
 from tique_rewriter.shape import clause_words
 

@@ -9,8 +9,8 @@ from sqlglot import expressions as exp
 from tique_rewriter.bindings import scope_of
 from tique_rewriter.plan import JoinRead
 from tique_rewriter.references import quote
-from tique_rewriter.relations import relations_of
-from tique_rewriter.shape import clause_words, starts_at
+from tique_rewriter.relations import TABLE, relations_of
+from tique_rewriter.shape import clause_words, has_only, starts_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,6 @@ _SELECT = frozenset(
 )
 _AFTER_FROM = ("WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH")
 _JOIN = frozenset({"this", "on", "kind"})
-_TABLE = frozenset({"this", "db", "alias"})
 _JOINED = "_joined"
 
 # A result that is no column keeps the name that it has, or has none.
@@ -43,9 +42,10 @@ def join_read(
     the joined rows are a relation of their own.
     """
     rules = source.rules
-    if not rules.joins_in_parts or not _is_join(tree, reads):
+    join = inner_join(tree, reads) if rules.joins_in_parts else None
+    if join is None or not isinstance(tree, exp.Select) or not _is_join(tree):
         return None
-    if not rules.moves_conditions and tree.args["joins"][0].args.get("on") is None:
+    if not rules.moves_conditions and join.args.get("on") is None:
         return None
     scope = scope_of(relations_of(tree), reads)
     # No columns are known where a star or a row stands for them.
@@ -94,30 +94,33 @@ def join_read(
     )
 
 
-def _is_join(tree: exp.Expr, reads: Reads) -> bool:
-    """Whether the statement is a SELECT from an inner join of tables, and no other."""
+def inner_join(tree: exp.Expr, reads: Reads) -> exp.Join | None:
+    """Return the only join of a SELECT that reads two tables, if it is an inner one."""
     if len(reads.reads) != 2 or not isinstance(tree, exp.Select):
-        return False
+        return None
     first, second = (read.node for read in reads.reads)
     joins = tree.args.get("joins") or []
     from_ = tree.args.get("from_")
+    if from_ is None or from_.this is not first or len(joins) != 1:
+        return None
+    (join,) = joins
+    is_plain = (
+        join.this is second
+        and has_only(join, _JOIN)
+        and join.kind.upper() in ("", "INNER")
+        and has_only(first, TABLE)
+        and has_only(second, TABLE)
+    )
+    return join if is_plain else None
+
+
+def _is_join(tree: exp.Select) -> bool:
+    """Whether a SELECT is no more than a join and what is made of its rows."""
     return (
         sum(1 for _ in tree.find_all(exp.Query)) == 1
-        and _has_only(tree, _SELECT)
-        and _has_only(first, _TABLE)
-        and _has_only(second, _TABLE)
-        and from_ is not None
-        and from_.this is first
-        and len(joins) == 1
-        and joins[0].this is second
-        and _has_only(joins[0], _JOIN)
-        and joins[0].kind.upper() in ("", "INNER")
+        and has_only(tree, _SELECT)
         and all(isinstance(item, _ITEMS) for item in tree.expressions)
     )
-
-
-def _has_only(node: exp.Expr, parts: Iterable[str]) -> bool:
-    return all(part in parts for part, value in node.args.items() if value)
 
 
 def _place(node: exp.Column) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.bindings import (
     Scope,
     bindings_of,
-    conjuncts,
+    conditions_of,
     equalities,
     scope_of,
     select_bindings,
@@ -105,14 +105,15 @@ class _Change:
 
     @property
     def is_bound(self) -> bool:
-        bound = equalities(self.source, self.scope, self.where, self.target)
+        bound = equalities(
+            self.source, self.scope, conditions_of(self.where), self.target
+        )
         return bound is not None and len(self.reads.reads) == 1
 
     @property
     def references(self) -> tuple[Reference, ...]:
         bindings = select_bindings(self.source, self.tree, self.reads)
-        condition = self.where.this if self.where is not None else None
-        own = bindings_of(self.source, self.scope, list(conjuncts(condition)))
+        own = bindings_of(self.source, self.scope, conditions_of(self.where))
         return references_of(self.reads, bindings | own, [self.tree], self.target)
 
     def from_where(self, alias: Text, where: Text) -> Text:

@@ -47,7 +47,7 @@ Operand = Parameter | Literal
 
 @dataclass(frozen=True)
 class ColumnValue:
-    """The value of the updated row's column at ``position``, before the update.
+    """The value of a row's column at ``position``: of an updated one, before the update.
 
     In :class:`ConflictUpdate` the columns of the proposed row follow those of the
     row that is there.
@@ -127,14 +127,36 @@ class PointRead:
 
 @dataclass(frozen=True)
 class Output:
-    """A column of a result: a table's column, or an aggregate of one.
+    """A column of a result: a row's column, or an aggregate of one.
 
     ``function`` is COUNT, SUM, MIN or MAX, or None for the column itself. Only that
-    of COUNT(*) has no ``position``.
+    of COUNT(*) has no ``position``. ``distinct``: equal values count once.
     """
 
     function: str | None
     position: int | None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A condition ``column operator operand``; the operator is <, <=, > or >=."""
+
+    position: int
+    operator: str
+    operand: Operand
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An inner join that finds the other table's rows by their whole primary key.
+
+    ``outer`` is the number of the reference that is read first. ``key`` has what the
+    other one's key columns are equal to, in key order: columns of the outer row, too.
+    """
+
+    outer: int
+    key: tuple[Operand | ColumnValue, ...]
 
 
 @dataclass(frozen=True)
@@ -142,12 +164,15 @@ class GroupRead:
     """A SELECT from one table whose WHERE clause is the reference's binding.
 
     The outputs are columns, or all of them aggregates. ``order`` has the columns to
-    sort by, and whether in descending order.
+    sort by, and whether in descending order. ``comparisons`` are further conditions.
+    With a ``lookup`` a row is the outer table's with the other one's columns after it.
     """
 
     outputs: tuple[Output, ...]
     order: tuple[tuple[int, bool], ...] = ()
     limit: int | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True)

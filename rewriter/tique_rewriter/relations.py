@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.shape import starts_at
+from tique_rewriter.shape import has_only, starts_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_rewriter.references import Reads
+    from tique_rewriter.references import Read, Reads
     from tique_rewriter.source import Source
+
+TABLE = frozenset({"this", "db", "alias"})
+"""The parts of a table in FROM that stands there as it is."""
 
 _UNNAMED = ""
 
@@ -26,6 +29,15 @@ def relations_of(select: exp.Expr) -> list[exp.Expr]:
     for relation in list(relations):
         relations.extend(join.this for join in relation.args.get("joins") or ())
     return relations
+
+
+def only_read(tree: exp.Expr, reads: Reads) -> Read | None:
+    """Return the one table that a SELECT reads, alone in FROM."""
+    from_ = tree.args.get("from_") if isinstance(tree, exp.Select) else None
+    if from_ is None or len(reads.reads) != 1 or tree.args.get("joins"):
+        return None
+    (read,) = reads.reads
+    return read if from_.this is read.node and has_only(read.node, TABLE) else None
 
 
 def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from tique_rewriter.source import Source, Word
 
 _QUERY_TAIL = {"with_", "order", "limit", "offset"}
@@ -75,6 +77,11 @@ _REFUSED: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 
 
 _SORTS_OR_GROUPS = (exp.Ordered, exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def has_only(node: exp.Expr, parts: Container[str]) -> bool:
+    """Whether a node has no parts but these."""
+    return all(part in parts for part, value in node.args.items() if value)
 
 
 def starts_at(node: exp.Expr, default: int = 0) -> int:

@@ -6,10 +6,25 @@ import pytest
 
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
-from tique_rewriter.plan import Delete, GroupRead, Output, Select, Update
+from tique_rewriter.plan import (
+    ColumnValue,
+    Comparison,
+    Delete,
+    GroupRead,
+    Literal,
+    Lookup,
+    Output,
+    Select,
+    Update,
+)
 
 W = "FROM stock WHERE warehouse = %s"
+JOIN = "stock s, member m WHERE s.warehouse = %s AND s.item = m.id"
 QUANTITY, NOTE = Output(None, 2), Output(None, 3)
+
+
+def compared(position, operator, value):
+    return Comparison(position, operator, Literal(value))
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +55,57 @@ def rewriter():
                 )
             ),
         ),
+        (
+            f"SELECT note {W} AND item > 3 AND 5 > quantity",
+            GroupRead((NOTE,), comparisons=(compared(1, ">", 3), compared(2, "<", 5))),
+        ),
+        (
+            f"SELECT COUNT(DISTINCT note) {W} AND item BETWEEN 1 AND 4",
+            GroupRead(
+                (Output("COUNT", 3, distinct=True),),
+                comparisons=(compared(1, ">=", 1), compared(1, "<=", 4)),
+            ),
+        ),
+        (
+            f"SELECT email, s.note FROM {JOIN} AND seat <= 2 ORDER BY m.email LIMIT 1",
+            GroupRead(
+                (Output(None, 5), NOTE),
+                ((5, False),),
+                1,
+                (compared(7, "<=", 2),),
+                Lookup(0, (ColumnValue(1),)),
+            ),
+        ),
+        (
+            "SELECT MAX(seat) FROM member m JOIN stock s ON item = id WHERE warehouse = 1",
+            GroupRead((Output("MAX", 7),), lookup=Lookup(1, (ColumnValue(1),))),
+        ),
+        (
+            "SELECT COUNT(*) FROM member, stock WHERE team = item AND warehouse = 3",
+            GroupRead(
+                (Output("COUNT", None),),
+                lookup=Lookup(0, (Literal(3), ColumnValue(2))),
+            ),
+        ),
         *(
             (sql, None)
             for sql in (
-                f"SELECT note {W} AND item > 3",
+                f"SELECT note {W} AND item > quantity",
+                f"SELECT note {W} AND NOT item BETWEEN 1 AND 2",
+                f"SELECT note {W} AND item + 1 > 3",
+                f"SELECT note {W} AND item <> 3",
+                f"SELECT COUNT(DISTINCT note, item) {W}",
+                f"SELECT m.* FROM {JOIN}",
+                f"SELECT m.email FROM {JOIN} AND s.note = 'x' AND m.seat = 3",
+                f"SELECT m.email FROM {JOIN} AND s.quantity = m.seat",
+                f"SELECT m.email FROM {JOIN} OR m.id = 3",
+                f"SELECT DISTINCT m.email FROM {JOIN}",
+                f"SELECT m.email, COUNT(*) FROM {JOIN} GROUP BY m.email",
+                f"SELECT m.email FROM {JOIN.replace(',', ' LEFT JOIN ', 1).replace('WHERE', 'ON')}",
+                "SELECT email FROM stock JOIN member USING (id)",
+                "SELECT email FROM stock s, member m WHERE s.item > m.id",
+                "SELECT email FROM stock s, member m WHERE s.note = m.email",
+                "SELECT the FROM event e, account a WHERE e.account = a.owner",
                 f"SELECT note {W} OR item = 3",
                 f"SELECT note {W} AND warehouse = 2",
                 f"SELECT DISTINCT note {W}",

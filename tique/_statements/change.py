@@ -153,7 +153,8 @@ class ChangeStatement(WritingStatement):
         """What becomes of the rows with one prefix of the key, where memory has them."""
         needed = transaction.needed_to_change(self._needed)
         columns = columns_to_read(self._table, needed)
-        rows = self.text.rows(transaction, parameters, columns)
+        (source,) = self.text.sources
+        rows = source.rows(transaction, parameters, columns)
         if rows is None or not all(map(self._is_exact, rows)):
             return None
         return [(row, self._local_change(row, parameters)) for row in rows]

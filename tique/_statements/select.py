@@ -5,7 +5,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from tique._answers import Answer, group_answer, group_columns
+from tique._answers import Answer, group_answer
+from tique._reading import Reader
 from tique._sources import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
@@ -93,7 +94,7 @@ class PointSelectStatement(SelectStatement):
 class GroupSelectStatement(SelectStatement):
     """A query for the rows with one prefix of the key, or for aggregates of them.
 
-    The driver answers it where memory has the rows and what is asked means the same in
+    The driver answers it where it has the rows and what is asked means the same in
     every engine. How the result's columns are called and of what types they are, the
     engine says, once.
     """
@@ -102,22 +103,22 @@ class GroupSelectStatement(SelectStatement):
         super().__init__(plan)
         assert plan.group is not None
         self._group = plan.group
+        self._reader = Reader(plan.group, self.text.sources)
         self._columns: Sequence[ResultColumn] | None = None
         self._answer: Answer | None = None
-        self._needed = group_columns(plan.group)
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Answer from memory, if it can be done; else ask the engine."""
         transaction.refresh()
         if self._answer is not None and self._columns is not None:
-            rows = self.text.rows(transaction, parameters, self._needed)
+            rows = self._reader.rows(transaction, parameters)
             if rows is not None:
                 found = self._answer(rows)
                 return Outcome(len(found), self._columns, found)
         outcome = self._ask(transaction, parameters)
         if self._columns is None:
-            engine = transaction.database.engine.capabilities
-            (reference,) = self.plan.references
-            self._answer = group_answer(reference.table, self._group, engine)
+            if self._reader.is_possible:
+                engine = transaction.database.engine.capabilities
+                self._answer = group_answer(self._reader, self._group, engine)
             self._columns = outcome.columns
         return outcome

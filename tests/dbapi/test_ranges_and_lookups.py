@@ -1,0 +1,204 @@
+"""Ranges of groups, and rows of another table by its key: as the engine finds them."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import pytest
+
+import tique
+from tests.portable import numbers
+
+BELONGING = (
+    "FROM line, item WHERE a = %s AND b >= %s AND b < %s AND shop = a AND code = n"
+)
+JOINED = "FROM line JOIN item ON code = line.n AND shop = 1 WHERE a = %s"
+
+QUERIES = [
+    "SELECT n, amount FROM line WHERE a = %s AND b = %s AND n > 2 AND %s >= n ORDER BY n",
+    "SELECT b, n FROM line WHERE a = %s AND b BETWEEN %s AND %s ORDER BY b DESC, n",
+    "SELECT COUNT(*), SUM(amount) FROM line WHERE a = %s AND b > %s AND b <= %s "
+    "AND amount < 90.5",
+    "SELECT COUNT(note), COUNT(DISTINCT rest), MIN(n) FROM line "
+    "WHERE a = %s AND b >= %s AND %s > b AND rest >= 1",
+    "SELECT MAX(n) FROM line WHERE a = %s AND b >= %s AND b <= %s AND note = 'x'",
+    f"SELECT COUNT(DISTINCT code) {BELONGING} AND stock < 3",
+    f"SELECT b, n, price, stock {BELONGING} ORDER BY n, b DESC",
+    f"SELECT SUM(price), COUNT(*), COUNT(stock) {BELONGING} AND price >= 2",
+    f"SELECT line.note, item.price {JOINED} AND b = %s AND n <= %s ORDER BY line.n",
+    f"SELECT COUNT(*) {JOINED} AND b >= %s AND b < %s AND stock > 1 AND rest = 2",
+    "SELECT COUNT(amount) FROM item, line "
+    "WHERE a = %s AND b > %s AND b < %s AND code = rest AND shop = 2",
+]
+
+LINE = "INSERT INTO line VALUES (%s, %s, %s, %s, %s, %s)"
+ITEM = "INSERT INTO item VALUES (%s, %s, %s, %s)"
+
+
+@pytest.fixture
+def connection(engine):
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE line (a INTEGER, b INTEGER, n INTEGER, amount DECIMAL(6,2), "
+        "rest INTEGER, note VARCHAR(10), PRIMARY KEY (a, b, n))"
+    )
+    connection.execute(
+        "CREATE TABLE item (shop INTEGER, code INTEGER, price DECIMAL(6,2), "
+        "stock INTEGER, PRIMARY KEY (shop, code))"
+    )
+    cursor = connection.cursor()
+    cursor.executemany(
+        LINE,
+        [
+            (
+                a,
+                b,
+                n,
+                Decimal(100 * a + 10 * b + n) / 4,
+                (None, 1, 2)[n % 3],
+                "xy"[n % 2],
+            )
+            for a in (1, 2)
+            for b in range(30)
+            for n in range(1, 6)
+        ],
+    )
+    cursor.executemany(
+        ITEM,
+        [
+            (shop, code, Decimal(code * shop), (1, 2, 5, None)[code % 4])
+            for shop in (1, 2)
+            for code in (1, 2, 4, 5)
+        ],
+    )
+    connection.commit()
+    connection.checkpoint()
+    return connection
+
+
+def ask(connection, sql, parameters=(1, 3, 14)):
+    return connection.execute(sql, parameters).fetchall()
+
+
+def by_the_engine(connection, sql, parameters=(1, 3, 14)):
+    """The same with a condition that makes it the engine's business."""
+    return ask(connection, sql.replace("WHERE", "WHERE 1 = 1 AND"), parameters)
+
+
+def statements(connection, work):
+    before = connection.info.engine_statements
+    work()
+    return connection.info.engine_statements - before
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_memory_answers_what_was_asked_before(connection, sql):
+    expected = by_the_engine(connection, sql)
+    for _ in range(4):
+        assert ask(connection, sql) == expected
+    assert statements(connection, lambda: ask(connection, sql)) == 0
+
+
+@pytest.mark.parametrize(
+    "parameters", [(1, 14, 3), (1, 100, 120), (3, 3, 14), (1, 2.5, 14), (1, "3", 14)]
+)
+@pytest.mark.parametrize("sql", QUERIES)
+def test_values_of_any_kind(connection, sql, parameters):
+    """P8: what is in no range, and what the engine must compare."""
+    ask(connection, sql)
+    try:
+        expected = by_the_engine(connection, sql, parameters)
+    except tique.Error as error:
+        connection.rollback()
+        with pytest.raises(type(error)):
+            ask(connection, sql, parameters)
+    else:
+        assert ask(connection, sql, parameters) == expected
+    connection.rollback()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_in_every_snapshot(connection, engine, seed):
+    """P1, P7, P8: with one's own versions, others', and what folds move."""
+    chance = random.Random(seed)
+    snapshots = []
+
+    def compare(reader):
+        for sql in QUERIES:
+            assert ask(reader, sql) == by_the_engine(reader, sql)
+
+    def change():
+        b, n = chance.randrange(2, 16), chance.randrange(1, 7)
+        price = Decimal(chance.randrange(100))
+        stock = chance.choice([None, 0, 2, 9])
+        if chance.random() < 0.5:
+            where, key, insert = "a = 1 AND b = %s AND n = %s", (b, n), LINE
+            table, values = "line", (1, b, n, price, stock, "x")
+        else:
+            where, key, insert = (
+                "shop = %s AND code = %s",
+                (chance.choice([1, 2]), n),
+                ITEM,
+            )
+            table, values = "item", (*key, price, stock)
+        if not ask(connection, f"SELECT 1 FROM {table} WHERE {where}", key):
+            connection.execute(insert, values)
+        elif chance.random() < 0.3:
+            connection.execute(f"DELETE FROM {table} WHERE {where}", key)
+        else:
+            columns = (
+                "amount = %s, rest = %s"
+                if table == "line"
+                else "price = %s, stock = %s"
+            )
+            connection.execute(
+                f"UPDATE {table} SET {columns} WHERE {where}", (price, stock, *key)
+            )
+
+    compare(connection)
+    for _ in range(12):
+        for _ in range(chance.randrange(1, 5)):
+            change()
+        compare(connection)
+        connection.rollback() if chance.random() < 0.2 else connection.commit()
+        if chance.random() < 0.4:
+            snapshots.append(engine.connect())
+            ask(snapshots[-1], QUERIES[0])
+        if chance.random() < 0.3 and snapshots:
+            snapshots.pop(chance.randrange(len(snapshots))).close()
+        if chance.random() < 0.4:
+            connection.checkpoint()
+        for reader in snapshots:
+            compare(reader)
+
+
+def test_what_is_too_much_is_for_the_engine(connection):
+    """So many groups, or rows of the other table, and none of them is read."""
+    connection.execute(f"INSERT INTO item SELECT 3, number, 1, 1 FROM {numbers(3000)}")
+    connection.execute(
+        f"INSERT INTO line SELECT 3, 1, number, 1, 1, 'x' FROM {numbers(1500)}"
+    )
+    connection.commit()
+    connection.checkpoint()
+    many = f"SELECT COUNT(*) {BELONGING}"
+    groups = "SELECT COUNT(*) FROM line WHERE a = %s AND b >= %s AND b < %s"
+    for _ in range(4):
+        assert ask(connection, many, (3, 1, 2)) == [(1500,)]
+        assert ask(connection, groups, (1, 0, 100)) == [(150,)]
+    assert statements(connection, lambda: ask(connection, many, (3, 1, 2))) > 0
+    assert statements(connection, lambda: ask(connection, groups, (1, 0, 100))) > 0
+
+
+def test_a_bulk_change_of_the_other_table(connection):
+    """P1: its versions are in the cache table only."""
+    sql = QUERIES[6]
+    for _ in range(4):
+        before = ask(connection, sql)
+    connection.execute(f"INSERT INTO item SELECT 9, number, 1, 1 FROM {numbers(3000)}")
+    connection.execute("UPDATE item SET price = price + 1")
+    assert ask(connection, sql) == [(b, n, price + 1, s) for b, n, price, s in before]
+    connection.commit()
+    assert ask(connection, sql) == by_the_engine(connection, sql) != before
+    connection.checkpoint()
+    assert ask(connection, sql) == by_the_engine(connection, sql) != before
