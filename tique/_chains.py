@@ -79,15 +79,18 @@ class Chains:
         """The keys that have versions."""
         return list(self._heads)
 
-    def index(self, positions: tuple[int, ...]) -> dict[Key, set[Key]] | None:
-        """The keys by what their versions have in some columns, if that is indexed."""
+    def index(self, positions: tuple[int, ...]) -> dict[Key, dict[Key, None]] | None:
+        """The keys by what their versions have in some columns, if that is indexed.
+
+        Those that were changed last come last.
+        """
         index = self._indexes.get(positions)
         return None if index is None else index.keys
 
-    def build_index(self, positions: tuple[int, ...]) -> dict[Key, set[Key]]:
+    def build_index(self, positions: tuple[int, ...]) -> dict[Key, dict[Key, None]]:
         """Make such an index, and keep it from now on."""
         index = _Index(self._table, positions)
-        for key, version in self._heads.items():
+        for key, version in sorted(self._heads.items(), key=_last_change):
             index.replace(key, None, version)
         self._indexes[positions] = index
         return index.keys
@@ -119,7 +122,7 @@ class Chains:
     def complete(self, key: Key, version: Version, row: Row) -> None:
         """Put a row with fewer gaps in a version's place, if it is still there."""
         above = []
-        found = self._heads.get(key)
+        found = before = self._heads.get(key)
         while found is not None and found is not version:
             above.append(found)
             found = found[2]
@@ -129,7 +132,7 @@ class Chains:
             assert head is not None
             self._heads[key] = head
             for index in self._indexes.values():
-                index.add(key, row)
+                index.replace(key, before, head)
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts with which about ``size`` versions end, at most ``stable``."""
@@ -199,7 +202,7 @@ class _Index:
     """
 
     def __init__(self, table: Table, positions: tuple[int, ...]) -> None:
-        self.keys: dict[Key, set[Key]] = {}
+        self.keys: dict[Key, dict[Key, None]] = {}
         of_key, of_row = [], []
         for position in positions:
             if position in table.primary_key:
@@ -209,21 +212,23 @@ class _Index:
         self._of_key, self._of_row = tuple(of_key), tuple(of_row)
 
     def add(self, key: Key, row: Row | None) -> None:
-        """Note a version."""
+        """Note a key's newest version."""
         values = self._values(key, row)
         if values is not None:
-            self.keys.setdefault(values, set()).add(key)
+            keys = self.keys.setdefault(values, {})
+            keys.pop(key, None)
+            keys[key] = None
 
     def replace(self, key: Key, before: Version | None, after: Version | None) -> None:
         """Note that a key has another chain."""
         gone, kept = self._all_values(key, before), self._all_values(key, after)
         for values in gone - kept:
             keys = self.keys[values]
-            keys.discard(key)
+            keys.pop(key, None)
             if not keys:
                 del self.keys[values]
         for values in kept - gone:
-            self.keys.setdefault(values, set()).add(key)
+            self.keys.setdefault(values, {}).setdefault(key)
 
     def _all_values(self, key: Key, version: Version | None) -> set[Key]:
         found: set[Key] = set()
@@ -244,6 +249,10 @@ class _Index:
             return None
         rest = tuple([row[i] for i in self._of_row])
         return None if MISSING in rest else prefix + rest
+
+
+def _last_change(entry: tuple[Key, Version]) -> int:
+    return entry[1][0]
 
 
 def newest_until(version: Version | None, until: int) -> Version | None:

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tique._rows import lacks, merged
-from tique_backends.base import MISSING
+from tique._group_rows import GroupRows, may_match
+from tique._rows import lacks
 from tique_backends.forms import together
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Operand, Reference
@@ -40,9 +40,6 @@ Coercer = Callable[[Any], Any]
 
 _GROUP_VALUES = 2000
 """Constants instead of storage pay up to so many values."""
-
-_GROUP_ROWS = 2000
-"""More rows of a group than these are the engine's business."""
 
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
@@ -108,6 +105,7 @@ class Source:
         self.is_range = len(key) > 1 and bound == key[:-2]
         """Whether that would be so if one more column were bound."""
         self.is_narrow = bool(bound)
+        self._groups = GroupRows(table)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
         self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
         used = reference.columns
@@ -155,17 +153,17 @@ class Source:
         others = _bound_values(self._others, self._filters, parameters)
         is_group = self.is_group and len(bound) == len(self._bound)
         if is_group and others:
-            rows = self._matching_rows(transaction, versions, bound, others, self._free)
+            rows = self._groups.matching(transaction, bound, others, self._free)
             text = self._group(transaction, bound, rows)
             if text is not None:
                 return (text,)
         most = transaction.database.engine.capabilities.overlay_values
         limit = most // len(self._columns)
-        replaced = self._replaced(transaction, versions, bound, limit)
+        replaced = self._groups.replaced(transaction, bound, limit)
         if replaced is None:
             return self._scan(transaction, versions)
         if is_group and replaced and not others:
-            rows = self._group_rows(transaction, bound, replaced, self._free)
+            rows = self._groups.merged(transaction, bound, replaced, self._free)
             text = self._group(transaction, bound, rows)
             if text is not None:
                 return (text,)
@@ -203,11 +201,11 @@ class Source:
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
         if numbers is None:
-            return self._rows(transaction, values, others, columns, beside=1)
+            return self._groups.rows(transaction, values, others, columns, beside=1)
         rows: list[Row] = []
         position = self.table.primary_key[-2]
         for number in numbers:
-            found = self._rows(
+            found = self._groups.rows(
                 transaction,
                 {**values, position: number},
                 others,
@@ -219,26 +217,6 @@ class Source:
             rows += found
         return rows
 
-    def _rows(
-        self,
-        transaction: Transaction,
-        bound: Mapping[int, Any],
-        others: Mapping[int, Any],
-        columns: Iterable[int],
-        beside: int,
-    ) -> list[Row] | None:
-        """The rows of a group, of so many groups that are wanted."""
-        versions = transaction.versions(self.table)
-        free = frozenset(columns).difference(bound)
-        if others:
-            return self._matching_rows(
-                transaction, versions, bound, others, free, beside
-            )
-        replaced = self._replaced(transaction, versions, bound, _GROUP_ROWS)
-        if replaced is None:
-            return None
-        return self._group_rows(transaction, bound, replaced, free, beside)
-
     def is_known(self, transaction: Transaction) -> bool:
         """Whether memory has all versions and the transaction's own writes."""
         versions = transaction.versions(self.table)
@@ -249,49 +227,6 @@ class Source:
             and not (writes is not None and writes.is_staged)
             and transaction.database.catalog.buffers(self.table)
         )
-
-    def _replaced(
-        self,
-        transaction: Transaction,
-        versions: TableVersions,
-        bound: Mapping[int, Any],
-        limit: int,
-    ) -> dict[Key, Row | None] | None:
-        """What stands in place of storage rows (None: nothing), by key.
-
-        None if there is more than ``limit``: the engine had better find it itself.
-        """
-        keys: Collection[Key]
-        if len(bound) == len(self.table.primary_key):
-            keys = [tuple(bound.values())]
-        elif not bound and versions.keys > limit:
-            return None
-        else:
-            keys = versions.matching(tuple(bound), tuple(bound.values()))
-            if len(keys) > limit:
-                return None
-        replaced = self._visible(transaction, versions, bound, keys)
-        return replaced if len(replaced) <= limit else None
-
-    def _visible(
-        self,
-        transaction: Transaction,
-        versions: TableVersions,
-        bound: Mapping[int, Any],
-        keys: Iterable[Key],
-    ) -> dict[Key, Row | None]:
-        """The versions that the transaction sees of these keys, and all of its own."""
-        replaced: dict[Key, Row | None] = {}
-        for key in keys:
-            version = versions.newest_visible(key, transaction.sts)
-            if version is not None:
-                replaced[key] = version[1]
-        writes = transaction.writes.get(self.table.id)
-        if writes is not None:
-            for key, write in writes.rows.items():
-                if _may_match(write.row, bound):
-                    replaced[key] = None if write.deleted else write.row
-        return replaced
 
     def _matters(
         self,
@@ -309,7 +244,7 @@ class Source:
         recent = list(versions.visible_rows(key, transaction.sts))
         known, stored = versions.storage_row(key, list(filters))
         return not known or any(
-            candidate is not None and _may_match(candidate, filters)
+            candidate is not None and may_match(candidate, filters)
             for candidate in (row, stored, *recent)
         )
 
@@ -322,85 +257,6 @@ class Source:
         values = [[row[i] for row in rows] for i in self._free]
         forms = self._forms(transaction)
         return forms.constants(self.table, self._columns, bound, values)
-
-    def _group_rows(
-        self,
-        transaction: Transaction,
-        bound: Mapping[int, Any],
-        replaced: Mapping[Key, Row | None],
-        columns: Collection[int],
-        beside: int = 1,
-    ) -> list[Row] | None:
-        """The visible rows of a group; None if what storage has is not in memory.
-
-        What replaces storage rows was taken before.
-        """
-        prefix = tuple(bound.values())
-        group = transaction.group(
-            self.table, prefix, columns, as_rows=True, beside=beside
-        )
-        if group is None:
-            return None
-        stored = group.rows()
-        for key in replaced:
-            stored.pop(key[-1], None)
-        if len(stored) > _GROUP_ROWS:
-            return None
-        rows = list(stored.values())
-        for key, row in replaced.items():
-            if row is not None and lacks(row, columns):
-                base = group.get(key[-1])
-                if base is None:
-                    return None
-                row = merged(row, base)
-            if row is not None:
-                rows.append(row)
-        return rows
-
-    def _matching_rows(
-        self,
-        transaction: Transaction,
-        versions: TableVersions,
-        bound: Mapping[int, Any],
-        filters: Mapping[int, Any],
-        columns: Collection[int],
-        beside: int = 1,
-    ) -> list[Row] | None:
-        """As :meth:`_group_rows`, of the rows with some values.
-
-        Only the keys are looked at under which a version or storage has the first of
-        the values: the cost does not grow with the versions that there are. Which they
-        are, their versions and their storage rows are read in this order, of a group
-        that is kept all the while: what a fold moves is found in one or the other.
-        """
-        needed = {*columns, *filters}
-        prefix = tuple(bound.values())
-        group = transaction.group(
-            self.table, prefix, needed, as_rows=False, beside=beside
-        )
-        if group is None:
-            return None
-        first, value = next(iter(filters.items()))
-        recent = versions.matching((*bound, first), (*prefix, value))
-        numbers = group.numbers(first, value)
-        if len(recent) + len(numbers) > _GROUP_ROWS:
-            return None
-        keys = {*recent, *[(*prefix, number) for number in numbers]}
-        replaced = self._visible(transaction, versions, bound, keys)
-        rows = []
-        for key in keys.union(replaced):
-            base = group.get(key[-1])
-            row = replaced.get(key, base)
-            if row is None:
-                continue
-            if lacks(row, needed):
-                if base is None:
-                    return None
-                row = merged(row, base)
-            if all(row[i] == value for i, value in filters.items()):
-                rows.append(row)
-        # Folds reach a group only while it is kept.
-        return rows if versions.group(prefix) is group else None
 
     def _complete(
         self, transaction: Transaction, replaced: dict[Key, Row | None]
@@ -451,7 +307,3 @@ def _bound_values(
         return dict(zip(positions, keys.read(parameters), strict=True))
     except NotLocal:
         return {}
-
-
-def _may_match(row: Row, values: Mapping[int, Any]) -> bool:
-    return all(row[i] is MISSING or row[i] == value for i, value in values.items())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Set
 
     from tique._rows import Key
+    from tique._views import View
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
@@ -32,7 +33,7 @@ class StorageCache:
     Parameters
     ----------
     capacity
-        Bytes for pages, and a quarter as many for groups.
+        Bytes for pages, a quarter as many for groups, and an eighth for views.
     page_keys
         Keys per page.
     """
@@ -40,6 +41,7 @@ class StorageCache:
     def __init__(self, capacity: int, page_keys: int) -> None:
         self.page_keys = page_keys
         self.groups: Cache[GroupAddress, Group] = Cache(capacity // 4, misses=3)
+        self.views: Cache[GroupAddress, View] = Cache(capacity // 8, misses=1)
         self.pages: Cache[Address, Page] = Cache(capacity, misses=2)
 
 
@@ -159,6 +161,17 @@ class StoredRows:
             return None
         return self._cache.groups.find(GroupAddress(self._table.id, prefix))
 
+    def view(self, prefix: Key) -> View | None:
+        """A view of the group, if there is one in memory."""
+        if self._cache is None:
+            return None
+        return self._cache.views.find(GroupAddress(self._table.id, prefix))
+
+    def put_view(self, prefix: Key, view: View) -> None:
+        """Remember a view of the group."""
+        if self._cache is not None:
+            self._cache.views.put(GroupAddress(self._table.id, prefix), view)
+
     def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
         """Note that a group would have been of use; what to read now, if anything.
 
@@ -255,3 +268,4 @@ class StoredRows:
         if self._cache is not None:
             self._cache.pages.clear(self._table.id)
             self._cache.groups.clear(self._table.id)
+            self._cache.views.clear(self._table.id)

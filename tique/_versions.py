@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tique._groups import Group, Stretch
     from tique._pages import Address, Page
     from tique._rows import Key
+    from tique._views import View
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
 
@@ -135,6 +136,10 @@ class TableVersions:
         """How many keys have versions in the index."""
         return len(self._chains)
 
+    def newest(self, key: Key) -> Version | None:
+        """The newest version of a key, whoever sees it."""
+        return self._chains.newest(key)
+
     def newest_visible(self, key: Key, sts: int) -> Version | None:
         """The newest version with cts ≤ sts (P1); None sends you to storage."""
         return newest_until(self._chains.newest(key), sts)
@@ -152,11 +157,12 @@ class TableVersions:
         """The cts of the newest version with these values of a UNIQUE key; or 0."""
         return self._chains.last_unique_commit(constraint, values)
 
-    def matching(self, positions: tuple[int, ...], values: Key) -> Collection[Key]:
+    def matching(self, positions: tuple[int, ...], values: Key) -> Sequence[Key]:
         """The keys with versions that have ``values`` in the columns ``positions``.
 
         ``positions`` are key columns, in key order, and others after them, where a gap
-        has nothing. The first question about a set of columns builds an index for it.
+        has nothing. Those that were changed last come last, where there are positions.
+        The first question about a set of columns builds an index for it.
         """
         if not positions:
             return self._chains.keys()
@@ -164,7 +170,7 @@ class TableVersions:
         if index is None:
             with self.lock:
                 index = self._chains.build_index(positions)
-        # A copy made in one step: the committer adds to the set meanwhile.
+        # A copy made in one step: the committer adds to them meanwhile.
         return list(index.get(values, ()))
 
     def complete(self, key: Key, version: Version, row: Row) -> None:
@@ -206,6 +212,15 @@ class TableVersions:
                 return False
             self._stored.put_groups(groups)
             return True
+
+    def view(self, prefix: Key) -> View | None:
+        """A group's rows in some snapshot, if they are in memory."""
+        return self._stored.view(prefix)
+
+    def remember_view(self, prefix: Key, view: View) -> None:
+        """Keep a group's rows in a snapshot."""
+        with self.lock:
+            self._stored.put_view(prefix, view)
 
     def mark_to_read(self, key: Key) -> Key | None:
         """The prefix whose high-water mark had better be read for a new key."""

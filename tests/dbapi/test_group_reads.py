@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from tests.portable import numbers
+from tique import _group_rows
 from tique._versions import TableVersions
 
 PREFIX = (1, 7)
@@ -174,10 +175,13 @@ def test_rows_are_counted_before_any_column_is_read(engine):
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_by_value_in_every_snapshot(connection, engine, seed):
-    """P1, P7: what folds move, and what no version says, is found by value."""
+@pytest.mark.parametrize("many_versions", [0, 100])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_in_every_snapshot(connection, engine, monkeypatch, seed, many_versions):
+    """P1, P7: what folds move, what no version says, and what views have."""
+    monkeypatch.setattr(_group_rows, "_MANY_VERSIONS", many_versions)
     chance = random.Random(seed)
+    group = "SELECT n, amount FROM line WHERE a = %s AND b = %s ORDER BY n"
     sql = "SELECT n, amount FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"
     everything = "SELECT n, amount, note FROM line WHERE a = 1 AND b = 7"
     model = {n: (amount, note) for n, amount, note in connection.execute(everything)}
@@ -211,6 +215,8 @@ def test_rows_by_value_in_every_snapshot(connection, engine, seed):
             assert found == sorted(
                 (n, amount) for n, (amount, found) in rows.items() if found == note
             )
+        found = reader.execute(group, PREFIX).fetchall()
+        assert found == sorted((n, amount) for n, (amount, _) in rows.items())
 
     for _ in range(40):
         for _ in range(chance.randrange(1, 4)):

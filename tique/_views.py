@@ -1,0 +1,36 @@
+"""Views: the rows of a group that some snapshot sees, for the snapshots after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from tique_backends.base import Row
+
+_ROW_BYTES = 200
+"""What a row takes that storage does not have like that, about."""
+
+
+class View:
+    """What one snapshot sees of a group. It never changes.
+
+    Parameters
+    ----------
+    sts
+        The snapshot.
+    columns
+        The columns that all of the rows have.
+    rows
+        The rows, by the key's last column.
+    """
+
+    def __init__(
+        self, sts: int, columns: Collection[int], rows: dict[int, Row]
+    ) -> None:
+        self.sts = sts
+        self.columns = frozenset(columns)
+        self.rows = rows
+        self.is_used = False
+        self.size = 1000 + len(rows) * _ROW_BYTES
