@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
         Iterable,
         Iterator,
         Mapping,
-        Sequence,
     )
 
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
+
+
+_GAP: dict[str, Any] = {}
+"""What the log has for a column that was not read and not changed."""
 
 
 class LoggedCommit(NamedTuple):
@@ -54,7 +58,7 @@ def content(commit: CommitRecord) -> tuple[Any, ...]:
 def encoded_value(value: Any) -> Any:
     """What stands for a value that is none of JSON's own."""
     if value is MISSING:
-        return {}
+        return _GAP
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
@@ -65,7 +69,7 @@ def versions_of(
 
     Columns that the log lacks are ``MISSING``.
     """
-    read = _row_reader(table)
+    read = _row_reader(table.types)
     for commit in commits:
         if commit.cts not in fences:
             for deleted, *values in commit.writes.get(str(table.id), ()):
@@ -76,7 +80,9 @@ def records_of(
     tables: Mapping[int, Table], commits: Iterable[LoggedCommit]
 ) -> list[CommitRecord]:
     """The commits with their rows; what is of no known table is left out."""
-    readers = {str(number): _row_reader(table) for number, table in tables.items()}
+    readers = {
+        str(number): _row_reader(table.types) for number, table in tables.items()
+    }
     return [
         CommitRecord(
             commit.cts,
@@ -96,18 +102,23 @@ def records_of(
     ]
 
 
-def _row_reader(table: Table) -> Callable[[Sequence[Any]], Row]:
-    readers = [_reader(column.type) for column in table.columns]
-    return lambda values: tuple([r(v) for r, v in zip(readers, values, strict=True)])
+@lru_cache(maxsize=1024)
+def _row_reader(types: tuple[str, ...]) -> Callable[[list[Any]], Row]:
+    """Make a row of a list of values, which it may change, for columns of these types."""
+    converted = [
+        (position, _READERS[name])
+        for position, type_name in enumerate(types)
+        if (name := type_name.partition("(")[0].partition(" ")[0]) in _READERS
+    ]
 
-
-def _reader(type_name: str) -> Callable[[Any], Any]:
-    convert = _READERS.get(type_name.partition("(")[0].partition(" ")[0])
-
-    def read(value: Any) -> Any:
-        if isinstance(value, dict):
-            return MISSING
-        return value if value is None or convert is None else convert(value)
+    def read(values: list[Any]) -> Row:
+        for position, convert in converted:
+            value = values[position]
+            if value is not None and value != _GAP:
+                values[position] = convert(value)
+        if _GAP in values:
+            return tuple([MISSING if value == _GAP else value for value in values])
+        return tuple(values)
 
     return read
 

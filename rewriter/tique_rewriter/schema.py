@@ -54,6 +54,11 @@ class Table:
         """Column position by case-folded name."""
         return {column.name.lower(): i for i, column in enumerate(self.columns)}
 
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The columns' types."""
+        return tuple([column.type for column in self.columns])
+
     @property
     def is_bag(self) -> bool:
         """Whether the table has no primary key."""

@@ -118,7 +118,7 @@ def test_outcome_unknown_until_somebody_can_ask(engine, bank, faults, write, whe
     write(bank)
     txid = bank.txid
     faults.plan(when, deciding(engine, write), engine.failure())
-    faults.plan("before", OUTCOMES, engine.failure(), times=3)
+    faults.plan("before", OUTCOMES, engine.failure(), times=3 * engine.questions)
     with pytest.raises(tique.OutcomeUnknown, match=str(txid)) as caught:
         bank.commit()
     assert caught.value.txid == txid
@@ -141,7 +141,7 @@ def test_outcome_unknown_is_known_after_reopening(engine, bank, faults):
     small(bank)
     txid = bank.txid
     faults.plan("after", engine.commit_call, engine.failure())
-    faults.plan("before", OUTCOMES, engine.failure())
+    faults.plan("before", OUTCOMES, engine.failure(), times=engine.questions)
     with pytest.raises(tique.OutcomeUnknown):
         bank.commit()
     engine.close()

@@ -65,6 +65,8 @@ class Engine(ABC):
     """A number that depends on a column of any type."""
     settles_commits: ClassVar[bool] = False
     """Whether a small commit is the server's own, over and visible when it is done."""
+    questions: ClassVar[int] = 1
+    """How often an outcome is asked for when :meth:`failure` is the answer."""
     leaving_aborts: ClassVar[bool] = False
     """Whether a commit in doubt is aborted when its process leaves the others."""
     # What it can: MonetDB's row of this matrix says what not.
@@ -309,6 +311,8 @@ class PostgreSQL(Engine):
     random_uuid = "gen_random_uuid()"
     hashed = "hashtext(CAST({} AS TEXT))"
     settles_commits = True
+    # Its failure looks like a connection that was lost: another one may serve.
+    questions = 3
     holds_nul = False
     lacks = (dict,)
 

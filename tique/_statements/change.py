@@ -309,7 +309,7 @@ class UpdateStatement(ChangeStatement):
     def _compile(
         self, plan: Update
     ) -> list[tuple[int, Callable[[Sequence[Any], Sequence[Any]], Any]]] | None:
-        types = [column.type for column in self._table.columns]
+        types = self._table.types
         kernels = []
         for position, expression in plan.assignments:
             if expression.kernel is None:

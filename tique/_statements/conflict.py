@@ -310,7 +310,7 @@ def _compiled(plan: ConflictUpdate, table: Table) -> list[Evaluator] | None:
     """Functions for the assigned values, of a row with the proposed one after it."""
     if plan.where:
         return None
-    types = [column.type for column in table.columns]
+    types = table.types
     found = []
     for position, expression in plan.assignments:
         if expression.kernel is None:

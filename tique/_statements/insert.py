@@ -191,7 +191,7 @@ class InsertRowsStatement(InsertStatement):
             ]
             query = f"VALUES {', '.join(rows)}"
             self._assigned.ask(transaction, parameters, range(width), query, bound)
-        types = [column.type for column in self._table.columns] * len(self._rows)
+        types = self._table.types * len(self._rows)
         items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
         selects = [
             f"SELECT {', '.join(items[start : start + width])}"
