@@ -12,6 +12,7 @@ from functools import partial, reduce
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from tique._rows import tuple_of
 from tique_rewriter.values import EXACT, kind_of
 
 if TYPE_CHECKING:
@@ -47,13 +48,13 @@ def group_answer(
             return None
         if kind.family == "text" and not engine.sorts_by_bytes:
             return None
-    positions = [o.position for o in read.outputs if o.position is not None]
+    shown = tuple_of([o.position for o in read.outputs if o.position is not None])
 
     def answer(rows: Sequence[Row]) -> list[Row]:
         # The last column to sort by comes first: sorting keeps the order of equals.
         for position, is_descending in reversed(read.order):
             rows = sorted(rows, key=itemgetter(position), reverse=is_descending)
-        return [tuple([row[i] for i in positions]) for row in rows[: read.limit]]
+        return [shown(row) for row in rows[: read.limit]]
 
     return answer
 

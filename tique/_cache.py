@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _Key = TypeVar("_Key")
 
 _CANDIDATES = 4096
-"""Addresses whose misses are counted."""
+"""Places whose misses are counted."""
 
 _SLACK = 16
 """Room is made for a part in so many, at once: see :func:`oldest`."""
@@ -28,13 +28,8 @@ def oldest(entries: Mapping[_Key, object], capacity: int) -> list[_Key]:
     return list(islice(entries, excess + capacity // _SLACK)) if excess > 0 else []
 
 
-class Place(Protocol):
-    """Where a part lies; hashable."""
-
-    @property
-    def table(self) -> int:
-        """The table's id."""
-        ...
+Place: TypeAlias = "tuple[Any, ...]"
+"""Where a part lies: the table's id, and what tells its parts apart."""
 
 
 class Part(Protocol):
@@ -52,12 +47,11 @@ class Part(Protocol):
     is_used: bool
 
 
-_Address = TypeVar("_Address", bound=Place)
 _Part = TypeVar("_Part", bound=Part)
 
 
-class Cache(Generic[_Address, _Part]):
-    """Parts by address. The oldest that nobody has used lately make room for new ones.
+class Cache(Generic[_Part]):
+    """Parts by place. The oldest that nobody has used lately make room for new ones.
 
     A part stays in its place until it goes: folds look for it at any time.
 
@@ -66,7 +60,7 @@ class Cache(Generic[_Address, _Part]):
     capacity
         Bytes.
     misses
-        How often an address must be missed until the part is worth reading.
+        How often a place must be missed until the part is worth reading.
     """
 
     def __init__(self, capacity: int, misses: int) -> None:
@@ -74,60 +68,60 @@ class Cache(Generic[_Address, _Part]):
         self._misses = misses
         self._size = 0
         self._lock = threading.Lock()
-        self._parts: dict[_Address, _Part] = {}
-        self._candidates: dict[_Address, int] = {}
+        self._parts: dict[Place, _Part] = {}
+        self._candidates: dict[Place, int] = {}
 
-    def find(self, address: _Address) -> _Part | None:
+    def find(self, place: Place) -> _Part | None:
         """The part there, if it is in memory."""
-        part = self._parts.get(address)
+        part = self._parts.get(place)
         if part is not None:
             part.is_used = True
         return part
 
-    def wants(self, address: _Address, misses: int = 1) -> bool:
+    def wants(self, place: Place, misses: int = 1) -> bool:
         """Note that it was missed; whether that was too often, so that reading pays."""
         if not self._capacity:
             return False
         with self._lock:
-            count = self._candidates.pop(address, 0) + misses
-            if address in self._parts or count >= self._misses:
+            count = self._candidates.pop(place, 0) + misses
+            if place in self._parts or count >= self._misses:
                 return True
-            self._candidates[address] = count
+            self._candidates[place] = count
             for late in oldest(self._candidates, _CANDIDATES):
                 del self._candidates[late]
             return False
 
-    def put(self, address: _Address, part: _Part) -> None:
+    def put(self, place: Place, part: _Part) -> None:
         """Keep a part in place of an older one."""
         with self._lock:
-            self._remove(address)
-            self._parts[address] = part
+            self._remove(place)
+            self._parts[place] = part
             self._size += part.size
             if self._size > self._capacity:
                 self._make_room(self._capacity - self._capacity // _SLACK)
 
     def _make_room(self, left: int) -> None:
-        for address in [*self._parts, *self._parts]:
-            part = self._parts.get(address)
+        for place in [*self._parts, *self._parts]:
+            part = self._parts.get(place)
             if part is not None and part.is_used:
                 part.is_used = False
             else:
-                self._remove(address)
+                self._remove(place)
             if self._size <= left:
                 break
 
-    def forget(self, address: _Address) -> None:
+    def forget(self, place: Place) -> None:
         """Forget a part."""
         with self._lock:
-            self._remove(address)
+            self._remove(place)
 
     def clear(self, table: int) -> None:
         """Forget a table's parts."""
         with self._lock:
-            for address in [a for a in self._parts if a.table == table]:
-                self._remove(address)
+            for place in [p for p in self._parts if p[0] == table]:
+                self._remove(place)
 
-    def _remove(self, address: _Address) -> None:
-        part = self._parts.pop(address, None)
+    def _remove(self, place: Place) -> None:
+        part = self._parts.pop(place, None)
         if part is not None:
             self._size -= part.size

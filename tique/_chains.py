@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tique_backends.base import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from tique._rows import Key
     from tique_backends.base import Row
@@ -159,20 +159,25 @@ class Chains:
             self._commits.popleft()
             self.rows -= len(keys)
             self.tombstones -= tombstones
+        heads = self._heads
+        indexes = self._indexes.values()
         for key in self._keys_of(gone):
-            before = self._heads[key]
+            before = heads[key]
             newer = []
             version: Version | None = before
             while version is not None and version[0] > until:
                 newer.append(version)
                 version = version[2]
-            after = _rebased(newer, None)
-            if after is None:
-                del self._heads[key]
+            if newer:
+                after = _rebased(newer, None)
+                assert after is not None
+                heads[key] = after
+                for index in indexes:
+                    index.replace(key, before, after)
             else:
-                self._heads[key] = after
-            for index in self._indexes.values():
-                index.replace(key, before, after)
+                del heads[key]
+                for index in indexes:
+                    index.remove(key, before)
         for seen in self._unique:
             for values, _ in list(takewhile(lambda e: e[1] <= until, seen.items())):
                 del seen[values]
@@ -210,6 +215,12 @@ class _Index:
             else:
                 of_row.append(position)
         self._of_key, self._of_row = tuple(of_key), tuple(of_row)
+        self._is_prefix = of_key == list(range(len(of_key)))
+
+    def _prefix(self, key: Key) -> Key:
+        if self._is_prefix:
+            return key[: len(self._of_key)]
+        return tuple([key[i] for i in self._of_key])
 
     def add(self, key: Key, row: Row | None) -> None:
         """Note a key's newest version."""
@@ -219,30 +230,43 @@ class _Index:
             keys.pop(key, None)
             keys[key] = None
 
+    def remove(self, key: Key, version: Version) -> None:
+        """Note that a key has no versions any more, but had this chain."""
+        for values in self._all_values(key, version):
+            self._take(values, key)
+
+    def _take(self, values: Key, key: Key) -> None:
+        keys = self.keys[values]
+        keys.pop(key, None)
+        if not keys:
+            del self.keys[values]
+
     def replace(self, key: Key, before: Version | None, after: Version | None) -> None:
         """Note that a key has another chain."""
-        gone, kept = self._all_values(key, before), self._all_values(key, after)
+        gone, kept = (
+            set(self._all_values(key, before)),
+            set(self._all_values(key, after)),
+        )
         for values in gone - kept:
-            keys = self.keys[values]
-            keys.pop(key, None)
-            if not keys:
-                del self.keys[values]
+            self._take(values, key)
         for values in kept - gone:
             self.keys.setdefault(values, {}).setdefault(key)
 
-    def _all_values(self, key: Key, version: Version | None) -> set[Key]:
+    def _all_values(self, key: Key, version: Version | None) -> Collection[Key]:
+        if not self._of_row:
+            # All versions have the same key.
+            return () if version is None else (self._prefix(key),)
         found: set[Key] = set()
         while version is not None:
             values = self._values(key, version[1])
             if values is not None:
                 found.add(values)
-            # All versions have the same key.
-            version = version[2] if self._of_row else None
+            version = version[2]
         return found
 
     def _values(self, key: Key, row: Row | None) -> Key | None:
         """The values in the key's columns, then those in others; None: nothing there."""
-        prefix = tuple([key[i] for i in self._of_key])
+        prefix = self._prefix(key)
         if not self._of_row:
             return prefix
         if row is None:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique._rows import tuple_of
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
 
@@ -152,16 +153,11 @@ class Follower:
 
     def _read(self, commit: CommitRecord) -> Published:
         tables = self._database.catalog.by_id()
-        return Published(
-            {
-                number: [
-                    (tuple([row[i] for i in tables[number].primary_key]), row, deleted)
-                    for row, deleted in rows
-                ]
-                for number, rows in commit.writes.items()
-            },
-            commit.bulk,
-        )
+        writes = {}
+        for number, rows in commit.writes.items():
+            key = tuple_of(tables[number].primary_key)
+            writes[number] = [(key(row), row, deleted) for row, deleted in rows]
+        return Published(writes, commit.bulk)
 
     def _publish(self, cts: int, commit: Published) -> None:
         catalog = self._database.catalog

@@ -62,13 +62,6 @@ _VALUE_BYTES = 64
 """What a value takes as a Python object in a tuple and an index, about."""
 
 
-class GroupAddress(NamedTuple):
-    """A table, and the values of its key columns but the last."""
-
-    table: int
-    prefix: Key
-
-
 class Stretch(NamedTuple):
     """Storage rows to read: ``prefix`` and the range of the key column after it.
 

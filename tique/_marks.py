@@ -69,12 +69,16 @@ class HighWaterMarks:
             self._marks.clear()
         self._marks[prefix] = mark
 
-    def raise_to(self, key: Key) -> None:
-        """Note that a fold stored a row under the key."""
+    def raise_to(self, key: Key) -> bool:
+        """Note that a fold stored a row under the key; whether a mark was there."""
+        is_marked = False
         for n in self._positions:
             mark = self._marks.get(key[:n], _UNKNOWN)
-            if mark is not _UNKNOWN and (mark is None or key[n] > mark):
-                self._marks[key[:n]] = key[n]
+            if mark is not _UNKNOWN:
+                is_marked = True
+                if mark is None or key[n] > mark:
+                    self._marks[key[:n]] = key[n]
+        return is_marked
 
     def clear(self) -> None:
         """Forget all marks."""

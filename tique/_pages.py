@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique._cache import Place
     from tique._rows import Key
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
@@ -35,9 +36,8 @@ _FRESH: frozenset[int] = frozenset()
 
 
 class Address(NamedTuple):
-    """Where a page lies: the key columns but the last, and the last one's range."""
+    """What a page has: the key columns but the last, and the last one's range."""
 
-    table: int
     prefix: tuple[Any, ...]
     first: int
     last: int
@@ -50,8 +50,8 @@ class Page:
     ----------
     table
         The table.
-    address
-        The page's address.
+    prefix
+        What the rows have in the columns of the key but the last.
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
@@ -61,12 +61,11 @@ class Page:
     def __init__(
         self,
         table: Table,
-        address: Address,
+        prefix: Key,
         columns: Sequence[int],
         rows: pyarrow.Table,
     ) -> None:
-        self.address = address
-        self._block = Block(table, address.prefix, columns, rows)
+        self._block = Block(table, prefix, columns, rows)
         self.size = self._block.size
         self.is_used = False
         self._stale: dict[int, frozenset[int] | None] = {}
@@ -123,15 +122,15 @@ class Paging:
         """The range of the key's last column; None if the table has no pages."""
         return None if self._kind is None else (self._kind.low, self._kind.high)
 
-    def address(self, key: Key) -> Address | None:
-        """The address of a key's page; None if the table has no pages."""
+    def place(self, key: Key) -> Place | None:
+        """Where a key's page lies; None if the table has no pages."""
         if self._kind is None:
             return None
+        return self._table.id, key[:-1], key[-1] // self._keys
+
+    def address(self, key: Key) -> Address:
+        """The address of a key's page, of a table that has pages."""
+        assert self._kind is not None
         first = key[-1] // self._keys * self._keys
         last = first + self._keys - 1
-        return Address(
-            self._table.id,
-            key[:-1],
-            max(first, self._kind.low),
-            min(last, self._kind.high),
-        )
+        return Address(key[:-1], max(first, self._kind.low), min(last, self._kind.high))

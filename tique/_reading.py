@@ -11,6 +11,7 @@ from __future__ import annotations
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tique._rows import tuple_of
 from tique._sources import KeyReader, operand_value
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import ColumnValue
@@ -148,19 +149,20 @@ class _InnerRows:
         self._needed = sorted({*needed, *table.primary_key})
         operands: list[Operand] = []
         bound: list[int] = []
-        self._from: list[tuple[bool, int]] = []
-        """For each part of the key: whether an outer row has it, and at which place."""
+        places: list[int] = []
         self.is_possible = True
         for position, part in zip(table.primary_key, lookup.key, strict=True):
             if isinstance(part, ColumnValue):
                 kind = kind_of(outer.columns[part.position].type)
                 self.is_possible &= kind is not None and kind.family in _LOOKED_UP
-                self._from.append((True, part.position))
+                places.append(part.position)
             else:
-                self._from.append((False, len(bound)))
+                places.append(len(outer.columns) + len(bound))
                 bound.append(position)
                 operands.append(part)
         self._keys = KeyReader(table, bound, operands)
+        self._key = tuple_of(places)
+        """From an outer row, with the values of ``_keys`` behind it, to a key."""
 
     def joined(
         self, transaction: Transaction, parameters: Sequence[Any], rows: Iterable[Row]
@@ -169,15 +171,7 @@ class _InnerRows:
         if not self._source.is_known(transaction):
             return None
         values = self._keys.read(parameters)
-        pairs = [
-            (
-                tuple(
-                    [row[i] if is_outer else values[i] for is_outer, i in self._from]
-                ),
-                row,
-            )
-            for row in rows
-        ]
+        pairs = [(self._key(row + values), row) for row in rows]
         keys: list[Key] = [
             key for key in dict.fromkeys([key for key, _ in pairs]) if None not in key
         ]

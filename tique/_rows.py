@@ -14,12 +14,13 @@ no newer than the oldest snapshot. An inserted row is always whole.
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, Row, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tique_rewriter.schema import Table
 
@@ -33,6 +34,14 @@ _NARROW = 6
 def key_of(positions: Sequence[int], row: Row) -> Key:
     """The columns of ``row`` at ``positions``."""
     return tuple([row[position] for position in positions])
+
+
+def tuple_of(positions: Sequence[int]) -> Callable[[Row], Key]:
+    """A function from a row to its values at ``positions``."""
+    if len(positions) == 1:
+        (only,) = positions
+        return lambda row: (row[only],)
+    return itemgetter(*positions) if positions else lambda _: ()
 
 
 def lacks(row: Row, columns: Iterable[int]) -> bool:

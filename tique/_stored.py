@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tique._cache import Cache, oldest
-from tique._groups import GROUP_ROWS, STRETCH, Group, GroupAddress, Stretch
+from tique._cache import Cache, Place, oldest
+from tique._groups import GROUP_ROWS, STRETCH, Group, Stretch
 from tique._marks import HighWaterMarks
 from tique._pages import Address, Page, Paging
 from tique._rows import lacks, merged
@@ -40,9 +40,9 @@ class StorageCache:
 
     def __init__(self, capacity: int, page_keys: int) -> None:
         self.page_keys = page_keys
-        self.groups: Cache[GroupAddress, Group] = Cache(capacity // 4, misses=3)
-        self.views: Cache[GroupAddress, View] = Cache(capacity // 8, misses=1)
-        self.pages: Cache[Address, Page] = Cache(capacity, misses=2)
+        self.groups: Cache[Group] = Cache(capacity // 4, misses=3)
+        self.views: Cache[View] = Cache(capacity // 8, misses=1)
+        self.pages: Cache[Page] = Cache(capacity, misses=2)
 
 
 class StoredRows:
@@ -139,38 +139,38 @@ class StoredRows:
 
     def page(self, key: Key) -> Page | None:
         """The page in which the key lies, if it is in memory."""
-        address = self.address(key)
-        if address is None or self._cache is None:
+        place = self.place(key)
+        if place is None or self._cache is None:
             return None
-        return self._cache.pages.find(address)
+        return self._cache.pages.find(place)
 
-    def address(self, key: Key) -> Address | None:
+    def place(self, key: Key) -> Place | None:
         """Where the key's page lies."""
-        return None if self._paging is None else self._paging.address(key)
+        return None if self._paging is None else self._paging.place(key)
 
     def page_to_read(self, key: Key) -> Address | None:
         """The page to read instead of one row that was missed; None: the row."""
-        address = self.address(key)
-        if address is None or self._cache is None:
+        place = self.place(key)
+        if place is None or self._cache is None or self._paging is None:
             return None
-        return address if self._cache.pages.wants(address) else None
+        return self._paging.address(key) if self._cache.pages.wants(place) else None
 
     def group(self, prefix: Key) -> Group | None:
         """The group of the key's columns but the last, if it is in memory."""
         if self._cache is None:
             return None
-        return self._cache.groups.find(GroupAddress(self._table.id, prefix))
+        return self._cache.groups.find((self._table.id, prefix))
 
     def view(self, prefix: Key) -> View | None:
         """A view of the group, if there is one in memory."""
         if self._cache is None:
             return None
-        return self._cache.views.find(GroupAddress(self._table.id, prefix))
+        return self._cache.views.find((self._table.id, prefix))
 
     def put_view(self, prefix: Key, view: View) -> None:
         """Remember a view of the group."""
         if self._cache is not None:
-            self._cache.views.put(GroupAddress(self._table.id, prefix), view)
+            self._cache.views.put((self._table.id, prefix), view)
 
     def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
         """Note that a group would have been of use; what to read now, if anything.
@@ -188,7 +188,7 @@ class StoredRows:
         stretch = group = Stretch(prefix, *self._paging.span)
         if prefix and largest * STRETCH <= GROUP_ROWS:
             stretch = self._stretch(prefix) or group
-        place = GroupAddress(self._table.id, (*stretch.prefix, *stretch[1:]))
+        place = (self._table.id, (*stretch.prefix, *stretch[1:]))
         if not self._cache.groups.wants(place, misses):
             return None
         return group if self._largest_group is None else stretch
@@ -211,10 +211,11 @@ class StoredRows:
         for key in oldest(known, self._capacity):
             del known[key]
 
-    def put_page(self, page: Page) -> None:
-        """Remember a page."""
-        if self._cache is not None:
-            self._cache.pages.put(page.address, page)
+    def put_page(self, key: Key, page: Page) -> None:
+        """Remember the page in which a key lies."""
+        place = self.place(key)
+        if place is not None and self._cache is not None:
+            self._cache.pages.put(place, page)
 
     def put_groups(self, groups: Mapping[Key, Group]) -> None:
         """Remember groups that were read together."""
@@ -223,23 +224,32 @@ class StoredRows:
         for prefix, group in groups.items():
             rows = len(group) if group.is_whole else GROUP_ROWS
             self._largest_group = max(self._largest_group or 0, rows)
-            self._cache.groups.put(GroupAddress(self._table.id, prefix), group)
+            self._cache.groups.put((self._table.id, prefix), group)
 
     def _forget_group(self, prefix: Key) -> None:
         if self._cache is not None:
-            self._cache.groups.forget(GroupAddress(self._table.id, prefix))
+            self._cache.groups.forget((self._table.id, prefix))
 
-    def replace(self, key: Key, row: Row | None) -> None:
-        """Note that a fold stored this row."""
-        page = self.page(key)
-        if page is not None:
-            page.invalidate(key[-1], self._changed(key, row))
-        group = self.group(key[:-1])
-        if group is not None and group.is_whole and not group.store(key[-1], row):
-            self._forget_group(key[:-1])
-        if row is not None:
-            self.marks.raise_to(key)
-        self.put([(key, row)])
+    def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:
+        """Note that a fold stored these rows (None: deleted what was there).
+
+        They are remembered, or only those of which something was known, or of their
+        neighbours: what other processes write need not be of use here.
+        """
+        known = self._rows
+        remembered = []
+        for key, row in rows.items():
+            page = self.page(key)
+            if page is not None:
+                page.invalidate(key[-1], self._changed(key, row))
+            group = self.group(key[:-1])
+            if group is not None and group.is_whole and not group.store(key[-1], row):
+                self._forget_group(key[:-1])
+            is_beside = row is not None and self.marks.raise_to(key)
+            is_known = page is not None or group is not None or key in known
+            if is_known or is_beside or not only_known:
+                remembered.append((key, row))
+        self.put(remembered)
 
     def _changed(self, key: Key, row: Row | None) -> frozenset[int] | None:
         """The columns in which a row replaces what storage had; None: all."""

@@ -240,11 +240,11 @@ class TableVersions:
             if epoch == self.epoch and self.is_complete:
                 self._stored.put(rows)
 
-    def remember_page(self, epoch: int, page: Page) -> None:
-        """Keep a page that was read when the epoch was ``epoch``."""
+    def remember_page(self, epoch: int, key: Key, page: Page) -> None:
+        """Keep a key's page that was read when the epoch was ``epoch``."""
         with self.lock:
             if epoch == self.epoch and self.is_complete:
-                self._stored.put_page(page)
+                self._stored.put_page(key, page)
 
     def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone)."""
@@ -359,8 +359,8 @@ class TableVersions:
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
             # Whoever misses a version here looks at what storage has: that comes first.
-            for key, row in self._chains.rows_until(until).items():
-                self._stored.replace(key, row)
+            rows = self._chains.rows_until(until)
+            self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until)
             if not self.is_complete:
                 # A bulk commit may have changed a key after its chain's last version.

@@ -47,7 +47,6 @@ def whole(g, n, a, b):
 
 
 def page(numbers, a=None, columns=(1, A, B), prefix=(1,)):
-    address = Paging(TABLE, PAGE_KEYS).address((*prefix, numbers[0] if numbers else 0))
     data = {
         "n": pyarrow.array(numbers, pyarrow.int32()),
         "a": pyarrow.array(a or [10 * n for n in numbers], pyarrow.int32()),
@@ -55,18 +54,18 @@ def page(numbers, a=None, columns=(1, A, B), prefix=(1,)):
     }
     names = {1: "n", A: "a", B: "b"}
     table = pyarrow.table({names[i]: data[names[i]] for i in columns})
-    return Page(TABLE, address, columns, table)
+    return Page(TABLE, prefix, columns, table)
 
 
 def test_a_page_is_read_at_the_second_miss(versions):
     assert versions.page_to_read((1, 5)) is None
     assert versions.page_to_read((2, 5)) is None
     address = versions.page_to_read((1, 6))
-    assert address == (TABLE.id, (1,), 0, PAGE_KEYS - 1)
+    assert address == ((1,), 0, PAGE_KEYS - 1)
 
 
 def test_a_page_knows_its_rows_and_which_are_not_there(versions):
-    versions.remember_page(versions.epoch, page([9, 3, 5]))
+    versions.remember_page(versions.epoch, (1, 0), page([9, 3, 5]))
     assert versions.storage_row((1, 5), (A,)) == (True, row(1, 5, a=50))
     assert versions.storage_row((1, 3), (A, B)) == (True, row(1, 3, a=30, b="b3"))
     assert versions.storage_row((1, 4), (A,)) == (True, None)
@@ -76,13 +75,13 @@ def test_a_page_knows_its_rows_and_which_are_not_there(versions):
 
 
 def test_an_empty_page(versions):
-    versions.remember_page(versions.epoch, page([]))
+    versions.remember_page(versions.epoch, (1, 0), page([]))
     assert versions.storage_row((1, 5), (A,)) == (True, None)
 
 
 def test_a_row_in_memory_is_completed_from_its_page(versions):
     versions.remember(versions.epoch, [((1, 5), row(1, 5, a=51))])
-    versions.remember_page(versions.epoch, page([5]))
+    versions.remember_page(versions.epoch, (1, 0), page([5]))
     assert versions.storage_row((1, 5), (A, B)) == (True, row(1, 5, a=51, b="b5"))
 
 
@@ -92,7 +91,7 @@ def test_what_a_fold_changed_is_not_answered_from_a_page(versions, remembered):
     versions = TableVersions(
         TABLE, capacity=100 * remembered, cache=versions._stored._cache
     )
-    versions.remember_page(versions.epoch, page([5, 6]))
+    versions.remember_page(versions.epoch, (1, 0), page([5, 6]))
     versions.storage_row((1, 5), (A,))
     versions.publish(
         3,
@@ -118,13 +117,13 @@ def test_what_was_read_before_a_fold_is_not_kept_after_it(versions):
     epoch = versions.epoch
     versions.publish(3, [((1, 5), whole(1, 5, 1, "x"), False)])
     versions.folded(3)
-    versions.remember_page(epoch, page([5]))
+    versions.remember_page(epoch, (1, 0), page([5]))
     versions.remember_mark(epoch, (1,), 5)
     assert versions.storage_row((1, 6), (A,)) == (False, None)
 
 
 def test_a_bulk_commit_makes_pages_worthless(versions):
-    versions.remember_page(versions.epoch, page([5]))
+    versions.remember_page(versions.epoch, (1, 0), page([5]))
     versions.remember_mark(versions.epoch, (1,), 5)
     versions.publish_bulk(3, 1, 0)
     assert versions.storage_row((1, 5), (A,)) == (False, None)
@@ -135,25 +134,25 @@ def test_a_bulk_commit_makes_pages_worthless(versions):
 
 
 def test_the_cache_keeps_to_its_budget():
-    pages = [page([n * PAGE_KEYS]) for n in range(1, 5)]
-    pages.insert(0, page([0]))
-    cache = Cache(3 * pages[-1].size, misses=2)
-    for each in pages:
-        cache.put(each.address, each)
-    kept = [cache.find(each.address) is each for each in pages]
+    pages = {(7, n): page([n]) for n in range(5)}
+    size = pages[7, 0].size
+    cache = Cache(3 * size, misses=2)
+    for place, each in pages.items():
+        cache.put(place, each)
+    kept = [cache.find(place) is each for place, each in pages.items()]
     assert kept == [False, False, True, True, True]
-    assert not Cache(0, misses=1).wants(pages[0].address)
+    assert not Cache(0, misses=1).wants((7, 0))
 
 
 def test_what_is_used_is_kept():
     """However many others come that are not."""
-    pages = [page([n * PAGE_KEYS]) for n in range(1, 60)]
-    cache = Cache(10 * pages[0].size, misses=2)
-    for each in pages:
-        cache.put(each.address, each)
-        assert cache.find(pages[0].address) is pages[0]
-    assert cache.find(pages[30].address) is None
-    assert cache.find(pages[-1].address) is pages[-1]
+    pages = {(7, n): page([n]) for n in range(60)}
+    cache = Cache(10 * pages[7, 0].size, misses=2)
+    for place, each in pages.items():
+        cache.put(place, each)
+        assert cache.find((7, 0)) is pages[7, 0]
+    assert cache.find((7, 30)) is None
+    assert cache.find((7, 59)) is pages[7, 59]
 
 
 def test_a_mark_is_read_at_the_second_new_key(versions):
@@ -202,7 +201,7 @@ def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
         array = pyarrow.concat_arrays([array, array]).slice(3)
     numbers = pyarrow.array([0, 1, 2], pyarrow.int32())
     table = pyarrow.table({"n": numbers, "a": array})
-    found = Page(TABLE, Paging(TABLE, PAGE_KEYS).address((1, 0)), (1, A), table)
+    found = Page(TABLE, (1,), (1, A), table)
     rows = [found.row((1, n), (A,))[1] for n in range(3)]
     assert [r[A] for r in rows] == values
     assert [type(r[A]) for r in rows] == [type(value) for value in values]
@@ -211,4 +210,4 @@ def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
 @pytest.mark.parametrize("type_name", ["VARCHAR", "UBIGINT", "DOUBLE", "HUGEINT"])
 def test_keys_that_are_no_machine_integers_have_no_pages(type_name):
     table = Table("main", "t", (Column("k", type_name),), primary_key=(0,))
-    assert Paging(table, PAGE_KEYS).address((1,)) is None
+    assert Paging(table, PAGE_KEYS).place((1,)) is None

@@ -70,6 +70,20 @@ def test_fold(versions):
     assert versions.oldest is None
 
 
+def test_a_fold_of_what_other_processes_wrote():
+    """P7: what was known stays true; what is not known here need not be."""
+    versions = TableVersions(KEYED, capacity=30, shared=object())
+    versions.remember(versions.epoch, [((1, 1), (1, 1, 9)), ((5, 5), None)])
+    versions.remember_mark(versions.epoch, (3,), 7)
+    versions.publish(5, [write(n, n, 10) for n in range(1, 6)] + [write(3, 9, 10)])
+    versions.folded(5)
+    for n in (1, 5):
+        assert versions.storage_row((n, n)) == (True, (n, n, 10))
+    assert versions.storage_row((3, 9)) == (True, (3, 9, 10))
+    assert versions.storage_row((3, 10)) == (True, None)
+    assert versions.storage_row((2, 2)) == versions.storage_row((4, 4)) == (False, None)
+
+
 def test_a_row_read_before_a_fold_is_not_remembered_after_it(versions):
     """P1: it may be older than what the fold brought."""
     epoch = versions.epoch

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique._answers import Answer, group_answer
 from tique._reading import Reader
+from tique._rows import tuple_of
 from tique._sources import KeyReader
 from tique._statements.base import Outcome, Statement
 from tique_backends.base import ResultColumn
@@ -70,8 +70,7 @@ class PointSelectStatement(SelectStatement):
         self._types = [column.type for column in self._columns]
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
         self._needed = point.columns
-        self._project = itemgetter(*point.columns)
-        self._is_single = len(point.columns) == 1
+        self._project = tuple_of(point.columns)
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Look the row up; let the engine compare a key of another type."""
@@ -85,8 +84,6 @@ class PointSelectStatement(SelectStatement):
             return Outcome(0, self._columns, [])
         if not self._is_whole_row:
             row = self._project(row)
-            if self._is_single:
-                row = (row,)
         rows = transaction.session.shown(self._types, [row])
         return Outcome(1, self._columns, rows)
 
