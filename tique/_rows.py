@@ -14,6 +14,7 @@ no newer than the oldest snapshot. An inserted row is always whole.
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,17 @@ def _is_same(new: Any, old: Any) -> bool:
 
 def columns_to_read(table: Table, needed: Iterable[int] | None) -> tuple[int, ...]:
     """Which columns to read for a statement that needs these (None: all)."""
-    width = len(table.columns)
+    columns = None if needed is None else tuple(needed)
+    return _columns_to_read(len(table.columns), table.primary_key, columns)
+
+
+@lru_cache(maxsize=4096)
+def _columns_to_read(
+    width: int, primary_key: Key, needed: tuple[int, ...] | None
+) -> tuple[int, ...]:
     if needed is None or width <= _NARROW:
         return tuple(range(width))
-    return tuple(sorted({*needed, *table.primary_key}))
+    return tuple(sorted({*needed, *primary_key}))
 
 
 def completed(session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
