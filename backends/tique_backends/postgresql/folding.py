@@ -27,7 +27,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.postgresql.literals import arrays
+from tique_backends.postgresql.literals import array_parameters, arrays
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import newest, same_rows
 from tique_backends.sharing import FoldedMeanwhileError
@@ -154,7 +154,7 @@ def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> No
     session.change(
         f"DELETE FROM {storage_name(table)} AS _s USING {source} AS _r({names}) "
         f"WHERE {same}",
-        [list(column) for column in zip(*keys, strict=True)],
+        array_parameters(table, table.primary_key, keys),
     )
 
 
@@ -163,10 +163,11 @@ def _insert(
 ) -> None:
     if not rows:
         return
-    source = arrays(table, range(len(table.columns)))
+    columns = range(len(table.columns))
+    source = arrays(table, columns)
     session.change(
         f"INSERT INTO {storage_name(table)} SELECT * FROM {source} AS _r{conflict}",
-        [list(column) for column in zip(*rows, strict=True)],
+        array_parameters(table, columns, rows),
     )
 
 
@@ -197,7 +198,7 @@ def _update(
     session.change(
         f"UPDATE {storage_name(table)} AS _s SET {values} "
         f"FROM {source} AS _r({names}) WHERE {_same_key(table)}",
-        [list(column) for column in zip(*rows, strict=True)],
+        array_parameters(table, columns, rows),
     )
 
 

@@ -15,6 +15,7 @@ from tique_backends.postgresql.types import INTEGERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
 
@@ -51,7 +52,7 @@ def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:
 
 
 def arrays(table: Table, positions: Sequence[int]) -> str:
-    """A source of rows, of one parameter per column, which is its values as a list.
+    """A source of rows, of one parameter per column: see :func:`array_parameters`.
 
     It stands in FROM, with a name for it and perhaps for its columns after it.
     """
@@ -65,6 +66,19 @@ def arrays(table: Table, positions: Sequence[int]) -> str:
     names = ", ".join(f"_{n}" for n in range(len(types)))
     values = ", ".join(carried(f"_{n}", name) for n, name in enumerate(types))
     return f"(SELECT {values} FROM unnest({items}) AS _v({names}))"
+
+
+def array_parameters(
+    table: Table, positions: Sequence[int], rows: Sequence[Row]
+) -> list[str]:
+    """The parameters of :func:`arrays` for rows of these columns, of which there are some.
+
+    They are texts: psycopg would look at each value of a list by itself.
+    """
+    return [
+        array_parameter(values, table.columns[i].type)
+        for i, values in zip(positions, zip(*rows, strict=True), strict=True)
+    ]
 
 
 def carrier(type_name: str) -> str:
@@ -82,12 +96,18 @@ def carried(text: str, type_name: str) -> str:
 
 def listed(values: Sequence[Any], type_name: str) -> str:
     """The literal of an array of values that are of a column's type, as carried."""
+    return (
+        f"CAST({quoted(array_parameter(values, type_name))} AS {carrier(type_name)}[])"
+    )
+
+
+def array_parameter(values: Sequence[Any], type_name: str) -> str:
+    """The text of an array of values that are of a column's type, as carried."""
     if type_name in INTEGERS:
         items = ["NULL" if value is None else str(int(value)) for value in values]
     else:
         items = [_element(value) for value in values]
-    text = quoted("{" + ",".join(items) + "}")
-    return f"CAST({text} AS {carrier(type_name)}[])"
+    return "{" + ",".join(items) + "}"
 
 
 def _element(value: Any) -> str:

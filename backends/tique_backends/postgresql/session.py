@@ -21,7 +21,11 @@ from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.connection import rows_of, tolerate
 from tique_backends.postgresql.keeping import Showing
-from tique_backends.postgresql.literals import arrays
+from tique_backends.postgresql.literals import (
+    array_parameter,
+    array_parameters,
+    arrays,
+)
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import newest, stage_name
 from tique_backends.postgresql.parameters import ParameterTypes
@@ -291,12 +295,13 @@ class PostgreSQLSession(Session):
             condition = _key_condition(table, len(fixed))
             column = key_list(table, [last])
             kind = table.columns[last].type
-            parameters = [*prefix, [key[-1] for key in keys]]
+            numbers = array_parameter([key[-1] for key in keys], kind)
+            parameters = [*prefix, numbers]
             condition += f"{' AND ' if fixed else ''}{column} = "
             condition += f"ANY (CAST(${len(parameters)} AS {kind}[]))"
             sql = _storage_query(table, read, condition)
         else:
-            parameters = [list(column) for column in zip(*keys, strict=True)]
+            parameters = [*array_parameters(table, table.primary_key, keys)]
             source = arrays(table, table.primary_key)
             names = ", ".join(f"_{i}" for i in table.primary_key)
             same = " AND ".join(
