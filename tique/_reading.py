@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _COMPARED = frozenset({"integer", "decimal", "date", "timestamp"})
 """What every engine puts in the same order."""
 
+_LOOKED_UP = _COMPARED | {"text"}
+"""Of two columns of the same one of these types it is certain when they are equal."""
+
 _GROUPS = 64
 """More groups than these are the engine's business."""
 
@@ -94,9 +97,10 @@ class Reader:
             numbers = None
             if self._range is not None:
                 position = self._outer.table.primary_key[-2]
-                numbers = _numbers(self._range, position, before)
-                if len(numbers) > _GROUPS:
+                first, last = _bounds(self._range, position, before)
+                if last - first >= _GROUPS:
                     return None
+                numbers = range(first, last + 1)
             found = self._outer.rows(transaction, parameters, self._needed, numbers)
             if found is None:
                 return None
@@ -184,10 +188,6 @@ class _InnerRows:
         ]
 
 
-_LOOKED_UP = _COMPARED | {"text"}
-"""Of two columns of the same one of these types it is certain when they are equal."""
-
-
 def _columns(read: GroupRead) -> frozenset[int]:
     """The columns that a query looks at."""
     positions = [
@@ -200,8 +200,10 @@ def _columns(read: GroupRead) -> frozenset[int]:
     return frozenset(i for i in positions if i is not None)
 
 
-def _numbers(kind: Kind, position: int, comparisons: Iterable[_Bound]) -> range:
-    """The integers that satisfy the comparisons of one column."""
+def _bounds(
+    kind: Kind, position: int, comparisons: Iterable[_Bound]
+) -> tuple[int, int]:
+    """The least and the greatest integer that satisfy the comparisons of one column."""
     first, last = kind.least, kind.high
     for comparison in comparisons:
         if comparison.position == position:
@@ -210,7 +212,7 @@ def _numbers(kind: Kind, position: int, comparisons: Iterable[_Bound]) -> range:
                 first = max(first, value + (comparison.operator == ">"))
             else:
                 last = min(last, value - (comparison.operator == "<"))
-    return range(first, last + 1)
+    return first, last
 
 
 def _satisfying(rows: Sequence[Row], comparisons: Iterable[_Bound]) -> Sequence[Row]:

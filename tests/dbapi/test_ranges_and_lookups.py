@@ -190,6 +190,24 @@ def test_what_is_too_much_is_for_the_engine(connection):
     assert statements(connection, lambda: ask(connection, groups, (1, 0, 100))) > 0
 
 
+def test_ranges_without_an_end(engine):
+    """Of numbers that a range in Python cannot have."""
+    connection = engine.connect()
+    connection.execute(
+        "CREATE TABLE wide (a BIGINT, b BIGINT, n INTEGER, PRIMARY KEY (a, b, n))"
+    )
+    connection.execute("INSERT INTO wide VALUES (1, 2, 3), (1, 5, 4), (2, 2, 5)")
+    connection.commit()
+    for sql, expected in (
+        ("SELECT COUNT(*) FROM wide WHERE a = 1", 2),
+        ("SELECT COUNT(*) FROM wide WHERE a = 1 AND b > 2", 1),
+        ("SELECT COUNT(*) FROM wide WHERE a = 1 AND b < 5 AND n > 1", 1),
+        ("SELECT COUNT(*) FROM wide WHERE a = 1 AND b > 5 AND b < 2", 0),
+    ):
+        for _ in range(3):
+            assert ask(connection, sql, ()) == [(expected,)]
+
+
 def test_a_bulk_change_of_the_other_table(connection):
     """P1: its versions are in the cache table only."""
     sql = QUERIES[6]
