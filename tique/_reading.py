@@ -87,6 +87,16 @@ class Reader:
         )
         """Whether it can be done at all without the engine."""
 
+    def kept_types(self, read: GroupRead) -> Sequence[str]:
+        """The types of the results if some of them may be kept in another form.
+
+        Groups have no such columns. Aggregates are of none.
+        """
+        positions = [output.position for output in read.outputs]
+        if self._lookup is None or any(output.function for output in read.outputs):
+            return ()
+        return [self.columns[i].type for i in positions if i is not None]
+
     def rows(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> Sequence[Row] | None:

@@ -208,6 +208,34 @@ def test_ranges_without_an_end(engine):
             assert ask(connection, sql, ()) == [(expected,)]
 
 
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("TIMESTAMPTZ", "2026-01-02 03:04:05+00"),
+        ("JSONB", '{"a": [1]}'),
+        ("UUID", "0" * 31 + "7"),
+    ],
+)
+@pytest.mark.written_for(["postgresql"], reason="types of its own, kept as texts")
+def test_values_of_the_other_table_are_shown(connection, type_name, value):
+    """P8: as the engine gives them, however the driver keeps them."""
+    connection.execute(f"CREATE TABLE detail (code INTEGER PRIMARY KEY, v {type_name})")
+    connection.execute(
+        f"INSERT INTO detail VALUES (1, CAST('{value}' AS {type_name})), (2, NULL)"
+    )
+    connection.commit()
+    sql = (
+        "SELECT n, v FROM line, detail WHERE a = %s AND b >= %s AND b < %s "
+        "AND code = n ORDER BY n"
+    )
+    expected = by_the_engine(connection, sql)
+    assert type(expected[0][1]) is not str
+    for _ in range(5):
+        assert sorted(map(repr, ask(connection, sql))) == sorted(map(repr, expected))
+    connection.checkpoint()
+    assert sorted(map(repr, ask(connection, sql))) == sorted(map(repr, expected))
+
+
 def test_a_bulk_change_of_the_other_table(connection):
     """P1: its versions are in the cache table only."""
     sql = QUERIES[6]

@@ -101,6 +101,7 @@ class GroupSelectStatement(SelectStatement):
         assert plan.group is not None
         self._group = plan.group
         self._reader = Reader(plan.group, self.text.sources)
+        self._shown = self._reader.kept_types(plan.group)
         self._columns: Sequence[ResultColumn] | None = None
         self._answer: Answer | None = None
 
@@ -111,6 +112,8 @@ class GroupSelectStatement(SelectStatement):
             rows = self._reader.rows(transaction, parameters)
             if rows is not None:
                 found = self._answer(rows)
+                if self._shown:
+                    found = transaction.session.shown(self._shown, found)
                 return Outcome(len(found), self._columns, found)
         outcome = self._ask(transaction, parameters)
         if self._columns is None:
