@@ -74,7 +74,7 @@ class Stretch(NamedTuple):
 
 
 class Group:
-    """The storage rows of one address.
+    """The storage rows with one prefix of the key.
 
     Parameters
     ----------
