@@ -45,6 +45,7 @@ from a bag, whose rows have no keys to claim.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
@@ -71,6 +72,8 @@ _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 _BATCH = 256
 _QUESTIONS = 3
 _RECHECK = 1.0
+_STATEMENTS = 16
+"""After so many statements, of all connections, a committer gets the interpreter."""
 _PATIENCE = 10.0
 
 
@@ -84,6 +87,7 @@ class Committer:
         self._session: Session | None = None
         self._logger: Session | None = None
         self._unsettled: Sequence[Ticket] = ()
+        self._statements = itertools.count(1)
 
     def commit(self, transaction: Transaction) -> int:
         """Commit; return the cts once sts covers it.
@@ -131,13 +135,13 @@ class Committer:
             self._hand_over()
 
     def let_work(self) -> None:
-        """Let whoever commits now have the interpreter.
+        """Let whoever commits now have the interpreter, after some statements.
 
         A thread that answers statement after statement from memory never waits for the
         engine, and a committer that does would get the interpreter back only every
-        few milliseconds.
+        few milliseconds. But to hand it over costs as much as a statement.
         """
-        if self._leader.locked():
+        if next(self._statements) % _STATEMENTS == 0 and self._leader.locked():
             time.sleep(0)
 
     @property

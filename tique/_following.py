@@ -9,6 +9,10 @@ or it reads the log, in a statement that begins after sts was read, there or by 
 in the same request. A finished commit's entry is visible by then (P2), a fenced one is
 named in the answer.
 
+*Together (P2).* Threads that begin meanwhile wait for each other, and share an answer
+whose question was sent after all of them had come: it covers what any of them must see.
+One that was under way when a thread came is not for it.
+
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.
 

@@ -75,6 +75,11 @@ class SharedTimeline(Timeline):
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
         self._anchor: Anchor | None = None
         self._anchoring = threading.Lock()
+        self._asking = threading.Lock()
+        self._questions = 0
+        """So many questions for the shared sts have begun."""
+        self._answered = 0
+        """The last of them that was answered, and followed."""
         self._barrier = 0
         """The timestamp of the definition under way; the committer's lock is held."""
         self._expires = 0.0
@@ -121,10 +126,20 @@ class SharedTimeline(Timeline):
         return super().refresh(txid)
 
     def catch_up(self) -> None:
-        """Learn what was committed until now."""
-        with self.noticing():
-            followed = self._database.sequencer.sts()
-            self.follower.follow(self._shared.snapshot(followed))
+        """Learn what was committed until now.
+
+        Threads that ask meanwhile share the next answer, whose question came after
+        theirs.
+        """
+        asked = self._questions
+        with self._asking:
+            if self._answered > asked:
+                return
+            self._questions = question = self._questions + 1
+            with self.noticing():
+                followed = self._database.sequencer.sts()
+                self.follower.follow(self._shared.snapshot(followed))
+            self._answered = question
 
     def check(self) -> None:
         if time.monotonic() >= self._expires:

@@ -5,6 +5,7 @@ Each process is played by an engine and a database of its own within this one.
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -26,6 +27,40 @@ def test_a_commit_is_seen_by_whoever_begins_afterwards(pair):
         assert second.rows("SELECT v FROM t WHERE id = 1") == [(number,)]
         second.commit("UPDATE t SET v = %s WHERE id = 2", (number,))
         assert first.rows("SELECT sum(v) FROM t") == [(2 * number,)]
+
+
+def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch):
+    """P2: an older one, though it is still under way, is not for them."""
+    first, second = pair
+    others = [second.another() for _ in range(3)]
+    second.database.timeline._stopping.set()
+    second.database.timeline._thread.join()
+    shared = second.database.engine.shared
+    answered, go_on = threading.Event(), threading.Event()
+    ask, questions = shared.snapshot, []
+
+    def held(after):
+        questions.append(after)
+        answer = ask(after)
+        answered.set()
+        assert go_on.wait(20)
+        return answer
+
+    monkeypatch.setattr(shared, "snapshot", held)
+    query = "SELECT v FROM t WHERE id = 1"
+    with ThreadPoolExecutor(4) as pool:
+        early = pool.submit(second.rows, query)
+        assert answered.wait(10)
+        first.commit("UPDATE t SET v = 7 WHERE id = 1")
+        late = [pool.submit(one.execute, query) for one in others]
+        # Time to get in line; whoever comes later is answered all the same.
+        time.sleep(0.5)
+        go_on.set()
+        assert early.result(10) == [(0,)]
+        assert [one.result(10).fetchall() for one in late] == [[(7,)]] * 3
+    assert len(questions) == 2
+    for one in others:
+        one.close()
 
 
 def test_a_snapshot_stays(pair):
