@@ -11,7 +11,8 @@ named in the answer.
 
 *Together (P2).* Threads that begin meanwhile wait for each other, and share an answer
 whose question was sent after all of them had come: it covers what any of them must see.
-One that was under way when a thread came is not for it.
+One that was under way when a thread came is not for it; and if that takes long, it asks
+for itself.
 
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.

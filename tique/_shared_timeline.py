@@ -132,14 +132,22 @@ class SharedTimeline(Timeline):
         theirs.
         """
         asked = self._questions
-        with self._asking:
-            if self._answered > asked:
-                return
-            self._questions = question = self._questions + 1
-            with self.noticing():
-                followed = self._database.sequencer.sts()
-                self.follower.follow(self._shared.snapshot(followed))
-            self._answered = question
+        if not self._asking.acquire(timeout=_SLICE):
+            # Its connection may be dead: nobody waits longer for another's (P6).
+            self._ask()
+            return
+        try:
+            if self._answered <= asked:
+                self._questions = question = self._questions + 1
+                self._ask()
+                self._answered = question
+        finally:
+            self._asking.release()
+
+    def _ask(self) -> None:
+        with self.noticing():
+            followed = self._database.sequencer.sts()
+            self.follower.follow(self._shared.snapshot(followed))
 
     def check(self) -> None:
         if time.monotonic() >= self._expires:

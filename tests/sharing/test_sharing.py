@@ -14,6 +14,7 @@ import pytest
 
 import tique
 from tests.sharing.playing import cached, waiting
+from tique import _shared_timeline
 from tique._versions import TableVersions
 from tique_backends.base import CommitRecord
 from tique_backends.sharing import FoldedMeanwhileError
@@ -29,24 +30,33 @@ def test_a_commit_is_seen_by_whoever_begins_afterwards(pair):
         assert first.rows("SELECT sum(v) FROM t") == [(2 * number,)]
 
 
-def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch):
-    """P2: an older one, though it is still under way, is not for them."""
-    first, second = pair
-    others = [second.another() for _ in range(3)]
-    second.database.timeline._stopping.set()
-    second.database.timeline._thread.join()
-    shared = second.database.engine.shared
+def holding_first_answer(monkeypatch, process):
+    """Hold back the first answer of the shared sts; its questions, and two events."""
+    process.database.timeline._stopping.set()
+    process.database.timeline._thread.join()
+    shared = process.database.engine.shared
     answered, go_on = threading.Event(), threading.Event()
     ask, questions = shared.snapshot, []
 
     def held(after):
         questions.append(after)
+        is_first = len(questions) == 1
         answer = ask(after)
-        answered.set()
-        assert go_on.wait(20)
+        if is_first:
+            answered.set()
+            assert go_on.wait(20)
         return answer
 
     monkeypatch.setattr(shared, "snapshot", held)
+    return questions, answered, go_on
+
+
+def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch):
+    """P2: an older one, though it is still under way, is not for them."""
+    first, second = pair
+    monkeypatch.setattr(_shared_timeline, "_SLICE", 20)
+    others = [second.another() for _ in range(3)]
+    questions, answered, go_on = holding_first_answer(monkeypatch, second)
     query = "SELECT v FROM t WHERE id = 1"
     with ThreadPoolExecutor(4) as pool:
         early = pool.submit(second.rows, query)
@@ -61,6 +71,23 @@ def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch
     assert len(questions) == 2
     for one in others:
         one.close()
+
+
+def test_nobody_waits_for_anothers_answer_that_does_not_come(pair, pool, monkeypatch):
+    """P6: one dead connection holds up its own thread only."""
+    first, second = pair
+    other = second.another()
+    _, answered, go_on = holding_first_answer(monkeypatch, second)
+    query = "SELECT v FROM t WHERE id = 1"
+    early = pool.submit(second.rows, query)
+    try:
+        assert answered.wait(10)
+        first.commit("UPDATE t SET v = 7 WHERE id = 1")
+        assert pool.submit(other.execute, query).result(5).fetchall() == [(7,)]
+    finally:
+        go_on.set()
+    assert early.result(10) == [(7,)]
+    other.close()
 
 
 def test_a_snapshot_stays(pair):
