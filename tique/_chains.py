@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tique_backends.base import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tique._rows import Key
     from tique_backends.base import Row
@@ -146,50 +146,49 @@ class Chains:
     def rows_until(self, until: int) -> dict[Key, Row | None]:
         """The newest row with cts ≤ ``until`` (None: a tombstone), by key."""
         rows: dict[Key, Row | None] = {}
-        for key in self._keys_of(self._commits_until(until)):
-            version = newest_until(self._heads[key], until)
-            assert version is not None
-            rows[key] = version[1]
+        if self._table.is_bag:
+            # Its rows have no chains.
+            return rows
+        heads = self._heads
+        for _, keys, _ in self._commits_until(until):
+            for key in keys:
+                if key not in rows:
+                    version = newest_until(heads[key], until)
+                    assert version is not None
+                    rows[key] = version[1]
         return rows
 
-    def forget(self, until: int) -> None:
-        """Forget the versions with cts ≤ ``until``."""
-        gone = self._commits_until(until)
-        for _, keys, tombstones in gone:
+    def forget(self, until: int, changed: Iterable[Key]) -> None:
+        """Forget the versions with cts ≤ ``until``, which are of these keys."""
+        for _, keys, tombstones in self._commits_until(until):
             self._commits.popleft()
             self.rows -= len(keys)
             self.tombstones -= tombstones
         heads = self._heads
         indexes = self._indexes.values()
-        for key in self._keys_of(gone):
+        for key in changed:
             before = heads[key]
+            if before[0] <= until:
+                del heads[key]
+                for index in indexes:
+                    index.remove(key, before)
+                continue
             newer = []
             version: Version | None = before
             while version is not None and version[0] > until:
                 newer.append(version)
                 version = version[2]
-            if newer:
-                after = _rebased(newer, None)
-                assert after is not None
-                heads[key] = after
-                for index in indexes:
-                    index.replace(key, before, after)
-            else:
-                del heads[key]
-                for index in indexes:
-                    index.remove(key, before)
+            after = _rebased(newer, None)
+            assert after is not None
+            heads[key] = after
+            for index in indexes:
+                index.replace(key, before, after)
         for seen in self._unique:
             for values, _ in list(takewhile(lambda e: e[1] <= until, seen.items())):
                 del seen[values]
 
     def _commits_until(self, until: int) -> list[_Commit]:
         return list(takewhile(lambda commit: commit[0] <= until, self._commits))
-
-    def _keys_of(self, commits: Sequence[_Commit]) -> set[Key]:
-        """The keys that have chains; a bag's have none."""
-        if self._table.is_bag:
-            return set()
-        return {key for _, keys, _ in commits for key in keys}
 
 
 class _Index:

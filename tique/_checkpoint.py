@@ -246,8 +246,7 @@ class Checkpointer:
             until = versions.batch_end(stable, _BATCH_ROWS)
             if from_memory and versions.is_complete:
                 with versions.no_draining():
-                    rows = versions.newest_until(until)
-                    new = versions.new_keys(rows)
+                    rows, new = versions.changes(until)
                     try:
                         engine.store(session, table, rows, until, new, since=since)
                     except BaseException:

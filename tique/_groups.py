@@ -167,10 +167,13 @@ class Group:
             old = self._rows.get(number)
             new = row
             if new is not None:
-                before = old or self.get(number)
-                if before is not None:
-                    new = merged(new, before)
-                if lacks(new, self.columns) or len(self._rows) > 2 * GROUP_ROWS:
+                if MISSING in new:
+                    before = old or self.get(number)
+                    if before is not None:
+                        new = merged(new, before)
+                    if lacks(new, self.columns):
+                        return False
+                if len(self._rows) > 2 * GROUP_ROWS:
                     return False
             if new is None and self._block is None:
                 self._rows.pop(number, None)

@@ -72,6 +72,8 @@ class HighWaterMarks:
     def raise_to(self, key: Key) -> bool:
         """Note that a fold stored a row under the key; whether a mark was there."""
         is_marked = False
+        if not self._marks:
+            return False
         for n in self._positions:
             mark = self._marks.get(key[:n], _UNKNOWN)
             if mark is not _UNKNOWN:

@@ -10,9 +10,9 @@ one by one.
 A page also knows which keys are *not* in storage, so that the question whether
 a new key is free need not go to the engine.
 
-Invariants: a page holds what storage held at one moment. What folds changed since
-is noted as stale, before the index forgets the folded version, and is not answered
-any more: single columns of a row, or all that is known under a key.
+Invariant: a page holds what storage held at one moment. What folds changed since is
+remembered as a row (:mod:`tique._stored`), which counts; before that is forgotten, the
+page is told that what it has under the key is stale, and does not answer any more.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from tique._rows import Key
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
-
-_FRESH: frozenset[int] = frozenset()
 
 
 class Address(NamedTuple):
@@ -68,25 +66,21 @@ class Page:
         self._block = Block(table, prefix, columns, rows)
         self.size = self._block.size
         self.is_used = False
-        self._stale: dict[int, frozenset[int] | None] = {}
+        self._stale: set[int] = set()
 
     @property
     def columns(self) -> Set[int]:
         """The columns that the page has."""
         return self._block.columns
 
-    def invalidate(self, number: int, columns: frozenset[int] | None) -> None:
-        """Note that a fold changed these columns under a key; None: the whole row."""
-        known = self._stale.get(number, _FRESH)
-        self._stale[number] = (
-            None if columns is None or known is None else known | columns
-        )
+    def invalidate(self, number: int) -> None:
+        """Note that a fold changed what is under a key."""
+        self._stale.add(number)
 
     def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
         """Whether the page knows these columns under the key, and the row."""
         number = key[-1]
-        stale = self._stale.get(number, _FRESH)
-        if stale is None or not stale.isdisjoint(columns):
+        if number in self._stale:
             return False, None
         try:
             return True, self._block.row(number, columns)

@@ -12,7 +12,7 @@ from tique._cache import Cache, Place, oldest
 from tique._groups import GROUP_ROWS, STRETCH, Group, Stretch
 from tique._marks import HighWaterMarks
 from tique._pages import Address, Page, Paging
-from tique._rows import lacks, merged
+from tique._rows import difference, lacks, merged
 from tique_backends.base import MISSING
 from tique_rewriter.values import kind_of
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()
+_NO_COLUMNS: frozenset[int] = frozenset()
 
 
 class StorageCache:
@@ -63,6 +64,8 @@ class StoredRows:
         self._table = table
         self._capacity = capacity
         self._rows: dict[Key, Row | None] = {}
+        self._folded: set[Key] = set()
+        """Keys of these rows whose pages may be older than a fold."""
         self._cache = cache
         self._paging = (
             None if cache is None or table.is_bag else Paging(table, cache.page_keys)
@@ -71,17 +74,35 @@ class StoredRows:
         """Rows of the largest group that was seen; None before the first."""
         self.marks = HighWaterMarks(table)
 
-    def peek(self, key: Key) -> Row | None:
-        """The row as far as it is known."""
-        row = self._rows.get(key)
-        if row is None and (group := self.group(key[:-1])) is not None:
-            return group.get(key[-1])
-        return row
+    def changes(
+        self, rows: Mapping[Key, Row | None]
+    ) -> tuple[dict[Key, Row | None], set[Key]]:
+        """What a fold changes if it stores these rows (None: deletes what was there).
 
-    def excludes(self, key: Key) -> bool:
-        """Whether it is known that there is no row under the key."""
-        known, _, row = self.find(key, (), frozenset())
-        return known and row is None
+        Returns
+        -------
+        rows : dict of Key to (Row or None)
+            The rows, with ``MISSING`` for what storage is known to have.
+        new : set of Key
+            The keys under which it is known to have nothing.
+        """
+        primary_key = self._table.primary_key
+        changed, new = dict(rows), set()
+        for key, row in rows.items():
+            stored = self._rows.get(key, _UNKNOWN)
+            if stored is _UNKNOWN:
+                known, _, stored = self.find(key, (), _NO_COLUMNS)
+                if known and stored is None:
+                    new.add(key)
+                    continue
+                group = self.group(key[:-1])
+                stored = None if group is None else group.get(key[-1])
+            elif stored is None:
+                new.add(key)
+                continue
+            if row is not None and stored is not None:
+                changed[key] = difference(row, cast("Row", stored), primary_key)
+        return changed, new
 
     def find(
         self, key: Key, columns: Collection[int], welcome: Set[int]
@@ -209,6 +230,12 @@ class StoredRows:
             old = known.pop(key, None)
             known[key] = row if row is None or old is None else merged(row, old)
         for key in oldest(known, self._capacity):
+            # Readers take no lock: who misses the row looks at the page.
+            if key in self._folded:
+                self._folded.remove(key)
+                page = self.page(key)
+                if page is not None:
+                    page.invalidate(key[-1])
             del known[key]
 
     def put_page(self, key: Key, page: Page) -> None:
@@ -239,41 +266,23 @@ class StoredRows:
         known = self._rows
         remembered = []
         for key, row in rows.items():
-            page = self.page(key)
-            if page is not None:
-                page.invalidate(key[-1], self._changed(key, row))
+            is_wanted = not only_known or key in known
             group = self.group(key[:-1])
-            if group is not None and group.is_whole and not group.store(key[-1], row):
-                self._forget_group(key[:-1])
-            is_beside = row is not None and self.marks.raise_to(key)
-            is_known = page is not None or group is not None or key in known
-            if is_known or is_beside or not only_known:
+            if group is not None:
+                is_wanted = True
+                if group.is_whole and not group.store(key[-1], row):
+                    self._forget_group(key[:-1])
+            if row is not None and self.marks.raise_to(key):
+                is_wanted = True
+            if is_wanted or self.page(key) is not None:
                 remembered.append((key, row))
+        self._folded.update([key for key, _ in remembered])
         self.put(remembered)
-
-    def _changed(self, key: Key, row: Row | None) -> frozenset[int] | None:
-        """The columns in which a row replaces what storage had; None: all."""
-        if row is None:
-            return None
-        old = self._rows.get(key)
-        if old is None:
-            # A row that is known in part was there already; a whole one may be new.
-            known = [i for i, value in enumerate(row) if value is not MISSING]
-            return frozenset(known) if len(known) < len(row) else None
-        primary_key = self._table.primary_key
-        return frozenset(
-            [
-                i
-                for i, (new, was) in enumerate(zip(row, old, strict=True))
-                if new is not MISSING
-                and i not in primary_key
-                and (new != was or type(new) is float)
-            ]
-        )
 
     def clear(self) -> None:
         """Forget everything."""
         self._rows.clear()
+        self._folded.clear()
         self.marks.clear()
         if self._cache is not None:
             self._cache.pages.clear(self._table.id)

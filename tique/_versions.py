@@ -34,7 +34,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique._chains import Chains, newest_until
-from tique._rows import completed, difference
+from tique._rows import completed
 from tique._stored import StorageCache, StoredRows
 from tique_backends.base import Row, Session, Versions
 
@@ -326,23 +326,20 @@ class TableVersions:
         with self.lock:
             return self._chains.batch_end(stable, size)
 
-    def newest_until(self, until: int) -> dict[Key, Row | None]:
-        """The newest version with cts ≤ ``until`` of every key that has one.
+    def changes(self, until: int) -> tuple[dict[Key, Row | None], set[Key]]:
+        """What a fold of all versions with cts ≤ ``until`` changes in storage.
 
-        Columns that are known to be the same in storage are ``MISSING``.
+        Returns
+        -------
+        rows : dict of Key to (Row or None)
+            The newest of these versions by key (None: a tombstone). Columns that are
+            known to be the same in storage are ``MISSING``.
+        new : set of Key
+            The keys that storage certainly does not have.
         """
         with self.lock:
             newest = self._chains.rows_until(until)
-        primary_key = self.table.primary_key
-        for key, row in newest.items():
-            stored = None if row is None else self._stored.peek(key)
-            if row is not None and stored is not None:
-                newest[key] = difference(row, stored, primary_key)
-        return newest
-
-    def new_keys(self, keys: Iterable[Key]) -> set[Key]:
-        """Those keys that storage certainly does not have."""
-        return {key for key in keys if self._stored.excludes(key)}
+        return self._stored.changes(newest)
 
     def forget_storage(self) -> None:
         """Forget what storage has: nobody knows whether a fold changed it."""
@@ -361,7 +358,7 @@ class TableVersions:
             # Whoever misses a version here looks at what storage has: that comes first.
             rows = self._chains.rows_until(until)
             self._stored.replace(rows, only_known=self._shared is not None)
-            self._chains.forget(until)
+            self._chains.forget(until, rows)
             if not self.is_complete:
                 # A bulk commit may have changed a key after its chain's last version.
                 self._stored.clear()

@@ -160,7 +160,8 @@ def test_a_fold_keeps_what_is_newer_of_a_long_chain(versions):
     for cts in range(1, 10_001):
         versions.publish(cts, [write(1, 1, cts)])
     versions.publish(10_001, [write(2, 2, 0)])
-    assert versions.newest_until(4_000) == {(1, 1): (1, 1, 4_000)}
+    rows, _ = versions.changes(4_000)
+    assert rows == {(1, 1): (1, 1, 4_000)}
     versions.folded(4_000)
     assert versions.rows == 6_001
     assert versions.newest_visible((1, 1), 4_000) is None
@@ -225,7 +226,7 @@ def test_a_fold_reads_while_others_commit(versions):
     gc.callbacks.append(collected)
     gc.set_threshold(1)
     try:
-        found = versions.newest_until(1)
+        found, _ = versions.changes(1)
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(collected)
