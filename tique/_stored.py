@@ -225,12 +225,13 @@ class StoredRows:
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
         """Remember rows, keeping what was known of their other columns."""
+        # Readers take no lock, and who misses a row looks at its page: a row is replaced
+        # where it is, and a stale page is told before the row goes.
         known = self._rows
         for key, row in rows:
-            old = known.pop(key, None)
+            old = known.get(key)
             known[key] = row if row is None or old is None else merged(row, old)
         for key in oldest(known, self._capacity):
-            # Readers take no lock: who misses the row looks at the page.
             if key in self._folded:
                 self._folded.remove(key)
                 page = self.page(key)

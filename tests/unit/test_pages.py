@@ -115,6 +115,26 @@ def test_what_a_fold_changed_is_not_answered_from_a_page(versions, remembered):
     assert versions.storage_row((1, 8), (A,)) == (True, None)
 
 
+def test_who_reads_while_a_row_is_replaced_never_sees_its_old_page(versions):
+    """P1: the page is older than the fold, and only the row in memory says so."""
+    versions.remember_page(versions.epoch, (1, 0), page([5]))
+    versions.publish(3, [((1, 5), row(1, 5, a=99), False)])
+    versions.folded(3)
+    seen = []
+
+    class Watching(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            seen.append(versions._stored.find((1, 5), (A,), frozenset()))
+            return NotImplemented
+
+    versions.remember(versions.epoch, [((1, 5), row(1, 5, a=99, b=Watching("b5")))])
+    assert seen
+    assert all(known and found[A] == 99 for known, _, found in seen)
+    assert versions.storage_row((1, 5), (A, B))[1][A] == 99
+
+
 def test_what_was_read_before_a_fold_is_not_kept_after_it(versions):
     epoch = versions.epoch
     versions.publish(3, [((1, 5), whole(1, 5, 1, "x"), False)])
