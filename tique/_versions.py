@@ -18,7 +18,7 @@ Invariants
 * *Readers take no lock*: a key's versions are in a list that never changes
   (:mod:`tique._chains`), put in place of the one before under ``lock``.
 * Rows and pages of the storage table are remembered. A fold raises ``epoch`` under
-  the lock; what was read before a fold is not remembered after it.
+  the lock, last of all; what was read before or meanwhile is not remembered after it.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
   index is incomplete and only SQL may answer (the fold empties it).
 * *Drain before reading.* A commit is durable in the log; its versions reach the
@@ -343,14 +343,21 @@ class TableVersions:
 
     def forget_storage(self) -> None:
         """Forget what storage has: nobody knows whether a fold changed it."""
-        with self.lock:
-            self.epoch += 1
+        with self._changing_storage():
             self._stored.clear()
+
+    @contextmanager
+    def _changing_storage(self) -> Iterator[None]:
+        """Hold the lock; what others read before the end of this is not remembered."""
+        with self.lock:
+            try:
+                yield
+            finally:
+                self.epoch += 1
 
     def folded(self, until: int) -> None:
         """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
-        with self.lock:
-            self.epoch += 1
+        with self._changing_storage():
             self.folded_until = until
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -133,6 +134,31 @@ def test_who_reads_while_a_row_is_replaced_never_sees_its_old_page(versions):
     assert seen
     assert all(known and found[A] == 99 for known, _, found in seen)
     assert versions.storage_row((1, 5), (A, B))[1][A] == 99
+
+
+def test_what_is_read_during_a_fold_is_not_kept_after_it(versions, monkeypatch):
+    """P1: who fills a version's gaps reads, along with them, what the fold changes."""
+    versions.changed_columns = frozenset({A})
+    versions.remember_page(versions.epoch, (1, 0), page([5]))
+    versions.publish(3, [((1, 5), row(1, 5, a=99), False)])
+    read = threading.Event()
+    remember, replace = versions.remember, versions._stored.replace
+
+    def remembering(epoch, rows):
+        read.set()
+        remember(epoch, rows)
+
+    def replacing(rows, **options):
+        reader.start()
+        assert read.wait(10)
+        replace(rows, **options)
+
+    monkeypatch.setattr(versions, "remember", remembering)
+    monkeypatch.setattr(versions._stored, "replace", replacing)
+    reader = threading.Thread(target=versions.storage_row, args=((1, 5), (B,)))
+    versions.folded(3)
+    reader.join(10)
+    assert versions.storage_row((1, 5), (A,))[1][A] == 99
 
 
 def test_what_was_read_before_a_fold_is_not_kept_after_it(versions):
