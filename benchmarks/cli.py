@@ -95,6 +95,12 @@ def main() -> None:
     default=0,
     help="Divide the clients among so many processes of their own (servers only).",
 )
+@click.option(
+    "--distance",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Milliseconds that a round trip to the server takes longer (PostgreSQL only).",
+)
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
     "--plot",
@@ -114,6 +120,7 @@ def compare_command(
     warmup: float,
     rounds: int,
     processes: int,
+    distance: float,
     roam: bool,
     plot: Path | None,
     seed: int,
@@ -124,11 +131,14 @@ def compare_command(
     items: int,
 ) -> None:
     """Run targets side by side, interleaved round by round."""
+    near = [n for n in names if not targets.target_class(n).has_distance]
+    if distance and near:
+        raise click.UsageError(f"--distance: {', '.join(near)} cannot be further away")
     pyplot = _plotting() if plot else None
     scale = Scale(warehouses, districts, customers, items)
     result = _compare(
         workloads.make_workload(workload, scale, seed, roam=roam),
-        Plan(names, clients, seconds, warmup, rounds, processes),
+        Plan(names, clients, seconds, warmup, rounds, processes, distance),
         directory,
         as_json,
     )

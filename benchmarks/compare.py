@@ -31,6 +31,7 @@ class Plan:
     warmup: float
     rounds: int
     processes: int = 0
+    distance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def compare(
                     seconds=plan.seconds,
                     warmup=plan.warmup,
                     processes=plan.processes,
+                    distance=plan.distance,
                 )
                 results.setdefault((name, clients), []).append(found)
                 failures += [f"{where}: {failure}" for failure in found.failures]

@@ -70,6 +70,8 @@ def print_comparison(result: Comparison, console: Console) -> None:
         f"{result.workload}: {plan.rounds} rounds of {plan.seconds:g} s after"
         f" {plan.warmup:g} s of warm-up, median (lowest–highest)"  # noqa: RUF001
     )
+    if plan.distance:
+        console.print(f"a round trip to the server takes {plan.distance:g} ms longer")
     console.print(environment_line(result.environment))
     for target, settings in result.settings.items():
         if settings:

@@ -81,6 +81,7 @@ def run_round(
     seconds: float,
     warmup: float,
     processes: int = 0,
+    distance: float = 0.0,
 ) -> Round:
     """Run one round on a copy of a loaded database and check what it left.
 
@@ -98,7 +99,10 @@ def run_round(
         Length of the measured window and of the run before it.
     processes : int
         Among how many processes the clients are divided; 0: they are in this one.
+    distance : float
+        The target's, see there.
     """
+    target.distance = distance
     with scratch_directory(database.parent) as directory:
         try:
             target.prepare(durable_copy(database, directory))

@@ -59,6 +59,12 @@ class Target(ABC):
     is_server: ClassVar[bool] = False
     """Whether others may use the database: it has an `address`, and can `attach`."""
 
+    has_distance: ClassVar[bool] = False
+    """Whether its server can be made to seem further away."""
+
+    distance: float = 0.0
+    """Milliseconds that a round trip to the server takes longer; set before `prepare`."""
+
     conflicts: tuple[type[Exception], ...]
     """Exceptions that mean: lost to a concurrent transaction, try again."""
 

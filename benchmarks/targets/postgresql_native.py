@@ -89,6 +89,7 @@ class PostgreSQLTarget(Target):
 
     name: ClassVar[str] = "postgresql"
     is_server: ClassVar[bool] = True
+    has_distance: ClassVar[bool] = True
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
     conflicts = (errors.SerializationFailure, errors.DeadlockDetected)
 
@@ -99,7 +100,7 @@ class PostgreSQLTarget(Target):
 
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables."""
-        self._server = LoadedServer(path)
+        self._server = LoadedServer(path, self.distance)
         self._url = self._server.url
 
     def address(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import psycopg
 
+from benchmarks.targets.distance import distant
 from tique_backends.postgresql.cluster import Cluster
 
 # PostgreSQL's words for DuckDB's types; what is missing is the same in both.
@@ -41,12 +42,22 @@ class LoadedServer:
 
     The folder is a temporary one: root's servers run as another account, which cannot
     reach every work directory, and the path of a Unix socket must be short.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; the server is empty if there is none.
+    distance : float
+        Milliseconds that a round trip to it takes longer than over the socket.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, distance: float = 0.0) -> None:
         self._parent = Path(tempfile.mkdtemp(prefix="tique-bench-"))
         self._parent.chmod(0o755)
-        self._cluster = Cluster(self._parent / "server")
+        self._cluster = Cluster(
+            self._parent / "server",
+            environment=distant(distance, self._parent) if distance else None,
+        )
         try:
             self._cluster.start()
             self.url = self._cluster.socket_url

@@ -17,6 +17,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
 
     name: ClassVar[str] = "postgresql+tique"
     is_server: ClassVar[bool] = True
+    has_distance: ClassVar[bool] = True
 
     sequencer: ClassVar[str] = "extension"
     """What the URL says about where the sequencer is."""
@@ -27,7 +28,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
 
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
-        self._server = LoadedServer(path)
+        self._server = LoadedServer(path, self.distance)
         self._url = f"{self._server.url}&sequencer={self.sequencer}"
         tique.adopt(self._url)
 

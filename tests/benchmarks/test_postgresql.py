@@ -6,6 +6,7 @@ import json
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from time import perf_counter
 
 import duckdb
 import pytest
@@ -41,6 +42,12 @@ def rows(connection, sql, *parameters):
     return cursor.fetchall()
 
 
+def seconds(connection, sql, *parameters):
+    started = perf_counter()
+    rows(connection, sql, *parameters)
+    return perf_counter() - started
+
+
 def compare(tmp_path, *arguments):
     return CliRunner().invoke(
         main,
@@ -74,6 +81,27 @@ def test_compare(tmp_path, servers, processes):
     assert summary["throughput"]["median"] > 0
     assert summary["statements_per_transaction"]["median"] > 5
     assert list(servers.iterdir()) == []
+
+
+def test_distance_is_paid_once_per_round_trip(loaded_file):
+    target = PostgreSQLTarget()
+    target.distance = 20.0
+    try:
+        target.prepare(loaded_file)
+        with closing(target.connect(autocommit=True)) as connection:
+            assert min(seconds(connection, "SELECT 1") for _ in range(5)) >= 0.02
+            # What is longer than the server's buffer takes one round trip, too.
+            long = "x" * 100_000
+            query = "SELECT length(%s::text)"
+            assert min(seconds(connection, query, long) for _ in range(5)) < 0.1
+    finally:
+        target.close()
+
+
+def test_embedded_engines_have_no_distance(tmp_path):
+    result = compare(tmp_path, "--targets", "duckdb", "--distance", "1")
+    assert result.exit_code == 2
+    assert "duckdb cannot be further away" in result.output
 
 
 def test_every_row_is_loaded_as_it_is(loaded_file, connection):

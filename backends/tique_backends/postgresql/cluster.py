@@ -53,15 +53,21 @@ class Cluster:
         one that the account ``postgres`` can reach if this process is root's.
     settings
         What differs from ``postgresql.conf``.
+    environment
+        What the server's environment has besides this process's.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], settings: Mapping[str, str] | None = None
+        self,
+        folder: str | os.PathLike[str],
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.password = secrets.token_hex(16)
         self.port = 0
         self._settings = _SETTINGS | dict(settings or {})
+        self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -190,6 +196,7 @@ class Cluster:
                     *(f"--{name}={value}" for name, value in options.items()),
                 ],
                 cwd=self.folder,
+                env=os.environ | self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
