@@ -47,7 +47,8 @@ WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 
 _CONSTRAINTS = """
 SELECT contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
-  convalidated
+  convalidated, EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
+    WHERE i.indexrelid = conindid AND i.indisexclusion)
 FROM pg_catalog.pg_constraint WHERE conrelid = $1 ORDER BY oid"""
 
 _REFERENCING = """
@@ -163,11 +164,14 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     primary: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     checks: list[Check] = []
-    for kind, constraint, key, expression, deferrable, is_valid in ask(
+    for kind, constraint, key, expression, deferrable, is_valid, excludes in ask(
         _CONSTRAINTS, number
     ):
         if deferrable:
             raise refuse(f"has a deferrable constraint, {constraint}")
+        if excludes:
+            # From release 18 on, a key may exclude what overlaps.
+            raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
         if kind == "p":
             primary = tuple(numbers[i] for i in key)
         elif kind == "u":
@@ -179,7 +183,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 f"has a FOREIGN KEY constraint ({constraint}), which would be checked "
                 "when versions are folded, long after the commit"
             )
-        elif kind != "n":
+        elif kind != "n" or not is_valid:
             raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
     table = Table(
         schema, name, tuple(columns), primary, tuple(unique), tuple(checks), table_id
