@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from operator import gt
 from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -36,13 +37,17 @@ _NUMBERS = {
 """How numbers lie in Arrow's columns, by type."""
 
 _TEXT = "string"
+_DECIMAL = "decimal128"
+_DECIMAL_BYTES = 16
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _BOUNDS = Struct("2i")
 _BOUND = Struct("i")
 
-_Column: TypeAlias = tuple[str, Any, bytes]
-"""A column: its type, its data, and of text where the values begin and end.
+_Column: TypeAlias = tuple[str, Any, Any]
+"""A column: its type, its data, and what it takes to read them.
 
-Data that does not lie plainly is Arrow's array.
+Of text that is where the values begin and end, of decimals how many digits they have
+behind the point. Data that does not lie plainly is Arrow's array.
 """
 
 _OTHER = ""
@@ -60,15 +65,23 @@ def _column(column: pyarrow.Array) -> _Column:
         return _TEXT, data.to_pybytes(), buffers[1].to_pybytes()
     if kind in _NUMBERS:
         return kind, data.to_pybytes(), b""
+    if kind.startswith(_DECIMAL):
+        return _DECIMAL, data.to_pybytes(), column.type.scale
     return _OTHER, column, b""
 
 
 def _value(column: _Column, at: int) -> Any:
     """A value, past Arrow's scalars where that is possible."""
-    kind, data, bounds = column
+    kind, data, rest = column
     if kind == _TEXT:
-        start, end = _BOUNDS.unpack_from(bounds, at * _BOUND.size)
+        start, end = _BOUNDS.unpack_from(rest, at * _BOUND.size)
         return data[start:end].decode()
+    if kind == _DECIMAL:
+        start = at * _DECIMAL_BYTES
+        digits = int.from_bytes(
+            data[start : start + _DECIMAL_BYTES], "little", signed=True
+        )
+        return _EXACT.scaleb(Decimal(digits), -rest)
     if kind == _OTHER:
         return data[at].as_py()
     number = _NUMBERS[kind]
@@ -95,9 +108,10 @@ class Block:
     ) -> None:
         self.size = rows.nbytes
         *others, self._last = table.primary_key
-        self._empty: list[Any] = [MISSING] * len(table.columns)
+        empty: list[Any] = [MISSING] * len(table.columns)
         for position, value in zip(others, prefix, strict=True):
-            self._empty[position] = value
+            empty[position] = value
+        self._empty = tuple(empty)
         last = columns.index(self._last)
         numbers = rows.column(last).to_pylist()
         if any(map(gt, numbers, numbers[1:])):
@@ -145,7 +159,7 @@ class Block:
         at = bisect_left(self._numbers, number)
         if at == len(self._numbers) or self._numbers[at] != number:
             return None
-        row = self._empty.copy()
+        row = list(self._empty)
         row[self._last] = number
         for position in columns:
             if row[position] is MISSING:

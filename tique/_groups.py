@@ -80,6 +80,9 @@ class Group:
     ----------
     columns
         The positions of the columns that are known of all rows.
+    lock
+        Keeps folds away from who builds an index. The groups that are read together
+        share it, and the columns: Python's garbage collector follows what each has.
     rows
         Rows of the table, with gaps, by the key's last column. None: the group is only
         a note that it is no use (``is_whole``).
@@ -89,14 +92,15 @@ class Group:
 
     def __init__(
         self,
-        columns: Collection[int],
+        columns: frozenset[int],
+        lock: threading.Lock,
         rows: Mapping[int, Row] | None,
         block: Block | None = None,
     ) -> None:
-        self.columns = frozenset(columns)
+        self.columns = columns
         self.is_used = False
         self.is_whole = rows is not None
-        self._lock = threading.Lock()
+        self._lock = lock
         self._rows: dict[int, Row | None] = dict(rows or {})
         self._block = block
         self._indexes: dict[int, dict[Any, tuple[int, ...]]] = {}
@@ -223,18 +227,19 @@ def groups_of(
         if is_one
         else [(*stretch.prefix, number) for number in numbers]
     )
-    known = {*columns, *table.primary_key[:fixed]}
+    known = frozenset((*columns, *table.primary_key[:fixed]))
+    lock = threading.Lock()
     try:
         if rows.num_rows > most_rows(as_rows=as_rows):
             raise OverflowError
         if is_one and not as_rows and rows.num_rows > _FEW_ROWS:
             block = Block(table, stretch.prefix, columns, rows)
             block.check()
-            return {stretch.prefix: Group(known, {}, block)}
+            return {stretch.prefix: Group(known, lock, {}, block)}
         values = [column.to_pylist() for column in rows.columns]
     except (ValueError, OverflowError):
         # Too many rows, or a date that Python cannot hold.
-        return {prefix: Group(known, None) for prefix in prefixes}
+        return {prefix: Group(known, lock, None) for prefix in prefixes}
     found: dict[Key, dict[int, Row]] = {prefix: {} for prefix in prefixes}
     whole: list[Any] = [MISSING] * len(table.columns)
     for position, value in zip(table.primary_key, stretch.prefix, strict=False):
@@ -245,4 +250,4 @@ def groups_of(
             whole[position] = value
         prefix = tuple([whole[i] for i in table.primary_key[:-1]])
         found[prefix][whole[last]] = tuple(whole)
-    return {prefix: Group(known, group) for prefix, group in found.items()}
+    return {prefix: Group(known, lock, group) for prefix, group in found.items()}

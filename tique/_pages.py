@@ -10,9 +10,10 @@ one by one.
 A page also knows which keys are *not* in storage, so that the question whether
 a new key is free need not go to the engine.
 
-Invariant: a page holds what storage held at one moment. What folds changed since is
-remembered as a row (:mod:`tique._stored`), which counts; before that is forgotten, the
-page is told that what it has under the key is stale, and does not answer any more.
+Invariant: a page holds what storage held at one moment. It is told of what folds change
+afterwards, which is remembered as a row (:mod:`tique._stored`) and counts: what that
+does not know has not changed. Before the row is forgotten, the page is told that too:
+what it has under the key is stale then, and it does not answer any more.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Page:
     ----------
     table
         The table.
-    prefix
-        What the rows have in the columns of the key but the last.
+    address
+        What the page has.
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
@@ -59,28 +60,36 @@ class Page:
     def __init__(
         self,
         table: Table,
-        prefix: Key,
+        address: Address,
         columns: Sequence[int],
         rows: pyarrow.Table,
     ) -> None:
-        self._block = Block(table, prefix, columns, rows)
+        self._block = Block(table, address.prefix, columns, rows)
+        self._first = address.first
         self.size = self._block.size
         self.is_used = False
-        self._stale: set[int] = set()
+        # A bit for each key: sets of thousands of pages are much for Python's garbage
+        # collector to follow.
+        self._changed = 0
+        self._stale = 0
 
     @property
     def columns(self) -> Set[int]:
         """The columns that the page has."""
         return self._block.columns
 
-    def invalidate(self, number: int) -> None:
-        """Note that a fold changed what is under a key."""
-        self._stale.add(number)
+    def note_change(self, number: int) -> None:
+        """Note that a fold changed what is under a key; the new row is remembered."""
+        self._changed |= 1 << (number - self._first)
+
+    def note_forgotten(self, number: int) -> None:
+        """Note that the row under a key is about to be remembered no longer."""
+        self._stale |= self._changed & (1 << (number - self._first))
 
     def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
         """Whether the page knows these columns under the key, and the row."""
         number = key[-1]
-        if number in self._stale:
+        if self._stale >> (number - self._first) & 1:
             return False, None
         try:
             return True, self._block.row(number, columns)

@@ -64,8 +64,6 @@ class StoredRows:
         self._table = table
         self._capacity = capacity
         self._rows: dict[Key, Row | None] = {}
-        self._folded: set[Key] = set()
-        """Keys of these rows whose pages may be older than a fold."""
         self._cache = cache
         self._paging = (
             None if cache is None or table.is_bag else Paging(table, cache.page_keys)
@@ -232,11 +230,9 @@ class StoredRows:
             old = known.get(key)
             known[key] = row if row is None or old is None else merged(row, old)
         for key in oldest(known, self._capacity):
-            if key in self._folded:
-                self._folded.remove(key)
-                page = self.page(key)
-                if page is not None:
-                    page.invalidate(key[-1])
+            page = self.page(key)
+            if page is not None:
+                page.note_forgotten(key[-1])
             del known[key]
 
     def put_page(self, key: Key, page: Page) -> None:
@@ -275,15 +271,16 @@ class StoredRows:
                     self._forget_group(key[:-1])
             if row is not None and self.marks.raise_to(key):
                 is_wanted = True
-            if is_wanted or self.page(key) is not None:
+            page = self.page(key)
+            if page is not None:
+                page.note_change(key[-1])
+            if is_wanted or page is not None:
                 remembered.append((key, row))
-        self._folded.update([key for key, _ in remembered])
         self.put(remembered)
 
     def clear(self) -> None:
         """Forget everything."""
         self._rows.clear()
-        self._folded.clear()
         self.marks.clear()
         if self._cache is not None:
             self._cache.pages.clear(self._table.id)

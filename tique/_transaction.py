@@ -282,7 +282,7 @@ class Transaction:
         rows = self.session.read_range(
             table, address.prefix, address.first, address.last, columns
         )
-        page = Page(table, address.prefix, columns, rows)
+        page = Page(table, address, columns, rows)
         versions.remember_page(epoch, key, page)
         return page.row(key, read)
 

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 from tique._cache import Cache
-from tique._pages import Page, Paging
+from tique._pages import Address, Page, Paging
 from tique._stored import StorageCache
 from tique._versions import TableVersions
 from tique_backends.base import MISSING
@@ -55,7 +55,7 @@ def page(numbers, a=None, columns=(1, A, B), prefix=(1,)):
     }
     names = {1: "n", A: "a", B: "b"}
     table = pyarrow.table({names[i]: data[names[i]] for i in columns})
-    return Page(TABLE, prefix, columns, table)
+    return Page(TABLE, Address(prefix, 0, PAGE_KEYS - 1), columns, table)
 
 
 def test_a_page_is_read_at_the_second_miss(versions):
@@ -134,6 +134,27 @@ def test_who_reads_while_a_row_is_replaced_never_sees_its_old_page(versions):
     assert seen
     assert all(known and found[A] == 99 for known, _, found in seen)
     assert versions.storage_row((1, 5), (A, B))[1][A] == 99
+
+
+def test_a_page_is_told_before_a_row_is_forgotten(cache, monkeypatch):
+    """P1: who misses the row in between would take what was there before a fold."""
+    versions = TableVersions(TABLE, capacity=1, cache=cache)
+    versions.remember_page(versions.epoch, (1, 0), page([5, 6]))
+    found = []
+    tell = Page.note_forgotten
+
+    def telling(page, number):
+        tell(page, number)
+        if not found:
+            found.append(None)
+            found[:] = [versions.storage_row((1, number), (A,))]
+
+    monkeypatch.setattr(Page, "note_forgotten", telling)
+    versions.publish(3, [((1, n), row(1, n, a=99), False) for n in (5, 6)])
+    versions.folded(3)
+    assert found == [(True, row(1, 5, a=99))]
+    assert versions.storage_row((1, 5), (A,)) == (False, None)
+    assert versions.storage_row((1, 6), (A,)) == (True, row(1, 6, a=99))
 
 
 def test_what_is_read_during_a_fold_is_not_kept_after_it(versions, monkeypatch):
@@ -237,6 +258,9 @@ def test_folds_raise_a_mark(versions):
         pyarrow.array([True, False, None]),
         pyarrow.array([b"", b"\x00\xff", None]),
         pyarrow.array([Decimal("1.50"), Decimal("-2.00"), None]),
+        pyarrow.array([Decimal("1.50"), Decimal("-2.00"), Decimal("0.00")]),
+        pyarrow.array([Decimal(10**38 - 1), Decimal(1 - 10**38), Decimal(0)]),
+        pyarrow.array([Decimal("1E+2")] * 3, pyarrow.decimal128(3, -2)),
         pyarrow.array([date(2020, 2, 29), date(1, 1, 1), None]),
         pyarrow.array([datetime(2020, 1, 1, 2, 3, 4, 5)] * 3),
     ],
@@ -249,9 +273,9 @@ def test_values_come_out_of_a_page_as_they_went_in(array, sliced):
         array = pyarrow.concat_arrays([array, array]).slice(3)
     numbers = pyarrow.array([0, 1, 2], pyarrow.int32())
     table = pyarrow.table({"n": numbers, "a": array})
-    found = Page(TABLE, (1,), (1, A), table)
+    found = Page(TABLE, Address((1,), 0, PAGE_KEYS - 1), (1, A), table)
     rows = [found.row((1, n), (A,))[1] for n in range(3)]
-    assert [r[A] for r in rows] == values
+    assert [repr(r[A]) for r in rows] == [repr(value) for value in values]
     assert [type(r[A]) for r in rows] == [type(value) for value in values]
 
 
