@@ -47,7 +47,7 @@ def tuple_of(positions: Sequence[int]) -> Callable[[Row], Key]:
 
 def lacks(row: Row, columns: Iterable[int]) -> bool:
     """Whether any of these columns is not known."""
-    return any(row[i] is MISSING for i in columns)
+    return MISSING in map(row.__getitem__, columns)
 
 
 def merged(newer: Row, older: Row) -> Row:

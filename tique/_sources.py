@@ -81,8 +81,10 @@ class KeyReader:
             NULL is equal to nothing.
         """
         values = tuple(
-            coerce(operand_value(operand, parameters))
-            for operand, coerce in self._parts
+            [
+                coerce(operand_value(operand, parameters))
+                for operand, coerce in self._parts
+            ]
         )
         if None in values:
             raise NotLocal

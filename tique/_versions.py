@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 
+_PIECE = 10_000
+"""So many versions, and the rest of a commit, reach a cache table at once."""
+
+
 class BulkCommit(NamedTuple):
     """A commit whose versions are in the cache table only."""
 
@@ -277,32 +281,54 @@ class TableVersions:
 
         A statement that reads the cache table calls this first. ``session`` must
         not be in an engine transaction: what is drained has been committed.
+
+        Beside an old snapshot there may be millions. They go in pieces: a server ends
+        an engine transaction in which nothing happens for long.
         """
-        since = self._undrained_since
-        if since is None or (sts is not None and since > sts):
-            return
-        with self._draining:
-            drained: list[tuple[int, Row, bool]] = []
-            try:
-                with self.lock:
-                    drained, self._undrained = self._undrained, []
-                if self._shared is not None:
-                    session.transact(lambda: self._append_shared(session, drained))
-                else:
-                    if self._is_in_doubt:
-                        arrived = session.newest_version(self.table)
-                        drained = [entry for entry in drained if entry[0] > arrived]
-                        self._is_in_doubt = False
-                    self._append(session, drained)
-            except BaseException:
-                # The engine may have them or not: the next drain asks.
-                with self.lock:
-                    self._undrained = drained + self._undrained
-                    self._is_in_doubt = True
-                raise
+        if sts is None:
             with self.lock:
-                left = self._undrained
-                self._undrained_since = left[0][0] if left else None
+                # What somebody drains just now is drained together.
+                left = self._undrained[-1:]
+                sts = left[0][0] if left else self._undrained_since
+        while not self._has_drained(sts):
+            with self._draining:
+                if not self._has_drained(sts):
+                    self._drain_piece(session)
+
+    def _has_drained(self, sts: int | None) -> bool:
+        since = self._undrained_since
+        return since is None or sts is None or since > sts
+
+    def _drain_piece(self, session: Session) -> None:
+        """Drain some of the oldest versions, whole commits; ``_draining`` is held."""
+        drained: list[tuple[int, Row, bool]] = []
+        try:
+            with self.lock:
+                drained = self._oldest_undrained()
+                del self._undrained[: len(drained)]
+            if self._shared is not None:
+                session.transact(lambda: self._append_shared(session, drained))
+            else:
+                if self._is_in_doubt:
+                    arrived = session.newest_version(self.table)
+                    drained = [entry for entry in drained if entry[0] > arrived]
+                    self._is_in_doubt = False
+                self._append(session, drained)
+        except BaseException:
+            # The engine may have them or not: the next drain asks.
+            with self.lock:
+                self._undrained = drained + self._undrained
+                self._is_in_doubt = True
+            raise
+        with self.lock:
+            left = self._undrained
+            self._undrained_since = left[0][0] if left else None
+
+    def _oldest_undrained(self) -> list[tuple[int, Row, bool]]:
+        entries = self._undrained
+        if len(entries) <= _PIECE:
+            return entries.copy()
+        return entries[: bisect_right(entries, entries[_PIECE - 1][0], key=_cts)]
 
     def _append_shared(
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]

@@ -10,6 +10,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
+from tique._versions import TableVersions
 
 OUTCOMES = "tique.outcomes"
 
@@ -260,6 +261,27 @@ def test_a_drain_that_was_cut_short_is_not_repeated(engine, bank, faults):
     bank.rollback()
     bank.checkpoint()
     assert bank.execute("SELECT count(*) FROM b").fetchone() == (5,)
+
+
+def test_a_long_drain_goes_in_pieces(engine, bank, monkeypatch):
+    """P1, P2: all versions reach the cache table, and those of a commit together."""
+    pieces = []
+    append = TableVersions._append
+
+    def noting(versions, session, entries):
+        pieces.append({cts for cts, _, _ in entries})
+        append(versions, session, entries)
+
+    monkeypatch.setattr("tique._versions._PIECE", 4)
+    monkeypatch.setattr(TableVersions, "_append", noting)
+    for first in range(100, 130, 3):
+        rows = [(number,) for number in range(first, first + 3)]
+        bank.cursor().executemany("INSERT INTO b VALUES (%s)", rows)
+        bank.commit()
+    found = bank.execute("SELECT x FROM b ORDER BY x").fetchall()
+    assert found == [(1,), *((number,) for number in range(100, 130))]
+    assert [len(stamps) for stamps in pieces] == [2] * 5
+    assert len(set.union(*pieces)) == 10
 
 
 @pytest.mark.written_for(["duckdb"], reason="it copies a database that is one file")
