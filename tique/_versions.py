@@ -304,8 +304,12 @@ class TableVersions:
         drained: list[tuple[int, Row, bool]] = []
         try:
             with self.lock:
-                drained = self._oldest_undrained()
-                del self._undrained[: len(drained)]
+                entries = self._undrained
+                end = len(entries)
+                if end > _PIECE:
+                    end = bisect_right(entries, entries[_PIECE - 1][0], key=_cts)
+                # In one step: an interruption finds each in one of them.
+                drained, self._undrained = entries[:end], entries[end:]
             if self._shared is not None:
                 session.transact(lambda: self._append_shared(session, drained))
             else:
@@ -323,12 +327,6 @@ class TableVersions:
         with self.lock:
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
-
-    def _oldest_undrained(self) -> list[tuple[int, Row, bool]]:
-        entries = self._undrained
-        if len(entries) <= _PIECE:
-            return entries.copy()
-        return entries[: bisect_right(entries, entries[_PIECE - 1][0], key=_cts)]
 
     def _append_shared(
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]
