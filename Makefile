@@ -65,10 +65,10 @@ define environment
 endef
 
 $(VENV)/.ready: pyproject.toml Makefile | system
-	$(call environment,$(VENV),--editable '.[duckdb$(comma)fast]' 'duckdb==2.0.*' --group dev)
+	$(call environment,$(VENV),--editable '.[cli$(comma)duckdb$(comma)fast]' 'duckdb==2.0.*' --group dev)
 
 $(VENV15)/.ready: pyproject.toml Makefile | system
-	$(call environment,$(VENV15),--editable '.[duckdb]' 'duckdb==1.5.*' --group test --group bench --group jepsen)
+	$(call environment,$(VENV15),--editable '.[cli$(comma)duckdb]' 'duckdb==1.5.*' --group test --group bench --group jepsen)
 
 comma := ,
 

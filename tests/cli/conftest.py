@@ -10,9 +10,9 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from tique.cli import main
+from tique.cli._program import main
 
-PROGRAM = "from tique.cli import main; main(prog_name='tique')"
+PROGRAM = "from tique.cli import main; main()"
 
 TABLES = """
 CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL);

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import tique
-from tique.cli import main
 from tique.cli._output import counted, one_line, progress
+from tique.cli._program import main
 
 COMMANDS = ["adopt", "detach", "checkpoint", "status", "explain"]
 
