@@ -62,7 +62,8 @@ def open_sequencer(name: str) -> Sequencer:
 
     The environment variable ``TIQUE_SEQUENCER`` decides: ``python`` and ``c`` ask
     for one of them, ``auto`` (the default) takes the Python one with a warning in
-    the log ("tique") when the C one cannot be compiled or loaded.
+    the log ("tique") when the C one cannot be compiled or loaded. The log also tells, as
+    information, which one runs.
 
     Parameters
     ----------
@@ -79,9 +80,12 @@ def open_sequencer(name: str) -> Sequencer:
     """
     choice = sequencer_choice()
     if choice == "python":
+        _logger.info(
+            "the sequencer of %r runs in Python, as TIQUE_SEQUENCER says", name
+        )
         return PythonSequencer(name)
     try:
-        return NativeSequencer(name)
+        sequencer = NativeSequencer(name)
     except BuildError as error:
         if choice == "c":
             raise
@@ -93,3 +97,5 @@ def open_sequencer(name: str) -> Sequencer:
             error,
         )
         return PythonSequencer(name)
+    _logger.info("the sequencer of %r runs in C: %s", name, sequencer.library.path)
+    return sequencer

@@ -1,4 +1,8 @@
-"""Compile the sequencer once, and keep it in a cache folder.
+"""Find the compiled sequencer, or compile it once and keep it in a cache folder.
+
+A wheel carries it (``compiled/``, put there by ``hatch_build.py``), so only a source
+checkout needs a compiler. What is used is found by a hash of the sources beside it, so
+that a library never answers for other sources than its own.
 
 For DuckDB the result is one shared object for two doors: ctypes opens it, and DuckDB
 loads it as an extension, for which it ends with a footer that DuckDB reads. For
@@ -10,6 +14,7 @@ library of an engine is needed. PostgreSQL's extension is the exception, see
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import platform
 import shlex
@@ -22,7 +27,10 @@ from . import pgxs
 from ._tools import BuildError, run_tool
 from .folders import FolderError, find_cached, writable_cache_folder
 
-__all__ = ["BuildError", "build", "duckdb_platform"]
+__all__ = ["PACKAGED", "BuildError", "build", "compile_into", "duckdb_platform"]
+
+PACKAGED = Path(__file__).parent / "compiled"
+"""The folder where a wheel carries what is compiled; a source checkout has none."""
 
 _HERE = Path(__file__).parent
 _FLAGS = (
@@ -35,6 +43,7 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
+_logger = logging.getLogger("tique")
 _DUCKDB_ABI = "C_STRUCT"
 _DUCKDB_API_VERSION = "v1.2.0"
 
@@ -55,20 +64,20 @@ _TARGETS = {
 
 
 def build(target: str = "duckdb", *, force: bool = False) -> Path:
-    """Return the compiled sequencer, compiling it when it is not in the cache.
+    """Return the compiled sequencer, compiling it when there is none yet.
 
-    The file's name holds a hash of the sources, the compiler's flags and the
-    platform, so an upgrade compiles anew and old files do no harm. Several
-    processes may build at once. For the folder see :mod:`tique_udfs.folders`; one
-    that other users may write to is never used. The compiler is ``$CC``, else
-    ``cc``.
+    It comes from the wheel, else from the cache, else from the compiler. The file's
+    name holds a hash of the sources, the compiler's flags and the platform, so an
+    upgrade compiles anew and old files do no harm. Several processes may build at
+    once. For the cache's folder see :mod:`tique_udfs.folders`; one that other users
+    may write to is never used. The compiler is ``$CC``, else ``cc``.
 
     Parameters
     ----------
     target
         The engine to build for: ``"duckdb"``, ``"monetdb"`` or ``"postgresql"``.
     force
-        Compile even when the cache has the file.
+        Compile into the cache even when there is one.
 
     Returns
     -------
@@ -83,34 +92,66 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
     """
     if target == "postgresql":
         return pgxs.build(force=force)
-    chosen = _TARGETS.get(target)
-    if chosen is None:
+    name = _target(target).name.format(_digest(target))
+    if not force:
+        packaged = PACKAGED / name
+        found = packaged if packaged.exists() else find_cached(name)
+        if found is not None:
+            return found
+    try:
+        folder = writable_cache_folder("the compiled sequencer")
+    except FolderError as error:
+        raise BuildError(str(error)) from error
+    _logger.info("compiling the sequencer for %s, once, into %s", target, folder)
+    return compile_into(folder, target)
+
+
+def compile_into(folder: Path, target: str) -> Path:
+    """Compile the sequencer for DuckDB or MonetDB into a folder, replacing what is there.
+
+    Parameters
+    ----------
+    folder
+        Where to put it; it has to exist.
+    target
+        The engine to compile for: ``"duckdb"`` or ``"monetdb"``.
+
+    Returns
+    -------
+    pathlib.Path
+        The shared object, under the name that :func:`build` looks for.
+
+    Raises
+    ------
+    BuildError
+        No compiler, a compiler's error (with its output), or the folder cannot be
+        written.
+    """
+    digest = _digest(target)
+    library = folder / _target(target).name.format(digest)
+    sources = [path for path in _sources(target) if path.suffix == ".c"]
+    footer = _footer(version=digest) if _target(target).has_footer else b""
+    _compile(sources, library, footer)
+    return library
+
+
+def _target(name: str) -> _Target:
+    try:
+        return _TARGETS[name]
+    except KeyError:
         raise BuildError(
-            f"there is no build for {target!r}; targets: "
+            f"there is no build for {name!r}; targets: "
             f"{', '.join([*_TARGETS, 'postgresql'])}"
-        )
-    sources = [
+        ) from None
+
+
+def _sources(target: str) -> list[Path]:
+    return [
         path
-        for folder in chosen.folders
+        for folder in _target(target).folders
         for path in sorted((_HERE / folder).iterdir())
         if path.suffix in {".c", ".h"}
     ]
-    digest = _digest(sources)
-    name = chosen.name.format(digest)
-    if not force:
-        cached = find_cached(name)
-        if cached is not None:
-            return cached
-    try:
-        library = writable_cache_folder("the compiled sequencer") / name
-    except FolderError as error:
-        raise BuildError(str(error)) from error
-    _compile(
-        [path for path in sources if path.suffix == ".c"],
-        library,
-        _footer(version=digest) if chosen.has_footer else b"",
-    )
-    return library
 
 
 @cache
@@ -132,11 +173,11 @@ def duckdb_platform() -> str:
     return f"{system}_{machine}{'_musl' if musl else ''}"
 
 
-def _digest(sources: list[Path]) -> str:
+def _digest(target: str) -> str:
     content = hashlib.sha256()
     for part in (*_FLAGS, duckdb_platform(), _DUCKDB_ABI, _DUCKDB_API_VERSION):
         content.update(part.encode() + b"\0")
-    for path in sources:
+    for path in _sources(target):
         text = path.read_bytes()
         content.update(f"{path.name}\0{len(text)}\0".encode() + text)
     return content.hexdigest()[:16]
