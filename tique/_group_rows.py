@@ -173,7 +173,7 @@ class GroupRows:
         )
         if group is None:
             return None
-        first, value = next(iter(filters.items()))
+        (first, value), *_ = filters.items()
         recent = versions.matching((*bound, first), (*prefix, value))
         numbers = group.numbers(first, value)
         if len(recent) + len(numbers) > _MOST_ROWS:

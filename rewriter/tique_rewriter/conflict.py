@@ -126,7 +126,7 @@ def _target(
     """Return the key that is named (None: none is) and the words that follow."""
     if not words or words[0].keyword != "(":
         return None, words
-    end = next(i for i, w in enumerate(words) if w.keyword == ")" and w.depth == 1)
+    end = source.closing(words)
     positions = set()
     for piece in split(words[1:end]):
         if len(piece) != 1:

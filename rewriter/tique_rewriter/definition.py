@@ -283,8 +283,7 @@ def _brackets(
     """Return the words inside the brackets that come first, and those after them."""
     if not words or words[0].keyword != "(":
         raise source.syntax("( is expected", before.start)
-    depth = words[0].depth
-    end = next(i for i, w in enumerate(words) if w.keyword == ")" and w.depth == depth)
+    end = source.closing(words)
     if end == 1:
         raise source.syntax("something is expected inside ()", words[0].start)
     return words[1:end], words[end + 1 :]

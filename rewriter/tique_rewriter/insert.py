@@ -227,7 +227,7 @@ def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
     """Return the number of the first word after the table's name and column list."""
     _, end = table_span(source, node)
     words = source.words
-    number = next(i for i, w in enumerate(words) if w.start >= end)
+    number = source.number(end)
     if node.alias:
         if words[number].keyword != "AS" or node.args["alias"].args.get("columns"):
             raise source.unsupported("this form of alias", words[number].start)
@@ -235,10 +235,7 @@ def _after_target(source: Source, node: exp.Table, listed: bool) -> int:
     if listed:
         if words[number].keyword != "(":
             raise source.unsupported("this form of INSERT", words[number].start)
-        depth = words[number].depth
-        while words[number].keyword != ")" or words[number].depth != depth:
-            number += 1
-        number += 1
+        number += source.closing(words[number:]) + 1
     return number
 
 

@@ -129,16 +129,11 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
     change = _Change(source, catalog, exp.Update)
     words, end = change.words, change.words[-1].end
     _, name_end = table_span(source, change.target.node)
-    start = next(i for i, w in enumerate(words) if w.start >= name_end)
-    first = next(i for i in range(start, len(words)) if words[i].keyword == "SET")
-    last = next(
-        (
-            i
-            for i in range(first, len(words))
-            if words[i].keyword == "WHERE" and words[i].depth == 0
-        ),
-        len(words),
-    )
+    start = source.number(name_end)
+    first = _number_of(words, "SET", start)
+    if first == len(words):
+        raise source.syntax("UPDATE without SET", words[-1].start)
+    last = _number_of(words, "WHERE", first)
     _check_alias(source, words[start:first])
     alias = source.cut(name_end, words[first - 1].end) if first > start else ()
     where = (
@@ -190,6 +185,16 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
         change.is_bound,
         change.returning,
     )
+
+
+def _number_of(words: list[Word], keyword: str, start: int) -> int:
+    """Return the number of the keyword outside brackets, or how many words there are."""
+    found = (
+        number
+        for number in range(start, len(words))
+        if words[number].keyword == keyword and words[number].depth == 0
+    )
+    return next(found, len(words))
 
 
 def _check_order(source: Source, tree: exp.Expr) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +21,7 @@ from tique_rewriter.errors import (
 from tique_rewriter.plan import Hole, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
@@ -139,6 +140,18 @@ class Source:
             if word.start >= start and word.keyword == keyword:
                 return word
         raise self.syntax(f"{keyword} is missing", self.words[-1].start)
+
+    def number(self, start: int) -> int:
+        """Return the number of the first word at or after ``start``, or how many there are."""
+        return bisect_left(self.words, start, key=lambda word: word.start)
+
+    def closing(self, words: Sequence[Word]) -> int:
+        """Return where in ``words`` the bracket is that ends what the first one begins."""
+        depth = words[0].depth
+        for number, word in enumerate(words):
+            if word.keyword == ")" and word.depth == depth:
+                return number
+        raise self.syntax("a bracket that is not closed", words[0].start)
 
     def cut(self, start: int, end: int, holes: Iterable[Span] = ()) -> Text:
         """``text[start:end]`` with the holes that lie in it."""

@@ -53,14 +53,15 @@ def _is_prefix(text: str) -> bool:
 
 def _check_between(source: Source, spans: Sequence[tuple[int, int]]) -> None:
     """Refuse words in what is a comment, and what is neither a comment nor a word."""
-    comments = iter([*source.lexed.comments, (len(source.text), len(source.text))])
-    begin, stop = next(comments)
+    end_of_text = (len(source.text), len(source.text))
+    comments = iter(source.lexed.comments)
+    begin, stop = next(comments, end_of_text)
     at = 0
     for start, end in [*spans, (spans[-1][1], spans[-1][1])]:
         while stop <= start and begin < start:
             if source.text[at:begin].strip():
                 raise source.unsupported("the text around a comment", begin)
-            at, (begin, stop) = stop, next(comments)
+            at, (begin, stop) = stop, next(comments, end_of_text)
         if begin < end or source.text[at:start].strip():
             raise source.unsupported("the text around a comment", min(begin, start))
         at = end

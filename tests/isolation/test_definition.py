@@ -32,6 +32,24 @@ def test_a_definition_takes_effect_at_once(engine, pair):
     assert one.execute("SELECT * FROM later").fetchall() == [(1,)]
 
 
+def test_a_key_is_named_as_the_engine_folds_names(engine):
+    """P9: in CREATE TABLE, when its definition is read again, and when it is adopted."""
+    engine.native().execute(
+        "CREATE TABLE adopted (a INTEGER, B INTEGER, PRIMARY KEY (A, b))"
+    )
+    engine.close()
+    tique.adopt(engine.url)
+    connection = engine.connect()
+    connection.execute("CREATE TABLE t (a INTEGER, PRIMARY KEY (A))")
+    connection.execute("CREATE TABLE u (Id INTEGER, k INTEGER, UNIQUE (ID, K))")
+    engine.close()
+    connection = engine.connect()
+    for table, row in (("adopted", "1, 2"), ("t", "1"), ("u", "1, 2")):
+        connection.execute(f"INSERT INTO {table} VALUES ({row})")
+        with pytest.raises(tique.IntegrityError):
+            connection.execute(f"INSERT INTO {table} VALUES ({row})")
+
+
 def test_not_within_uncommitted_writes(pair):
     one, _ = pair
     one.execute("UPDATE t SET v = 11")

@@ -59,7 +59,8 @@ def _kind(error: duckdb.Error) -> ErrorKind:
         return ErrorKind.READ_ONLY
     if _is_lock(message):
         return ErrorKind.LOCKED
-    return next(kind for cls, kind in _BY_CLASS if isinstance(error, cls))
+    kinds = (kind for cls, kind in _BY_CLASS if isinstance(error, cls))
+    return next(kinds, ErrorKind.INTERNAL)
 
 
 def translated(error: Exception) -> EngineError:

@@ -61,7 +61,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     label = f"{schema}.{name}"
     rows = session.execute(_COLUMNS, [schema, name]).fetch_all()
     columns = tuple(Column(*row) for row in rows)
-    positions = {column.name: i for i, column in enumerate(columns)}
+    # A constraint's names are as they were written there, in whichever case.
+    positions = {column.name.lower(): i for i, column in enumerate(columns)}
     for column in columns:
         if column.name.lower() in _RESERVED:
             raise EngineError(
@@ -97,9 +98,9 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         _CONSTRAINTS, [schema, name]
     ).fetch_all():
         if kind == "PRIMARY KEY":
-            primary_key = tuple(positions[n] for n in names)
+            primary_key = tuple(positions[n.lower()] for n in names)
         elif kind == "UNIQUE":
-            unique.append(tuple(positions[n] for n in names))
+            unique.append(tuple(positions[n.lower()] for n in names))
         elif kind == "CHECK":
             checks.append(Check(expression, constraint))
         elif kind == "FOREIGN KEY":

@@ -66,7 +66,7 @@ def _field(value: Any) -> str:
     if write is None or not _is_plain(value):
         # It refuses what MonetDB does not have, and knows subclasses.
         assigned(value)
-        write = next(w for kind, w in _FIELDS.items() if isinstance(value, kind))
+        (write, *_) = (w for kind, w in _FIELDS.items() if isinstance(value, kind))
     return write(value)
 
 

@@ -74,12 +74,13 @@ def widening(
         return []
     number = " + ".join(f"{10**place} * _d{place}.d" for place in range(5))
     digits = ", ".join(f"{_DIGITS} AS _d{place}(d)" for place in range(5))
+    first, *_ = texts
     return [
         f"INSERT INTO {table} ({', '.join(map(quote, values))}) "
         f"SELECT {', '.join(values.values())} "
         f"FROM (SELECT {number} AS n FROM {digits}) AS _n WHERE n < {rows}",
         # A DELETE of everything would start new, narrow columns.
-        f"DELETE FROM {table} WHERE {quote(next(iter(texts)))} IS NOT NULL",
+        f"DELETE FROM {table} WHERE {quote(first)} IS NOT NULL",
     ]
 
 
