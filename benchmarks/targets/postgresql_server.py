@@ -49,14 +49,19 @@ class LoadedServer:
         The file; the server is empty if there is none.
     distance : float
         Milliseconds that a round trip to it takes longer than over the socket.
+    extension : bool
+        Whether it has tique's extension.
     """
 
-    def __init__(self, path: Path, distance: float = 0.0) -> None:
+    def __init__(
+        self, path: Path, distance: float = 0.0, *, extension: bool = False
+    ) -> None:
         self._parent = Path(tempfile.mkdtemp(prefix="tique-bench-"))
         self._parent.chmod(0o755)
         self._cluster = Cluster(
             self._parent / "server",
             environment=distant(distance, self._parent) if distance else None,
+            extension=extension,
         )
         try:
             self._cluster.start()

@@ -28,7 +28,9 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
 
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
-        self._server = LoadedServer(path, self.distance)
+        self._server = LoadedServer(
+            path, self.distance, extension=self.sequencer == "extension"
+        )
         self._url = f"{self._server.url}&sequencer={self.sequencer}"
         tique.adopt(self._url)
 

@@ -16,7 +16,6 @@ import psycopg
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
 from tique_backends.postgresql.cluster import Cluster
-from tique_udfs import pgxs
 
 if TYPE_CHECKING:
     import random
@@ -39,7 +38,10 @@ class PostgreSQL(System):
         if scheme == "postgresql:":
             self._parent = Path(tempfile.mkdtemp(prefix="tique-jepsen-"))
             self._parent.chmod(0o755)
-            self._cluster = Cluster(self._parent / "server")
+            self._cluster = Cluster(
+                self._parent / "server",
+                extension="sequencer=plain" not in self._options,
+            )
         self._environment: Mapping[str, str] = {}
         # A server ends with the thread that started it, and a nemesis ends early.
         self._starter = ThreadPoolExecutor(1)
@@ -53,8 +55,6 @@ class PostgreSQL(System):
         """Start the server."""
         if self._cluster is None:
             return
-        if "sequencer=plain" not in self._options:
-            pgxs.install()
         self._environment = environment
         self._serve()
         self.url = "&".join(filter(None, (self._cluster.socket_url, self._options)))

@@ -168,7 +168,9 @@ def test_compacting_leaves_no_transaction(target, connection):
     assert not connection._in_transaction()
 
 
+@pytest.mark.usefixtures("bare_postgresql")
 def test_endure_tells_sizes(tmp_path):
+    """And the command brings the extension along: nobody has to install it before."""
     result = CliRunner().invoke(
         main,
         [

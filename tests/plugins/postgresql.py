@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from tique_backends.postgresql.cluster import Cluster, binaries
-from tique_udfs import pgxs
+from tique_backends.postgresql.relocated import relocate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,22 +22,20 @@ if TYPE_CHECKING:
 
 def server_pg_config() -> str:
     """The ``pg_config`` of the server that clusters run, if there are several."""
-    found = os.environ.get("PG_CONFIG") or shutil.which("pg_config", path=binaries())
-    return found or "pg_config"
+    return str(binaries() / "pg_config")
 
 
 @contextmanager
 def private_cluster(**settings: str) -> Iterator[Cluster]:
     """A server in a folder that goes with it, which has the extension's files."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PG_CONFIG", server_pg_config())
-        pgxs.install()
     # Below pytest's own folder the server's account cannot get.
     folder = Path(tempfile.mkdtemp(prefix="tique-postgresql-"))
     folder.chmod(0o755)
     try:
         # Servers are killed here, machines are not.
-        with Cluster(folder / "server", {"fsync": "off", **settings}) as cluster:
+        with Cluster(
+            folder / "server", {"fsync": "off", **settings}, extension=True
+        ) as cluster:
             yield cluster
     finally:
         shutil.rmtree(folder)
@@ -80,6 +78,21 @@ def create_extension(url: str) -> None:
     with closing(psycopg.connect(url, autocommit=True)) as connection:
         connection.execute("CREATE SCHEMA tique")
         connection.execute("CREATE EXTENSION tique WITH SCHEMA tique")
+
+
+@pytest.fixture
+def bare_postgresql(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """PostgreSQL as it is on a fresh machine, for this test: nothing of tique's in it."""
+    with tempfile.TemporaryDirectory(prefix="tique-bare-") as name:
+        Path(name).chmod(0o755)
+        installed = binaries()
+        programs = relocate(installed, Path(name) / "postgresql", extension=False)
+        for program in installed.iterdir():
+            if program.name != "postgres":
+                (programs / program.name).symlink_to(program)
+        monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.delenv("PG_CONFIG", raising=False)
+        yield programs
 
 
 @pytest.fixture

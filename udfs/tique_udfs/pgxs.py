@@ -1,7 +1,8 @@
 """Compile PostgreSQL's extension for a server, and install it there.
 
 PostgreSQL's own makefiles (PGXS) do the compiling, in a folder of the cache. Which
-server it is for says ``pg_config``: ``$PG_CONFIG``, else the one in the path.
+server it is for says its ``pg_config``; if none is named ``$PG_CONFIG``, else the one in
+the path.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _DEVELOPMENT = (
 )
 
 
-def build(*, force: bool = False) -> Path:
+def build(
+    *, force: bool = False, pg_config: str | os.PathLike[str] | None = None
+) -> Path:
     """Return the extension's library, compiling it when it is not in the cache.
 
     Beside it lie the two other files that a server needs: ``tique.control`` and the
@@ -37,6 +40,8 @@ def build(*, force: bool = False) -> Path:
     ----------
     force
         Compile even when the cache has it.
+    pg_config
+        The program that says where the server's files are.
 
     Raises
     ------
@@ -44,7 +49,8 @@ def build(*, force: bool = False) -> Path:
         PostgreSQL's development files or make are missing, a compiler's error (with
         its output), or no folder that can be written.
     """
-    digest = _digest()
+    program = os.fspath(pg_config or _program())
+    digest = _digest(program)
     name = f"tique-postgresql-{digest}"
     library = f"tique-{digest}.so"
     if not force:
@@ -58,7 +64,7 @@ def build(*, force: bool = False) -> Path:
     try:
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
             fresh = Path(folder)
-            _make(fresh, digest)
+            _make(fresh, digest, program)
             # What a server that looks for it by its whole name finds everywhere.
             for made in fresh.glob("tique-*.dylib"):
                 made.replace(fresh / library)
@@ -93,14 +99,48 @@ def install(*, force: bool = False) -> list[Path]:
         As :func:`build`, or the server's folders cannot be written to.
     """
     library = build(force=force)
-    extensions = Path(_pg_config("--sharedir")) / "extension"
+    program = _program()
+    return put(
+        library, Path(ask(program, "--pkglibdir")), Path(ask(program, "--sharedir"))
+    )
+
+
+def put(library: Path, pkglibdir: Path, sharedir: Path) -> list[Path]:
+    """Put what :func:`build` has made into a server's folders; return the files there.
+
+    Parameters
+    ----------
+    library
+        What :func:`build` returned.
+    pkglibdir, sharedir
+        What ``pg_config`` calls so, of the server or of a copy of it.
+
+    Raises
+    ------
+    BuildError
+        The folders cannot be written to.
+    """
+    extensions = sharedir / "extension"
     # The control file is what makes the others count, so it comes last.
     places = [
-        (library, Path(_pg_config("--pkglibdir"))),
+        (library, pkglibdir),
         (library.with_name(_SCRIPT), extensions),
         (library.with_name(_CONTROL), extensions),
     ]
     return [_put(file, folder / file.name) for file, folder in places]
+
+
+def ask(pg_config: str | os.PathLike[str], option: str) -> str:
+    """Return what ``pg_config`` answers to an option.
+
+    Raises
+    ------
+    BuildError
+        It cannot be run.
+    """
+    return run_tool(
+        [os.fspath(pg_config), option], what="pg_config", remedy=_DEVELOPMENT
+    ).strip()
 
 
 def _put(file: Path, target: Path) -> Path:
@@ -120,7 +160,7 @@ def _put(file: Path, target: Path) -> Path:
     return target
 
 
-def _make(folder: Path, digest: str) -> None:
+def _make(folder: Path, digest: str, program: str) -> None:
     run_tool(
         [
             "make",
@@ -128,7 +168,7 @@ def _make(folder: Path, digest: str) -> None:
             str(folder),
             "-f",
             str(_HERE / "postgresql" / "Makefile"),
-            f"PG_CONFIG={_program()}",
+            f"PG_CONFIG={program}",
             f"TIQUE_LIBRARY=tique-{digest}",
             f"TIQUE_BUILD={digest}",
         ],
@@ -137,10 +177,10 @@ def _make(folder: Path, digest: str) -> None:
     )
 
 
-def _digest() -> str:
+def _digest(program: str) -> str:
     content = hashlib.sha256()
     for option in ("--version", "--pgxs", "--cc", "--cflags"):
-        content.update(_pg_config(option).encode() + b"\0")
+        content.update(ask(program, option).encode() + b"\0")
     for folder in ("core", "postgresql"):
         for path in sorted((_HERE / folder).iterdir()):
             if path.suffix in _SOURCES or path.name == "Makefile":
@@ -151,7 +191,3 @@ def _digest() -> str:
 
 def _program() -> str:
     return os.environ.get("PG_CONFIG") or "pg_config"
-
-
-def _pg_config(option: str) -> str:
-    return run_tool([_program(), option], what="pg_config", remedy=_DEVELOPMENT).strip()

@@ -19,6 +19,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from tique_backends.postgresql.relocated import relocate
+from tique_udfs import BuildError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -55,6 +58,9 @@ class Cluster:
         What differs from ``postgresql.conf``.
     environment
         What the server's environment has besides this process's.
+    extension
+        Whether the server is to have tique's extension, whatever is installed: its
+        executable file is a copy (:mod:`tique_backends.postgresql.relocated`).
     """
 
     def __init__(
@@ -62,12 +68,16 @@ class Cluster:
         folder: str | os.PathLike[str],
         settings: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        *,
+        extension: bool = False,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.password = secrets.token_hex(16)
         self.port = 0
         self._settings = _SETTINGS | dict(settings or {})
         self._environment = dict(environment or {})
+        self._has_extension = extension
+        self._copy: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -107,8 +117,10 @@ class Cluster:
         Raises
         ------
         ClusterError
-            If PostgreSQL is not installed or does not start.
+            If PostgreSQL is not installed or does not start, or the extension cannot
+            be compiled.
         """
+        server = self._programs() / "postgres"
         data = self.folder / "data"
         is_new = not data.exists()
         if is_new:
@@ -116,7 +128,7 @@ class Cluster:
         # A port that is taken by somebody else in between is tried again.
         for _ in range(5):
             self.port = self.port or _free_port()
-            if self._serve(data):
+            if self._serve(server, data):
                 break
             self.port = 0
         else:
@@ -150,8 +162,22 @@ class Cluster:
             text=True,
         ).stdout
 
-    def _make(self, data: Path) -> None:
+    def _programs(self) -> Path:
+        """The folder of the server's executable file."""
+        programs = binaries()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._has_extension:
+            return programs
+        if self._copy is None:
+            folder = self.folder / "installation"
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                self._copy = relocate(programs, folder)
+            except BuildError as error:
+                raise ClusterError(str(error)) from error
+        return self._copy
+
+    def _make(self, data: Path) -> None:
         secret = self.folder / "password"
         secret.touch(mode=0o600)
         secret.write_text(self.password)
@@ -179,7 +205,7 @@ class Cluster:
         if made.returncode:
             raise ClusterError(f"initdb failed: {made.stderr.strip()}")
 
-    def _serve(self, data: Path) -> bool:
+    def _serve(self, server: Path, data: Path) -> bool:
         """Start it; whether it serves."""
         options = {
             **self._settings,
@@ -190,7 +216,7 @@ class Cluster:
             self._process = subprocess.Popen(  # noqa: S603
                 [
                     *_as_account(),
-                    str(binaries() / "postgres"),
+                    str(server),
                     "-D",
                     str(data),
                     *(f"--{name}={value}" for name, value in options.items()),

@@ -101,7 +101,7 @@ def test_two_builds_do_not_share_a_sequencer(cache, postgresql_cluster):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        pgxs._make(folder, "other")
+        pgxs._make(folder, "other", server_pg_config())
         with closing(psycopg.connect(url, autocommit=True)) as connection:
             connection.execute("SELECT tique.recover(7)")
             connection.execute(
