@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from rich.table import Table
 from jepsen.recorder import OUTCOMES, count
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from jepsen.runner import Result
@@ -23,9 +26,10 @@ def print_result(result: Result, console: Console) -> None:
     console.print(operations_table(result))
     if result.faults:
         console.print(faults_table(result))
+    silence = longest_silence(result)
     console.print(
         f"{throughput(result):,.0f} operations a second, the longest time without a "
-        f"commit {longest_silence(result):.2f} s"
+        f"commit {silence.seconds:.2f} s, {silence.circumstances}"
     )
     if result.outcomes:
         asked = ", ".join(f"{n:,} {name}" for name, n in result.outcomes.most_common())
@@ -79,10 +83,47 @@ def throughput(result: Result) -> float:
     )
 
 
-def longest_silence(result: Result) -> float:
-    """Seconds between two operations that succeeded, at most."""
+@dataclass(frozen=True)
+class Silence:
+    """A time in which no operation succeeded.
+
+    Attributes
+    ----------
+    start, end
+        Nanoseconds of CLOCK_MONOTONIC.
+    faults
+        By nemesis, for how many seconds of it something was wrong.
+    """
+
+    start: int = 0
+    end: int = 0
+    faults: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return (self.end - self.start) / 1e9
+
+    @property
+    def circumstances(self) -> str:
+        """The faults in it, in words."""
+        if not self.faults:
+            return "with no fault in it"
+        return "with " + ", ".join(
+            f"{nemesis} for {seconds:.2f} s"
+            for nemesis, seconds in sorted(self.faults.items())
+        )
+
+
+def longest_silence(result: Result) -> Silence:
+    """The longest time between two operations that succeeded."""
     times = [event.time for event in result.events if event.kind == "ok"]
-    return max(
-        ((later - earlier) / 1e9 for earlier, later in pairwise(times)),
-        default=0.0,
+    start, end = max(
+        pairwise(times), key=lambda pair: pair[1] - pair[0], default=(0, 0)
     )
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for fault in result.faults:
+        if fault.start < end and fault.end >= start:
+            wrong = min(fault.end, end) - max(fault.start, start)
+            seconds[fault.nemesis] += wrong / 1e9
+    return Silence(start, end, dict(seconds))

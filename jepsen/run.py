@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+import tique
 from jepsen import checker, history, report, timeline
 from jepsen.checker.models import PROSCRIBED, Model
 from jepsen.mutations import MUTATIONS
@@ -127,6 +128,8 @@ def run(
             verdict = checker.check(operations, workload)
     except (Unusable, PreloadError) as error:
         raise click.UsageError(str(error)) from error
+    except tique.Error as error:
+        raise click.ClickException(f"the run did not begin: {error}") from error
     report.print_result(result, console)
     _show(verdict, Model(model), console)
     try:

@@ -4,6 +4,10 @@ The order at the end matters. First whatever a nemesis broke is right again; the
 clients end, one of them killed if clients were; then the server is killed once more if it
 was, so that the last recovery comes after the last commit; then every key is read. All
 that was ever acknowledged has to be in these reads.
+
+A step that fails once clients work (a server that does not come back, a nemesis that
+breaks down) is a problem of the run like any other. The steps after it are tried all the
+same, and the history that was recorded until then is written and judged.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ import json
 import random
 import tempfile
 import time
+import traceback
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +41,13 @@ if TYPE_CHECKING:
     from jepsen.recorder import Event
 
 _PAUSE = 0.25
-_PATIENCE = 120.0
-"""Seconds for the reads at the end."""
+_BEGIN_SECONDS = 120.0
+"""The time for all clients to have begun."""
+_READ_SECONDS = 120.0
+"""The time for the reads at the end."""
 _OPTIONS = {"lease": 1.0, "checkpoint_age": 0.3}
 """Processes are given up, and versions folded, as often as a short run can show."""
+_FAILURES = "failures.txt"
 _WRONG = {True: "aborted", False: "committed"}
 """What must not be said of a transaction whose writes are there, or are not."""
 
@@ -186,16 +194,37 @@ class Run:
             plan = dataclasses.replace(plan, began=time.monotonic_ns())
             plan.write(self.folder / "plan.json")
             crew = Crew(plan, self.folder / "plan.json", environments)
-            stack.callback(crew.kill)
             scene = Scene(system, crew, disk, clocks)
-            self._work(plan, scene, names)
+            outcomes: Counter[str] = Counter()
+            try:
+                with self._step("the clients' work"):
+                    self._work(plan, scene, names)
+            finally:
+                crew.kill()
             if "server" in names:
-                with scene.fault("server", "the last time"):
+                with (
+                    self._step("the server's last crash"),
+                    scene.fault("server", "the last time"),
+                ):
                     system.crash(random.Random(self.request.seed))  # noqa: S311
             self._show("reading all of it")
-            self._read_all(plan)
-            outcomes = self._ask_outcomes(plan)
+            with self._step("the reads at the end"):
+                self._read_all(plan)
+            with self._step("asking for outcomes"):
+                outcomes = self._ask_outcomes(plan)
         return self._result(plan, scene, outcomes)
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        """Make a failure a problem of the run, with its traceback in a file."""
+        try:
+            yield
+        except Exception as error:
+            with (self.folder / _FAILURES).open("a") as file:
+                traceback.print_exc(file=file)
+            self._problems.append(
+                f"{what} failed: {type(error).__name__}: {error} (see {_FAILURES})"
+            )
 
     def _plan(self, system: systems.System) -> Plan:
         processes = min(self.request.processes, self.request.clients)
@@ -217,7 +246,7 @@ class Run:
         scene.crew.start()
         try:
             while progress.operations() < plan.clients:
-                if plan.elapsed() > _PATIENCE:
+                if plan.elapsed() > _BEGIN_SECONDS:
                     raise RuntimeError(f"clients do not begin, see {self.folder}")
                 time.sleep(_PAUSE)
             for nemesis in nemeses:
@@ -233,12 +262,13 @@ class Run:
         finally:
             for nemesis in nemeses:
                 nemesis.stop()
-        for nemesis in nemeses:
-            if nemesis.failure is not None:
-                raise RuntimeError(f"nemesis {nemesis.name}") from nemesis.failure
         self._show("ending")
         scene.crew.end(killed=0 if "kill" in names else None)
         self._problems += scene.crew.problems
+        for nemesis in nemeses:
+            with self._step(f"nemesis {nemesis.name}"):
+                if nemesis.failure is not None:
+                    raise nemesis.failure
 
     def _read_all(self, plan: Plan) -> None:
         """Carry out what the workload asks for at the end, until it is done."""
@@ -249,16 +279,19 @@ class Run:
             FaultPoints(lambda: None),
             Notes(self.folder / "notes.jsonl"),
         )
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _READ_SECONDS
+        missing: Counter[str] = Counter()
         for operation in self._workload.final(
             recorder.merge(self.folder, plan.clients)
         ):
-            while not (reader.connect() and reader.perform(operation) == "ok"):
-                if time.monotonic() > deadline:
-                    self._problems.append(f"no {operation.f} at the end")
+            while time.monotonic() < deadline:
+                if reader.connect() and reader.perform(operation) == "ok":
                     break
                 time.sleep(0.01)
+            else:
+                missing[operation.f] += 1
         reader.close()
+        self._problems += [f"{n} times no {f} at the end" for f, n in missing.items()]
 
     def _ask_outcomes(self, plan: Plan) -> Counter[str]:
         """Ask what became of what clients were told is unknown, and hold it to that."""

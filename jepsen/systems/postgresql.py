@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,13 +16,17 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
-from tique_backends.postgresql.cluster import Cluster
+from tique_backends.postgresql.cluster import Cluster, ClusterError
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping
 
     from jepsen.faultpoints import FaultPoints
+
+
+_STOP_SECONDS = 10.0
+_PAUSE = 0.001
 
 
 class PostgreSQL(System):
@@ -56,7 +61,10 @@ class PostgreSQL(System):
         if self._cluster is None:
             return
         self._environment = environment
-        self._serve()
+        try:
+            self._serve()
+        except ClusterError as error:
+            raise Unusable(str(error)) from error
         self.url = "&".join(filter(None, (self._cluster.socket_url, self._options)))
 
     def _serve(self) -> None:
@@ -70,12 +78,7 @@ class PostgreSQL(System):
             raise Unusable("the server is not the run's own")
         if chance.random() < 0.5 and self._kill_session(chance):
             return "session"
-        # The postmaster first: it would start others in the place of its children.
-        children = _children(self._cluster.pid)
-        os.kill(self._cluster.pid, signal.SIGKILL)
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+        _kill_all(self._cluster.pid)
         self._cluster.kill()
         self._serve()
         return "server"
@@ -100,10 +103,12 @@ class PostgreSQL(System):
         return is_killed
 
     def stop(self) -> None:
-        """Stop the server, and remove what it stored."""
+        """Stop the server, keep its log, and remove what it stored."""
         if self._cluster is not None and self._parent is not None:
             self._cluster.stop()
             self._starter.shutdown()
+            if self._cluster.log.exists():
+                shutil.copyfile(self._cluster.log, self._folder / "server.log")
             shutil.rmtree(self._parent)
 
     @classmethod
@@ -136,9 +141,26 @@ def _cut(connection: psycopg.Connection[Any], moment: str) -> None:
         sever(wire, moment)
 
 
-def _children(process: int) -> list[int]:
-    children = Path(f"/proc/{process}/task/{process}/children")
-    return [int(child) for child in children.read_text().split()]
+def _kill_all(postmaster: int) -> None:
+    """SIGKILL a postmaster and all its children, of which none is to be left.
+
+    It is stopped first: a child that it forked after its children were listed would
+    keep the shared memory, and no server starts beside that.
+    """
+    os.kill(postmaster, signal.SIGSTOP)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while not _is_stopped(postmaster) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text()
+    for process in (postmaster, *map(int, children.split())):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _is_stopped(process: int) -> bool:
+    # The state comes after the name, which may have blanks and parentheses in it.
+    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
 
 
 SYSTEM = PostgreSQL

@@ -148,16 +148,15 @@ class ListAppend(Workload):
     @classmethod
     def seen(cls, reads: Iterable[Event]) -> Callable[[Any], bool | None]:
         """Whether the transaction's elements are in its lists, any of them."""
-        there = {
-            (key, element)
-            for event in reads
-            for _, key, found in event.value
-            for element in found
-        }
+        lists = {key: found for event in reads for _, key, found in event.value}
 
         def is_there(value: Any) -> bool | None:
-            written = [(key, each) for kind, key, each in value if kind == "append"]
-            return any(each in there for each in written) if written else None
+            written = [
+                element in lists[key]
+                for kind, key, element in value
+                if kind == "append" and key in lists
+            ]
+            return any(written) if written else None
 
         return is_there
 

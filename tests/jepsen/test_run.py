@@ -7,14 +7,18 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
-from jepsen import checker, history
+from jepsen import checker, history, runner
 from jepsen.checker.models import Model
 from jepsen.cli import main
 from jepsen.nemesis import NEMESES
-from jepsen.recorder import count
-from jepsen.runner import Request, Run
+from jepsen.nemesis.base import FaultNote
+from jepsen.recorder import Event, count
+from jepsen.report import longest_silence
+from jepsen.runner import Request, Result, Run
 from jepsen.systems import Unusable, kind_of
+from jepsen.systems.postgresql import PostgreSQL
 from jepsen.workloads import WORKLOADS
+from tique_backends.postgresql.cluster import Cluster, ClusterError
 
 SERVERS = ("postgresql", "monetdb")
 
@@ -109,6 +113,62 @@ def test_the_command_says_what_it_found(tmp_path):
     again = CliRunner().invoke(main, words)
     assert again.exit_code == 2
     assert "not empty" in again.output
+
+
+@pytest.mark.crash
+def test_a_run_whose_server_stays_away_is_judged_all_the_same(tmp_path, monkeypatch):
+    """The history, its verdict and the server's log outlive the failure."""
+
+    def crash(system, _chance):
+        system._cluster.kill()
+        raise ClusterError("it does not come back")
+
+    monkeypatch.setattr(PostgreSQL, "crash", crash)
+    monkeypatch.setattr(runner, "_READ_SECONDS", 0.5)
+    folder = tmp_path / "run"
+    words = ["run", "--url", "postgresql:", "--workload", "list-append"]
+    words += ["--nemesis", "server", "--seconds", "2", "--output", str(folder)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1, done.output
+    output = " ".join(done.output.split())
+    assert "the server's last crash failed: ClusterError: it does not come" in output
+    assert "times no txn at the end" in output
+    assert "asking for outcomes failed" in output
+    assert "strong-snapshot-isolation: valid" in output
+    assert "ClusterError" in (folder / "failures.txt").read_text()
+    assert "database system is ready" in (folder / "server.log").read_text()
+    operations = history.read(folder / "history.edn")
+    assert sum(operation.type == "ok" for operation in operations) > 20
+
+
+def test_a_run_whose_server_does_not_start_says_why(tmp_path, monkeypatch):
+    def start(_cluster):
+        raise ClusterError("no room on the disk")
+
+    monkeypatch.setattr(Cluster, "start", start)
+    words = ["run", "--url", "postgresql:", "--output", str(tmp_path / "run")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert "no room on the disk" in done.output
+
+
+def test_what_went_wrong_in_the_longest_silence_is_told():
+    """Times are nanoseconds; a fault counts for as long as it lies in the silence."""
+    events = [
+        Event(int(seconds * 1e9), 0, 0, kind, "txn", [])
+        for seconds, kind in [(1, "ok"), (2, "ok"), (3, "fail"), (6, "ok"), (7, "ok")]
+    ]
+    faults = [
+        FaultNote("disk", "", int(1e9), int(2.5e9)),
+        FaultNote("server", "", int(3e9), int(5e9)),
+        FaultNote("disk", "", int(5.5e9), int(9e9)),
+        FaultNote("kill", "", int(6.5e9), int(6.6e9)),
+    ]
+    request = Request("duckdb:", "list-append")
+    silence = longest_silence(Result(request, 0, events, faults, Counter(), []))
+    assert silence.seconds == 4
+    assert silence.faults == {"disk": 1.0, "server": 2.0}
+    assert silence.circumstances == "with disk for 1.00 s, server for 2.00 s"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 """Servers that commands start: with the extension or without, whatever is installed."""
 
+import os
+import signal
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import psycopg
 import pytest
@@ -51,6 +54,25 @@ def test_nothing_is_written_where_the_server_is_installed(bare_postgresql):
         cluster.start()
         assert len(extensions(cluster.url)) == 2
     assert set(installed.rglob("*")) == before
+
+
+def test_a_killed_server_comes_back_where_its_clients_look_for_it():
+    """Also while a session that outlived the postmaster keeps the shared memory."""
+    with private_cluster() as cluster:
+        url = cluster.url
+        session = psycopg.connect(url)
+        orphan = session.info.backend_pid
+        os.kill(orphan, signal.SIGSTOP)
+        os.kill(cluster.pid, signal.SIGKILL)
+        cluster.kill()
+        ending = Timer(1.0, os.kill, (orphan, signal.SIGKILL))
+        ending.start()
+        assert cluster.start() == url
+        ending.join()
+        assert "still in use" in cluster.log.read_text()
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        session.close()
 
 
 def test_an_extension_that_cannot_be_compiled_is_told(monkeypatch):

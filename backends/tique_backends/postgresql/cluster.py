@@ -33,6 +33,9 @@ _START_SECONDS = 300.0
 """It recovers first, if it was killed: again from the start if it is not let finish."""
 _STOP_SECONDS = 30.0
 _PAUSE = 0.02
+_RESTART_PAUSE = 0.2
+_PORTS = 5
+"""How many are tried before the reason must be another one."""
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -125,14 +128,10 @@ class Cluster:
         is_new = not data.exists()
         if is_new:
             self._make(data)
-        # A port that is taken by somebody else in between is tried again.
-        for _ in range(5):
-            self.port = self.port or _free_port()
-            if self._serve(server, data):
-                break
-            self.port = 0
+        if self.port:
+            self._serve_again(server, data)
         else:
-            raise ClusterError(f"PostgreSQL does not start, see {self.log}")
+            self._serve_first(server, data)
         if is_new:
             self.run("createdb", DATABASE)
         return self.url
@@ -205,8 +204,32 @@ class Cluster:
         if made.returncode:
             raise ClusterError(f"initdb failed: {made.stderr.strip()}")
 
+    def _serve_first(self, server: Path, data: Path) -> None:
+        """Start it on a free port; another one if that is taken in between."""
+        for _ in range(_PORTS):
+            self.port = _free_port()
+            if self._serve(server, data):
+                return
+        self.port = 0
+        raise ClusterError(f"PostgreSQL does not start, see {self.log}")
+
+    def _serve_again(self, server: Path, data: Path) -> None:
+        """Start it on its port, which its clients know, once that is possible.
+
+        PostgreSQL refuses to start while a child of a killed postmaster still has the
+        shared memory; such a child ends when it next waits for its client.
+        """
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._serve(server, data):
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"PostgreSQL does not start again within {_START_SECONDS:g} s, "
+                    f"see {self.log}"
+                )
+            time.sleep(_RESTART_PAUSE)
+
     def _serve(self, server: Path, data: Path) -> bool:
-        """Start it; whether it serves."""
+        """Start it; whether it serves, or ended instead."""
         options = {
             **self._settings,
             "port": str(self.port),
