@@ -40,7 +40,8 @@ from jepsen.workloads.base import Refused
 if TYPE_CHECKING:
     from jepsen.workloads.base import Operation
 
-_PAUSE = 0.05
+_PAUSE, _LONGEST_PAUSE = 0.05, 0.4
+"""Seconds between two attempts to connect: a server that recovers forks for each."""
 _ROLLBACKS = 0.03
 """The share of transactions that change their mind."""
 _EXPECTED = (tique.SerializationError, tique.IntegrityError, tique.OperationalError)
@@ -90,7 +91,7 @@ class Client:
                 self._workload.elapsed = self._plan.elapsed()
                 self.perform(self._workload.generate())
             else:
-                stop.wait(_PAUSE)
+                stop.wait(self._chance.uniform(_PAUSE, _LONGEST_PAUSE))
         self.close()
 
     def connect(self) -> bool:
