@@ -120,8 +120,10 @@ def create_table(
 
         def create() -> None:
             session.execute(text)
-            described = database.engine.describe(session, table.schema, table.name)
-            database.engine.manage(session, described)
+            engine = database.engine
+            described = engine.describe(session, table.schema, table.name)
+            engine.check_definition(session, described)
+            engine.manage(session, described)
 
         _transact(database, session, create)
         database.reload(session)
@@ -197,6 +199,7 @@ def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
                     f"table {schema}.{name} is under tique's management already"
                 )
             table = engine.describe(session, schema, name)
+            engine.check_definition(session, table)
             engine.manage(session, table)
             adopted.append(table.qualified_name)
         return adopted

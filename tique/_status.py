@@ -202,7 +202,8 @@ def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
                 if database.catalog.find(schema, name) is None:
                     obstacle = None
                     try:
-                        engine.describe(session, schema, name)
+                        table = engine.describe(session, schema, name)
+                        engine.check_definition(session, table)
                     except EngineError as error:
                         obstacle = str(error)
                     found.append(UnmanagedTable(f"{schema}.{name}", obstacle))

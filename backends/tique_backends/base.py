@@ -388,6 +388,21 @@ class Engine(ABC):
             keys, generated columns), PROGRAMMING where there is no such table.
         """
 
+    def check_definition(self, session: Session, table: Table) -> None:
+        """Refuse a table before it is managed if storage might take a row back.
+
+        What is acknowledged is checked again when it is folded, by constraints and
+        indexes of the storage table: they may depend on nothing but the row (P4).
+        Managed tables are not asked again; they may be of an earlier release. Only
+        where the engine has such constraints.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, naming the constraint or index and what it depends on.
+        """
+        return
+
     @abstractmethod
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""

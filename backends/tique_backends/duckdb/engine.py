@@ -25,7 +25,7 @@ from tique_backends.base import (
     Session,
     Statistics,
 )
-from tique_backends.duckdb import introspection
+from tique_backends.duckdb import introspection, purity
 from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_checks, version_columns
@@ -96,9 +96,9 @@ class DuckDBEngine(Engine):
         except Exception as error:
             raise translated(error) from error
         collation = self._instance.execute(
-            "SELECT lower(current_setting('default_collation'))"
+            "SELECT current_setting('default_collation')"
         ).fetchone()
-        if collation not in (("",), ("binary",)):
+        if collation is None or collation[0].lower() not in ("", "binary"):
             self._instance.close()
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -167,6 +167,9 @@ class DuckDBEngine(Engine):
 
     def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
         return introspection.describe(session, schema, name)
+
+    def check_definition(self, session: Session, table: Table) -> None:  # noqa: D102
+        purity.check_definition(session, table)
 
     def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
         return [

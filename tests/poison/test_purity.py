@@ -1,0 +1,170 @@
+"""P4, P9: a CHECK that depends on more than the row is refused when the table is defined.
+
+It would be judged again when the row is folded, and might say no to what was
+acknowledged.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import tique
+
+COLUMNS = (
+    "id INTEGER PRIMARY KEY, n INTEGER, s VARCHAR, d DATE, ts TIMESTAMP, "
+    "tz TIMESTAMPTZ, tz2 TIMESTAMPTZ, ttz TIMETZ, x DOUBLE, l INTEGER[], "
+    "r STRUCT(a INTEGER, tz TIMESTAMPTZ), j JSON, u UUID, i INTERVAL"
+)
+
+IMPURE = {
+    "ts > CAST(now() AS TIMESTAMP)": "now()",
+    "d <= today()": "today()",
+    "tz <= get_current_timestamp()": "get_current_timestamp()",
+    "tz <= transaction_timestamp()": "transaction_timestamp()",
+    "ts > current_localtimestamp()": "current_localtimestamp()",
+    "CAST(ts AS TIME) > current_localtime()": "current_localtime()",
+    "age(ts) > INTERVAL 1 DAY": "age()",
+    "x > random()": "random()",
+    "u <> uuid()": "uuid()",
+    "u <> gen_random_uuid()": "gen_random_uuid()",
+    "n > txid_current()": "txid_current()",
+    "s <> current_schema()": "current_schema()",
+    "s <> current_database()": "current_database()",
+    "s <> version()": "version()",
+    "s <> current_setting('TimeZone')": "current_setting()",
+    "n > coalesce(getvariable('low'), 0)": "getvariable()",
+    "n > 1 OR error('no') IS NULL": "error()",
+    "hash(s) % 2 = 0": "hash()",
+    "list_sort(l)[1] > 0": "list_sort()",
+    "CASE WHEN n > 0 THEN d < today() END": "today()",
+    "NOT (n BETWEEN 1 AND CAST(random() AS INTEGER))": "random()",
+    'main."now"() > tz': "now()",
+    # Of the session's time zone:
+    "tz > '2020-01-01'": "time zone",
+    "tz > TIMESTAMPTZ '2020-01-01 00:00:00'": "time zone",
+    "CAST(tz AS DATE) = d": "time zone",
+    "tz::DATE > d": "time zone",
+    "CAST(tz AS VARCHAR) LIKE '20%'": "time zone",
+    "tz > ts": "time zone",
+    "CAST(ts AS TIMESTAMPTZ) > tz": "time zone",
+    "CAST(s AS TIMESTAMPTZ) < tz": "time zone",
+    "CAST(ttz AS TIME) > TIME '12:00:00'": "time zone",
+    "date_trunc('day', tz) = tz": "date_trunc()",
+    "extract(hour FROM tz) < 12": "time zone",
+    "year(tz) > 2000": "year()",
+    "strftime(tz, '%Y') > '2000'": "strftime()",
+    "tz AT TIME ZONE 'UTC' > ts": "timezone()",
+    "tz - tz2 < INTERVAL 1 DAY": "time zone",
+    "tz + INTERVAL 1 MONTH > tz2": "time zone",
+    "strptime(s, '%Y %Z') < tz": "strptime()",
+    "[tz]::VARCHAR[] = [s]": "time zone",
+    "CAST(r AS VARCHAR) > ''": "time zone",
+    "format('{}', tz) > ''": "time zone",
+}
+
+PURE = [
+    "n > 0 AND n % 7 <> 3 OR n IS NULL",
+    "n BETWEEN 1 AND 10",
+    "s IN ('a', 'b') AND s LIKE 'a%' AND s NOT ILIKE '_b%' ESCAPE '!'",
+    "length(s) <= 3 AND s = lower(trim(s)) AND s || 'x' <> upper(s)",
+    "regexp_matches(s, '^[a-z]*$') AND s SIMILAR TO '[a-z]*'",
+    "d > DATE '2020-01-01' AND ts - INTERVAL 1 DAY < TIMESTAMP '2030-01-01'",
+    "extract(year FROM d) = 2020 AND date_trunc('month', ts) = ts",
+    "tz > tz2 AND tz BETWEEN tz2 AND tz2 AND tz IN (tz, tz2) OR tz IS NULL",
+    "tz > TIMESTAMPTZ '2020-01-01 00:00:00+00' AND tz < '2030-01-01 00:00:00Z'",
+    "greatest(tz, tz2) = coalesce(tz2, tz) AND nullif(tz, tz2) IS NULL",
+    "epoch(tz) > 0",
+    "x > 0 AND round(x, 2) = x AND sqrt(x) < 9 AND x::DECIMAL(10,2) > 1",
+    "len(l) < 3 AND list_contains(l, 1) AND l[1] > 0",
+    "struct_extract(r, 'a') > 0 AND struct_extract(r, 'tz') = tz",
+    "j ->> 'a' = 'b' AND json_valid(s)",
+    "CASE WHEN n > 0 THEN s IS NULL ELSE TRY_CAST(s AS INTEGER) > 0 END",
+    "i > INTERVAL 1 DAY",
+]
+
+
+@pytest.mark.written_for(["duckdb"], reason="its functions")
+def test_an_impure_check_is_refused(engine):
+    connection = engine.connect()
+    for condition, culprit in IMPURE.items():
+        with pytest.raises(tique.NotSupportedError) as refused:
+            connection.execute(f"CREATE TABLE t ({COLUMNS}, CHECK ({condition}))")
+        assert refused.value.sqlstate == "0A000"
+        for part in ("table main.t: CHECK (", culprit, "on the row alone"):
+            assert part in str(refused.value), condition
+        connection.rollback()
+    # No trace is left.
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+
+
+@pytest.mark.written_for(["duckdb"], reason="its functions")
+def test_a_pure_check_is_accepted(engine):
+    connection = engine.connect(checkpoint="manual")
+    for number, condition in enumerate(PURE):
+        connection.execute(f"CREATE TABLE t{number} ({COLUMNS}, CHECK ({condition}))")
+        connection.execute(f"INSERT INTO t{number} (id) VALUES (1)")
+        connection.commit()
+    assert connection.checkpoint() == len(PURE)
+
+
+@pytest.mark.written_for(["duckdb"], reason="its functions")
+def test_a_table_with_an_impure_check_is_not_adopted(engine):
+    native = engine.native()
+    for number, condition in enumerate(IMPURE):
+        native.execute(f"CREATE TABLE t{number} ({COLUMNS}, CHECK ({condition}))")
+    engine.close()
+    with pytest.raises(tique.NotSupportedError, match="on the row alone"):
+        tique.adopt(engine.url)
+    obstacles = {
+        table.name: table.obstacle for table in engine.connect().status().unmanaged
+    }
+    for number, (condition, culprit) in enumerate(IMPURE.items()):
+        assert culprit in obstacles[f"main.t{number}"], condition
+
+
+@pytest.mark.written_for(["duckdb"], reason="it has macros")
+@pytest.mark.parametrize("name", ["fresh", "lower"])
+def test_a_macro_may_change_later(engine, name):
+    native = engine.native()
+    native.execute(f"CREATE MACRO {name}(a) AS a > 1")
+    native.execute(f"CREATE TABLE t (a INTEGER, CHECK (main.{name}(a)))")
+    engine.close()
+    with pytest.raises(tique.NotSupportedError, match=rf"{name}\(\)"):
+        tique.adopt(engine.url)
+
+
+@pytest.mark.written_for(["duckdb"], reason="how its catalog shows them")
+@pytest.mark.parametrize("key", ["(1 / (a - 1))", "b, (a + 1)", "lower(b)"])
+def test_an_index_on_an_expression_is_not_adopted(engine, key):
+    native = engine.native()
+    native.execute('CREATE TABLE t (a INTEGER, b VARCHAR, "c(" INTEGER)')
+    native.execute(f"CREATE INDEX odd ON t ({key})")
+    engine.close()
+    with pytest.raises(tique.NotSupportedError, match="index odd is on an expression"):
+        tique.adopt(engine.url)
+    native = engine.native()
+    native.execute("DROP INDEX odd")
+    native.execute('CREATE INDEX even ON t ("c(", b)')
+    engine.close()
+    assert tique.adopt(engine.url) == ["main.t"]
+
+
+@pytest.mark.written_for(["duckdb"], reason="its functions")
+def test_a_default_is_evaluated_by_the_statement_and_once(engine):
+    """P4: what storage gets is what the statement saw, however late it is folded."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, x DOUBLE DEFAULT random(), "
+        "u UUID DEFAULT uuid(), ts TIMESTAMP DEFAULT current_localtimestamp())"
+    )
+    connection.execute("INSERT INTO t (id) VALUES (1), (2)")
+    connection.execute("INSERT INTO t (id) SELECT 3")
+    connection.execute("INSERT INTO t (id) SELECT * FROM range(10, 3000)")
+    before = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
+    connection.commit()
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == before
+    connection.rollback()
+    connection.checkpoint()
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == before
+    assert engine.native().execute("SELECT * FROM t ORDER BY id").fetchall() == before
+    assert len({row[1] for row in before}) == len(before)
