@@ -35,6 +35,7 @@ _SETTINGS = (
     # What is kept as text must be the same in every session, to the last digit.
     ("IntervalStyle", "postgres"),
     ("extra_float_digits", "1"),
+    ("bytea_output", "hex"),
     ("client_encoding", "UTF8"),
 )
 """What tique's own statements rely on, whatever a role or a database sets."""

@@ -24,7 +24,7 @@ from tique_backends.base import (
 )
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, key_list, storage_name
-from tique_backends.postgresql import folding, introspection
+from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.installing import (
     Form,
@@ -211,6 +211,9 @@ class PostgreSQLEngine(Engine):
 
     def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
         return introspection.describe(session, schema, name)
+
+    def check_definition(self, session: Session, table: Table) -> None:  # noqa: D102
+        purity.check_definition(session, table)
 
     def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
         return [
