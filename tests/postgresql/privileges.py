@@ -30,9 +30,9 @@ class Shop:
             self.natively(
                 f"CREATE ROLE {role} LOGIN PASSWORD '{self._cluster.password}'"
             )
-        self._keeper = "tique"
+        self.keeper = "tique"
         if engine.sequencer == "plain":
-            self._keeper = "keeper"
+            self.keeper = "keeper"
             self.natively(
                 "GRANT CREATE ON DATABASE tique TO keeper",
                 "GRANT USAGE, CREATE ON SCHEMA public TO keeper",
@@ -40,7 +40,7 @@ class Shop:
         # What an owner does to spare himself the single grants.
         for kind in ("TABLES", "SEQUENCES", "FUNCTIONS"):
             self.natively(
-                f"ALTER DEFAULT PRIVILEGES FOR ROLE {self._keeper} "
+                f"ALTER DEFAULT PRIVILEGES FOR ROLE {self.keeper} "
                 f"GRANT ALL ON {kind} TO careless WITH GRANT OPTION"
             )
         self.owner = self.process()
@@ -62,7 +62,7 @@ class Shop:
 
     def process(self, login=None, role=None):
         """A process of a role, by default the owner, which may set another one."""
-        url = self.url(login or self._keeper) + (
+        url = self.url(login or self.keeper) + (
             f"&options=-crole%3D{role}" if role else ""
         )
         self.processes.append(Process(url))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORMS = ("extension", "plain")
 
-_PARTS = ("checks", "clients", "commits", "moving", "grants")
+_PARTS = ("checks", "clients", "commits", "moving", "calls", "grants")
 """Of what guests call."""
 
 

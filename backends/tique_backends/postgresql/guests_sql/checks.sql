@@ -3,8 +3,9 @@
 -- the end of grants.sql; the tables of the schema are the owner's.
 --
 -- Who is asking
---   Every function runs with the owner's rights, in a search path of its own, and asks
---   for the caller's by tique.guest(). Privileges count that are there at this moment,
+--   What depends on it is called through calls.sql, where it is made sure that the code runs
+--   as the role that its session goes by, tique.guest(). All of it runs with the owner's
+--   rights, in a search path of its own. Privileges count that are there at this moment,
 --   on the table as a whole.
 --
 -- What a caller is not believed
@@ -24,6 +25,7 @@
 --   Functions that conclude from rows that are not there (a log entry, a fence) refuse a
 --   PostgreSQL transaction whose statements share a snapshot.
 
+-- The role that the session goes by; the code at hand may run as another one.
 CREATE FUNCTION tique.guest() RETURNS name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$

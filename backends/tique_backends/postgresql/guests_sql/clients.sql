@@ -9,8 +9,8 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT tique.renew_client(client, least(milliseconds, 300000)) $$;
 
 -- The epoch, whose lock the session has before others could miss it.
-CREATE FUNCTION tique.guest_introduce(client bigint, mark integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION tique.inner_introduce(client bigint, mark integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     taken bigint;
@@ -37,8 +37,8 @@ $$;
 
 -- Drops the clients of processes that have ended, and of this role's that were given up:
 -- the marks of this role's sessions among theirs.
-CREATE FUNCTION tique.guest_tend() RETURNS integer[]
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION tique.inner_tend() RETURNS integer[]
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 AS $$
 DECLARE
@@ -110,10 +110,10 @@ $$;
 -- Following.
 
 -- The log, where -1 rows in bulk stand for what the caller may not read.
-CREATE FUNCTION tique.guest_log(
+CREATE FUNCTION tique.inner_log(
     after bigint, OUT cts bigint, OUT txid bigint, OUT commits text
 ) RETURNS SETOF record
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     readable text[];
@@ -154,11 +154,11 @@ $$;
 
 -- sts and the fences, what the caller may do with each table (its number and those of the
 -- letters r, a, w, d that hold: SELECT, INSERT, UPDATE, DELETE), and the log.
-CREATE FUNCTION tique.guest_follow(
+CREATE FUNCTION tique.inner_follow(
     client bigint, after bigint, OUT sts bigint, OUT fences bigint[],
     OUT privileges text, OUT stamps bigint[], OUT txids bigint[], OUT entries text
 )
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     SELECT s.sts, s.fences INTO sts, fences FROM tique.sts_for(client) AS s;
@@ -175,7 +175,19 @@ BEGIN
     IF sts > after THEN
         SELECT array_agg(l.cts ORDER BY l.cts), array_agg(l.txid ORDER BY l.cts),
             string_agg(l.commits, chr(31) ORDER BY l.cts)
-        INTO stamps, txids, entries FROM tique.guest_log(after) AS l;
+        INTO stamps, txids, entries FROM tique.inner_log(after) AS l;
     END IF;
+END
+$$;
+
+CREATE FUNCTION tique.inner_logged(
+    after bigint, OUT stamps bigint[], OUT txids bigint[], OUT entries text[]
+)
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    SELECT array_agg(l.cts ORDER BY l.cts), array_agg(l.txid ORDER BY l.cts),
+        array_agg(l.commits ORDER BY l.cts)
+    INTO stamps, txids, entries FROM tique.inner_log(after) AS l;
 END
 $$;

@@ -1,10 +1,10 @@
 -- Commits.
 
-CREATE FUNCTION tique.guest_append(
+CREATE FUNCTION tique.inner_append(
     client bigint, after bigint, keys bytea, counts integer[], txids bigint[],
     entries text, OUT stamps bigint[], OUT sts bigint
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     entry text[] := string_to_array(entries, chr(31));
@@ -43,10 +43,10 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION tique.guest_log_bulk(
+CREATE FUNCTION tique.inner_log_bulk(
     client bigint, cts bigint, txid bigint, entry text
 ) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM tique.guest_holds(client, cts);
@@ -58,8 +58,8 @@ $$;
 
 -- The staging table is the owner's: a caller can hang nothing on it that would run when
 -- it is read here.
-CREATE FUNCTION tique.guest_stage(id bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION tique.inner_stage(id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     place regclass := tique.guest_place(id);
@@ -81,9 +81,9 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION tique.guest_append_staged(client bigint, id bigint, cts bigint)
+CREATE FUNCTION tique.inner_append_staged(client bigint, id bigint, cts bigint)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     place regclass := tique.guest_place(id);

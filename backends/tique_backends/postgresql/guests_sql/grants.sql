@@ -23,7 +23,7 @@ DECLARE
     grantee text;
 BEGIN
     PERFORM tique.guest_deny(c.oid) FROM pg_class AS c
-    WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S');
+    WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v');
     FOR denied, grantee IN
         SELECT p.oid::regprocedure, coalesce(quote_ident(r.rolname), 'PUBLIC')
         FROM pg_proc AS p
@@ -47,6 +47,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_renew(bigint, bigint), tique.guest_introduce(bigint, integer),
     tique.guest_leave(bigint), tique.guest_tend(), tique.guest_disown(),
     tique.guest_fence(bigint), tique.guest_follow(bigint, bigint), tique.guest_log(bigint),
+    tique.guest_logged(bigint),
     tique.guest_append(bigint, bigint, bytea, integer[], bigint[], text),
     tique.guest_barrier(bigint), tique.guest_log_bulk(bigint, bigint, bigint, text),
     tique.guest_stage(bigint), tique.guest_drop_stage(bigint),
@@ -57,3 +58,21 @@ TO PUBLIC;
 GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences TO PUBLIC;
 GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
 GRANT SELECT (epoch) ON tique.clients TO PUBLIC;
+
+-- All but who is calling (calls.sql).
+DO $$
+DECLARE
+    called text;
+    columns text;
+BEGIN
+    FOR called, columns IN
+        SELECT a.attrelid::regclass, string_agg(quote_ident(a.attname), ', ')
+        FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+        WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind = 'v'
+            AND a.attname <> 'guest' GROUP BY a.attrelid
+    LOOP
+        EXECUTE format('GRANT INSERT (%1$s), SELECT (%1$s) ON %2$s TO PUBLIC', columns,
+            called);
+    END LOOP;
+END
+$$;

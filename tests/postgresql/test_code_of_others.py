@@ -1,0 +1,218 @@
+"""P11: code of a role without privileges, run inside a session that has all of them.
+
+PostgreSQL drops ``current_user`` to the role that the code is of, in maintenance commands
+and in functions that run with their owner's rights; ``session_user`` stays what it was.
+"""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+import pytest
+
+from tests.postgresql.privileges import tables_of
+
+# ``stranger`` may use schema tique and no table, and takes what he gets.
+LAIR = """
+CREATE SCHEMA lair;
+GRANT USAGE ON SCHEMA lair TO PUBLIC;
+CREATE TABLE lair.loot (what TEXT);
+CREATE TABLE lair.trap (id INTEGER PRIMARY KEY);
+INSERT INTO lair.trap SELECT generate_series(1, 5);
+CREATE FUNCTION lair.attempt(sql TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE 'INSERT INTO lair.loot ' || sql;
+EXCEPTION WHEN OTHERS THEN
+  INSERT INTO lair.loot VALUES (SQLERRM);
+END $$;
+CREATE FUNCTION lair.strike() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_user <> 'stranger' THEN
+    RETURN;
+  END IF;
+  PERFORM lair.attempt('SELECT session_user || '' ran it''');
+  PERFORM lair.attempt('SELECT commits FROM tique.guest_log(0)');
+  PERFORM lair.attempt('SELECT f::TEXT FROM tique.guest_join(60000) AS c, '
+    'LATERAL tique.guest_follow(c, 0) AS f');
+  PERFORM lair.attempt('SELECT c::TEXT FROM tique."public.closed" AS c');
+  PERFORM lair.attempt('SELECT stamps::TEXT FROM tique.guest_join(60000) AS c, '
+    'LATERAL tique.guest_introduce(c, 77) AS e, LATERAL tique.guest_append(c, '
+    'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 40) + 1], '
+    '''[{"CLOSED":[[0,1,666,"forged"]]}]'')');
+  PERFORM lair.attempt('SELECT tique.guest_stage(CLOSED)::TEXT');
+END $$;
+CREATE FUNCTION lair.sprung(id INTEGER) RETURNS INTEGER IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN id;
+END $$;
+"""
+
+MAINTENANCE = {
+    "analyze": "ANALYZE lair.trap",
+    "vacuum": "VACUUM (ANALYZE) lair.trap",
+    "reindex": "REINDEX TABLE lair.trap",
+    "cluster": "CLUSTER lair.trap USING trap_pkey",
+    "create index": "CREATE INDEX ON lair.trap (id, lair.sprung(id))",
+    "alter table": "ALTER TABLE lair.trap ALTER id TYPE INTEGER USING id + 1",
+    "refresh": "REFRESH MATERIALIZED VIEW lair.seen",
+    "definer": "SELECT lair.as_its_owner()",
+}
+
+
+class Victim:
+    """The shop, and what the attacker has made in it."""
+
+    def __init__(self, shop):
+        self.shop = shop
+        shop.natively(
+            "GRANT USAGE ON SCHEMA tique TO stranger",
+            "GRANT CREATE ON DATABASE tique TO stranger",
+        )
+        shop.owner.commit("UPDATE closed SET v = 11, note = 'secret' WHERE id = 1")
+        shop.owner.rows("SELECT sum(v) FROM closed")
+        self.by_attacker(LAIR.replace("CLOSED", tables_of(shop)["closed"]))
+
+    def by_attacker(self, *statements):
+        with self.shop.by_hand("stranger") as connection:
+            for sql in statements:
+                connection.execute(sql)
+
+    def loot(self):
+        with self.shop.by_hand() as connection:
+            return [w for (w,) in connection.execute("SELECT what FROM lair.loot")]
+
+    def expect_unharmed(self):
+        """Nothing was read or written, and the attack was run."""
+        loot = self.loot()
+        assert "tique ran it" in loot
+        assert "secret" not in str(loot)
+        again = self.shop.process()
+        for process in (self.shop.owner, again):
+            rows = process.rows("SELECT id, v, note FROM closed ORDER BY id")
+            assert rows == [(1, 11, "secret"), (2, 20, "b")]
+
+
+@pytest.fixture
+def victim(shop):
+    yield Victim(shop)
+    shop.natively("DROP SCHEMA IF EXISTS lair CASCADE")
+
+
+@pytest.mark.parametrize("command", MAINTENANCE)
+def test_maintenance_by_a_superuser(victim, command):
+    victim.by_attacker(
+        "CREATE INDEX sprung ON lair.trap (lair.sprung(id))",
+        "CREATE MATERIALIZED VIEW lair.seen AS SELECT lair.sprung(1)",
+        "CREATE FUNCTION lair.as_its_owner() RETURNS VOID LANGUAGE sql SECURITY DEFINER "
+        "AS 'SELECT lair.strike()'",
+        "DELETE FROM lair.loot",
+    )
+    victim.shop.natively(MAINTENANCE[command])
+    victim.expect_unharmed()
+
+
+def test_autovacuum(victim):
+    """Its session user is the bootstrap superuser."""
+    victim.by_attacker(
+        "CREATE INDEX sprung ON lair.trap (lair.sprung(id))",
+        "ALTER TABLE lair.trap SET (autovacuum_analyze_threshold = 1, "
+        "autovacuum_analyze_scale_factor = 0)",
+        "DELETE FROM lair.loot",
+    )
+    with victim.shop.by_hand() as connection:
+        connection.execute("ALTER SYSTEM SET autovacuum_naptime = 1")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            victim.by_attacker("INSERT INTO lair.trap SELECT generate_series(6, 99)")
+            victim.by_attacker("DELETE FROM lair.loot")
+            deadline = time.monotonic() + 90
+            while not victim.loot() and time.monotonic() < deadline:
+                time.sleep(0.2)
+        finally:
+            connection.execute("ALTER SYSTEM RESET autovacuum_naptime")
+            connection.execute("SELECT pg_reload_conf()")
+    victim.expect_unharmed()
+
+
+@pytest.mark.parametrize("kind", ["trigger", "rule", "check", "default"])
+def test_code_of_a_table_that_a_superuser_writes(victim, kind):
+    """With its owner's rights, as far as the owner says so."""
+    as_owner = "LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM lair.strike(); "
+    victim.by_attacker(
+        f"CREATE FUNCTION lair.strikes() RETURNS INTEGER {as_owner} RETURN 1; END $$",
+        f"CREATE FUNCTION lair.fires() RETURNS TRIGGER {as_owner} RETURN NEW; END $$",
+        {
+            "trigger": "CREATE TRIGGER t BEFORE INSERT ON lair.trap FOR EACH ROW "
+            "EXECUTE FUNCTION lair.fires()",
+            "rule": "CREATE RULE r AS ON INSERT TO lair.trap "
+            "DO ALSO SELECT lair.strikes()",
+            "check": "ALTER TABLE lair.trap ADD CHECK (lair.strikes() = 1)",
+            "default": "ALTER TABLE lair.trap ADD x INTEGER, "
+            "ALTER x SET DEFAULT lair.strikes()",
+        }[kind],
+        "DELETE FROM lair.loot",
+    )
+    victim.shop.natively("INSERT INTO lair.trap (id) VALUES (100)")
+    victim.expect_unharmed()
+
+
+def test_a_mark_that_is_somebody_elses(victim):
+    """P6: whoever ends the sessions of a given-up process ends no others."""
+    shop = victim.shop
+    presence = shop.owner.database.engine._presence
+    pid = presence._connection.pid
+    victim.by_attacker(
+        "CREATE FUNCTION lair.marks(mark INTEGER) RETURNS VOID LANGUAGE sql "
+        "SECURITY DEFINER AS $$ SELECT lair.attempt('SELECT session_user || '' ran it'''), "
+        "lair.attempt(format('SELECT tique.guest_introduce(tique.guest_join(60000), %s)"
+        "::TEXT', mark)) $$"
+    )
+    with shop.by_hand(shop.keeper) as connection:
+        connection.execute(f"SELECT lair.marks({presence.mark})")
+        backend = connection.info.backend_pid
+    there = "SELECT 1 FROM pg_stat_activity WHERE pid = $1"
+    while presence.ask(there, [backend]):
+        time.sleep(0.01)
+    shop.owner.database.engine.shared.tend()
+    assert f"{shop.keeper} ran it" in victim.loot()
+    assert presence.ask("SELECT pg_backend_pid()") == [(pid,)]
+    shop.owner.commit("UPDATE closed SET v = 12 WHERE id = 1")
+
+
+def test_a_calling_role_cannot_be_claimed(victim):
+    """What the functions are told of their caller is PostgreSQL's to say."""
+    with victim.shop.by_hand("stranger") as connection:
+        views = connection.execute(
+            "SELECT c.oid::regclass::TEXT, a.attname, "
+            "has_column_privilege(c.oid, a.attnum, 'INSERT'), "
+            "has_column_privilege(c.oid, a.attnum, 'UPDATE') "
+            "FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid "
+            "WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind = 'v'"
+        ).fetchall()
+        assert len(views) > 8
+        callers = [view for view in views if view[1] == "guest"]
+        assert callers
+        assert not any(update for *_, update in views)
+        for view, column, may_insert, _ in callers:
+            assert not may_insert
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"INSERT INTO {view} ({column}) VALUES ('tique')")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(
+                    f"CREATE VIEW pg_temp.mine AS SELECT * FROM {view}; "
+                    f"ALTER VIEW pg_temp.mine ALTER {column} SET DEFAULT 'tique'; "
+                    "INSERT INTO pg_temp.mine DEFAULT VALUES"
+                )
+        triggers = connection.execute(
+            "SELECT oid::regprocedure::TEXT FROM pg_proc WHERE pronamespace = "
+            "'tique'::regnamespace AND prorettype = 'trigger'::regtype"
+        ).fetchall()
+        assert triggers
+        for (function,) in triggers:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(
+                    "CREATE TRIGGER t BEFORE INSERT ON lair.trap FOR EACH ROW "
+                    f"EXECUTE FUNCTION {function}"
+                )
