@@ -43,10 +43,10 @@ from typing import TYPE_CHECKING
 
 from tique._certification import Conflict, key_hashes
 from tique._commit import Committer
-from tique._tickets import serialization_error
+from tique._tickets import failure, serialization_error
 from tique._translation import given_up
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import FencedError
+from tique_backends.sharing import MOST_KEYS, FencedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from tique._database import Database
     from tique._shared_timeline import SharedTimeline
     from tique._tickets import Ticket
+    from tique._transaction import Transaction
+    from tique._writes import TableWrites
     from tique_backends.base import CommitRecord, Session
     from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 
@@ -70,6 +72,17 @@ class SharedCommitter(Committer):
         self._certified_until = 0
         self._stamped: Sequence[Ticket] = ()
         """Tickets whose timestamps in the shared sequencer this process has to finish."""
+
+    def commit(self, transaction: Transaction) -> int:
+        """Commit as others do; what has more keys than are certified at a time, in bulk."""
+        if sum(map(_most_keys, transaction.writes.values())) > MOST_KEYS:
+            largest = sorted(transaction.writes.values(), key=_most_keys)
+            try:
+                while sum(map(_most_keys, largest)) > MOST_KEYS:
+                    largest.pop().switch_to_stage(transaction.session)
+            except EngineError as error:
+                raise failure(error) from error
+        return super().commit(transaction)
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         if any(writes.is_staged for writes in batch[0].writes):
@@ -205,6 +218,10 @@ class AppendingCommitter(SharedCommitter):
                 self._timeline.wait(cts)
                 ticket.settle()
             self._unsettled = others
+
+
+def _most_keys(writes: TableWrites) -> int:
+    return (len(writes.rows) + len(writes.bag)) * (1 + len(writes.table.unique))
 
 
 def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tique_backends.errors import EngineError
+from tique_udfs import KEYS_PER_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")
+
+MOST_KEYS = KEYS_PER_CALL
+"""Keys that a write set may have; a larger one is written in bulk, under a barrier."""
 
 
 class FencedError(EngineError):

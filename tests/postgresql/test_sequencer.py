@@ -100,6 +100,51 @@ def test_large_write_sets(service, client):
     assert service.commit(client, *range(400, 700), after=base) == cts + 1
 
 
+def test_keys_that_were_chosen_to_collide_hold_nobody_up(service, client):
+    """P6: the halves of each are alike; a larger write set is refused."""
+    keys = b"".join(number.to_bytes(8, "big") * 2 for number in range(1, 65_537))
+    started = time.monotonic()
+    cts = service.main.certify(client, service.base, keys)
+    # Only the extension and small ones remember all of them.
+    assert service.main.certify(client, service.base, keys) == -cts
+    assert time.monotonic() - started < 4
+    error = refused(REFUSED, service.main.certify, client, cts, keys + packed(1))
+    assert "too many keys" in str(error)
+
+
+def test_one_client_has_no_more_than_its_share(service, client, other):
+    """P6."""
+    taken = [service.main.next_cts(client) for _ in range(16)]
+    refused(REFUSED, service.main.next_cts, client)
+    assert service.main.next_cts(other) == taken[-1] + 1
+    service.main.finish(client, taken[0])
+    service.main.next_cts(client)
+    for _ in range(256):
+        service.main.begin_transaction(client)
+    refused(REFUSED, service.main.begin_transaction, client)
+    service.main.begin_transaction(other)
+
+
+def test_what_is_in_doubt_is_fenced_in_sets(service, client, other):
+    taken = [service.main.next_cts(client) for _ in range(5)]
+    kept = service.main.next_cts(other)
+    asked = service.main.connection
+    assert asked.execute("SELECT tique.doubts(9)").fetchone() == ([],)
+    service.main.leave_client(client)
+    assert asked.execute("SELECT tique.doubts(3)").fetchone() == (taken[:3],)
+    assert asked.execute("SELECT tique.doubts(-1)").fetchone() == ([],)
+    assert asked.execute("SELECT tique.doubts(99999)").fetchone() == (taken,)
+    for cts in taken:
+        service.main.fence(cts)
+    service.main.finish(other, kept)
+    _, fences = service.main.row("sts_for", other)
+    assert fences[-5:] == taken
+    service.main.forget_fences(taken[2])
+    assert service.main.row("sts_for", other) == (kept, taken[3:])
+    service.main.forget_fences(taken[4])
+    assert service.main.row("sts_for", other) == (kept, [])
+
+
 def test_who_certifies_at_the_same_moment_finds_the_other(service, client, other):
     """P3, however long it takes the first one to commit."""
     rival = service.connect()

@@ -16,6 +16,7 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
+from tique import _shared_commit
 
 
 def test_a_bulk_write_beside_others(filled):
@@ -124,3 +125,29 @@ def test_a_fence_beside_a_drop(pair, monkeypatch):
     engine.shared.tend()
     assert dropped
     assert first.database.timeline.position().sts >= cts
+
+
+def test_more_keys_than_are_certified_at_a_time(filled, monkeypatch):
+    """P3, P6: what is too large a write set goes as a bulk write, under a barrier."""
+    first, second = filled
+    monkeypatch.setattr(_shared_commit, "MOST_KEYS", 6)
+    barriers = []
+    barrier = sequencer_of(first).barrier
+    monkeypatch.setattr(
+        sequencer_of(first), "barrier", lambda it: barriers.append(it) or barrier(it)
+    )
+    for number in range(20, 26):
+        first.run(f"UPDATE t SET v = v + 1 WHERE id = {number}")
+    first.connection.commit()
+    assert barriers == []
+    second.run("UPDATE t SET v = v + 10 WHERE id = 25")
+    for number in range(20, 29):
+        first.run(f"UPDATE t SET v = v + 1 WHERE id = {number}")
+    first.connection.commit()
+    assert len(barriers) == 1
+    with pytest.raises(tique.SerializationError):
+        second.connection.commit()
+    values = "SELECT v FROM t WHERE id BETWEEN 24 AND 29 ORDER BY id"
+    for one in filled:
+        assert one.rows(values) == [(2,), (2,), (1,), (1,), (1,), (0,)]
+    expect_nothing_unfinished(first)

@@ -3,12 +3,13 @@
 import os
 import pickle
 import random
+import time
 from pathlib import Path
 
 import pytest
 
 from tique_udfs import FencedError, KeyConflictError, SequencerError
-from tique_udfs._interface import KEY_CAPACITY
+from tique_udfs._interface import KEY_CAPACITY, KEYS_PER_CALL
 
 LONG = 3600.0
 STATM = Path("/proc/self/statm")
@@ -276,6 +277,69 @@ def test_an_abort_when_the_commit_before_is_forgotten(small, sequencer, client, 
     refused(other, old, 1, winner=1)
     assert other.certify(late, 1) == 10
     assert sequencer.keys() == 8
+
+
+PATIENCE = 2.0
+"""Seconds within which others must get their turn, on a busy machine."""
+
+
+def in_time(call):
+    """Run it; nobody else waited for it longer than that."""
+    started = time.monotonic()
+    result = call()
+    assert time.monotonic() - started < PATIENCE
+    return result
+
+
+def collisions(count):
+    """Keys that are all alike to a hash which adds their halves up."""
+    return [number.to_bytes(8, "big") * 2 for number in range(1, count + 1)]
+
+
+def test_keys_that_were_chosen_to_collide_hold_nobody_up(sequencer, client, other):
+    """P6: the time for a write set is linear in its keys, whatever they are."""
+    old = other.begin()[1]
+    keys = collisions(KEYS_PER_CALL)
+    cts = in_time(lambda: sequencer.certify_for(client.number, 0, keys))
+    client.finish(cts)
+    fresh = [key[::-1] for key in keys[256:]]
+    assert not set(fresh) & set(keys)
+    second = in_time(lambda: sequencer.certify_for(other.number, old, fresh))
+    assert second == cts + 1
+
+
+def test_a_write_set_is_bounded(sequencer, client):
+    """P6: a larger one takes a barrier."""
+    keys = [key(number) for number in range(KEYS_PER_CALL + 1)]
+    with pytest.raises(SequencerError, match="take a barrier"):
+        sequencer.certify_for(client.number, 0, keys)
+    assert (sequencer.cts(), sequencer.keys()) == (0, 0)
+    assert sequencer.certify_for(client.number, 0, keys[1:]) == 1
+    assert sequencer.keys() == KEYS_PER_CALL
+
+
+def test_aborts_do_not_look_at_what_others_wrote(sequencer, client, other):
+    """P6: also when very many are taken back, each before many others."""
+    numbers = range(60_000 if sequencer.kind == "c" else 20_000)
+    stamps = [client.certify((0, 0), number) for number in numbers]
+    in_time(lambda: [client.abort(cts) for cts in stamps[:-1]])
+    refused(other, (0, 0), numbers[-1], winner=stamps[-1])
+    client.finish(stamps[-1])
+    assert other.certify((0, 0), *numbers[:-1]) == len(stamps) + 1
+
+
+def test_a_key_that_is_taken_back_again_and_again(sequencer, client, other):
+    first = client.write(1)
+    for _ in range(20_000):
+        client.abort(client.certify((0, first), 1))
+    in_time(lambda: [refused_by(other, 1, first) for _ in range(2000)])
+    assert other.certify((0, first), 1) == 20_002
+
+
+def refused_by(client, number, winner):
+    with pytest.raises(KeyConflictError) as caught:
+        client.certify((0, 0), number)
+    assert caught.value.winner == winner
 
 
 def test_the_error_can_be_pickled():

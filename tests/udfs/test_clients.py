@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from tique_udfs import FencedError, SequencerError, open_sequencer
+from tique_udfs._interface import BARRIERS_PER_CLIENT, SNAPSHOTS_PER_CLIENT
 
 LONG = 3600.0
 SHORT = 0.05
@@ -201,7 +202,7 @@ def test_a_fence_is_forgotten_when_its_versions_are_gone(sequencer):
 
 def test_many_fences(sequencer):
     doomed = sequencer.join(LONG)
-    taken = [sequencer.next_cts_for(doomed) for _ in range(100)]
+    taken = [sequencer.certify_for(doomed, 0, []) for _ in range(100)]
     sequencer.leave(doomed)
     random.Random(1).shuffle(taken)
     for cts in taken:
@@ -380,3 +381,69 @@ def do(name, who, sequencer, clients, *, txid, behind, ahead, keys):
         latest = clients[-4:]
         arguments = [latest[who % len(latest)], *arguments]
     return getattr(sequencer, name)(*arguments)
+
+
+def test_one_client_has_no_more_than_its_share(sequencer, client):
+    """P6: room is left for the others, and little to fence when it goes."""
+    other = sequencer.join(LONG)
+    begun = [sequencer.begin_for(client)[0] for _ in range(SNAPSHOTS_PER_CLIENT)]
+    taken = [sequencer.next_cts_for(client) for _ in range(BARRIERS_PER_CLIENT)]
+    for call in (sequencer.begin_for, sequencer.next_cts_for):
+        with pytest.raises(SequencerError, match="may have no more"):
+            call(client)
+    assert sequencer.begin_for(other)[1] == 0
+    sequencer.finish_for(other, sequencer.next_cts_for(other))
+    for _ in range(2):
+        sequencer.finish_for(client, taken[0])
+        sequencer.end_for(client, begun[0])
+    sequencer.begin_for(client)
+    sequencer.next_cts_for(client)
+    with pytest.raises(SequencerError, match="may have no more"):
+        sequencer.next_cts_for(client)
+    sequencer.leave(client)
+    assert len(sequencer.active()) == 1
+    again = sequencer.join(LONG)
+    sequencer.begin_for(again)
+    assert sequencer.next_cts_for(again) == BARRIERS_PER_CLIENT + 3
+
+
+def test_what_is_in_doubt_is_fenced_in_sets(sequencer):
+    stamps = []
+    for _ in range(3):
+        client = sequencer.join(LONG)
+        stamps += [sequencer.next_cts_for(client) for _ in range(4)]
+        sequencer.leave(client)
+    kept = sequencer.next_cts_for(sequencer.join(LONG))
+    assert sequencer.doubts(0) == []
+    assert sequencer.doubts(5) == stamps[:5]
+    assert sequencer.doubts(100) == stamps
+    for cts in reversed(stamps):
+        sequencer.fence(cts)
+    assert (sequencer.doubts(100), sequencer.fences()) == ([], stamps)
+    assert sequencer.sts() == kept - 1
+    assert sequencer.forget_fences(0) == 0
+    assert sequencer.forget_fences(stamps[4]) == 5
+    assert sequencer.fences() == stamps[5:]
+    assert sequencer.forget_fences(2**63 - 1) == 7
+    assert sequencer.fences() == []
+
+
+def test_many_leases_that_run_out_together_hold_nobody_up(sequencer):
+    """P6: what they leave is settled in one pass, not in one for each of them."""
+    kept = sequencer.join(LONG)
+    stuck = sequencer.next_cts_for(kept)
+    lasting, each = 3.0, 16
+    number = 2000 if sequencer.kind == "c" else 100
+    started = time.monotonic()
+    clients = [sequencer.join(lasting) for _ in range(number)]
+    for client in clients:
+        for _ in range(each):
+            sequencer.begin_for(client)
+            sequencer.next_cts_for(client)
+    time.sleep(max(0.0, started + lasting + 0.1 - time.monotonic()))
+    started = time.monotonic()
+    assert sequencer.clients() == 1
+    assert time.monotonic() - started < 0.1
+    assert sequencer.active() == []
+    assert len(sequencer.doubts(2**16)) == number * each
+    sequencer.finish_for(kept, stuck)

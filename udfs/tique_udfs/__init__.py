@@ -10,6 +10,7 @@ import logging
 import os
 
 from ._interface import (
+    KEYS_PER_CALL,
     RING_CAPACITY,
     ActiveSnapshot,
     FencedError,
@@ -24,6 +25,7 @@ from ._python import PythonSequencer
 from .build import BuildError
 
 __all__ = [
+    "KEYS_PER_CALL",
     "RING_CAPACITY",
     "ActiveSnapshot",
     "BuildError",

@@ -27,6 +27,15 @@ FENCE_CAPACITY = 65536
 KEY_CAPACITY = 262144
 """Keys that certification remembers."""
 
+SNAPSHOTS_PER_CLIENT = 256
+"""Transactions that one client may have active."""
+
+BARRIERS_PER_CLIENT = 16
+"""Timestamps that a client may have to finish when it takes a barrier."""
+
+KEYS_PER_CALL = 65536
+"""Keys that one write set may have: others wait while it is certified."""
+
 _LARGEST_START = 2**62
 _LONGEST_WAIT = 10.0**9
 
@@ -104,7 +113,8 @@ class Sequencer(ABC):
     :exc:`SequencerClosedError` after :meth:`close`.
 
     The memory that it takes is bounded, whatever its callers do. :meth:`begin`,
-    :meth:`join`, :meth:`fence` and their like are refused when their table is full.
+    :meth:`join`, :meth:`fence` and their like are refused when their table is full, or
+    when a client has its share of it. So is the time that one call keeps others waiting.
     """
 
     kind: ClassVar[str]
@@ -277,6 +287,11 @@ class Sequencer(ABC):
 
         If the client goes first, the timestamp is *doubtful*: what belongs to it
         may be durable or not, and may still arrive. sts stops in front of it.
+
+        Raises
+        ------
+        SequencerError
+            The client has ``BARRIERS_PER_CLIENT`` timestamps to finish.
         """
 
     @abstractmethod
@@ -295,7 +310,8 @@ class Sequencer(ABC):
             Up to here the client has certified it by itself, or it was written under
             snapshots that are not older.
         keys
-            16 bytes each: a hash of the table and the key in it.
+            16 bytes each: a hash of the table and the key in it. At most
+            ``KEYS_PER_CALL``; a larger write set takes a barrier (:meth:`next_cts_for`).
 
         Raises
         ------
@@ -305,7 +321,7 @@ class Sequencer(ABC):
             Whoever then waits for the winner, certifies up to there by itself and
             asks again is not refused for the same reason.
         SequencerError
-            Not everything up to ``sts`` is finished.
+            Not everything up to ``sts`` is finished, or there are too many keys.
         """
 
     @abstractmethod
@@ -323,6 +339,10 @@ class Sequencer(ABC):
     @abstractmethod
     def doubtful(self) -> int:
         """Return the smallest doubtful timestamp; 0 if there is none."""
+
+    @abstractmethod
+    def doubts(self, most: int) -> list[int]:
+        """List the smallest doubtful timestamps, ``most`` at the most."""
 
     @abstractmethod
     def fence(self, cts: int) -> None:
@@ -349,6 +369,10 @@ class Sequencer(ABC):
         SequencerError
             There is no such fence.
         """
+
+    @abstractmethod
+    def forget_fences(self, until: int) -> int:
+        """Drop all fences up to a timestamp, as :meth:`forget_fence`; how many."""
 
     @abstractmethod
     def close(self) -> None:
@@ -408,6 +432,19 @@ class Sequencer(ABC):
         return SequencerError(
             f"the sequencer of {self.name!r} has {CLIENT_CAPACITY} clients and no "
             "room for more; close the database in some processes"
+        )
+
+    def _client_too_much(self) -> SequencerError:
+        return SequencerError(
+            f"one client of the sequencer of {self.name!r} has {SNAPSHOTS_PER_CLIENT} "
+            f"active transactions or {BARRIERS_PER_CLIENT} timestamps to finish, and "
+            "may have no more; end some"
+        )
+
+    def _too_many_keys(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} certifies {KEYS_PER_CALL} keys at a time "
+            "and no more; take a barrier"
         )
 
     def _fences_full(self) -> SequencerError:

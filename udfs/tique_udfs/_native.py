@@ -34,6 +34,8 @@ _CONFLICT = -8
 _SNAPSHOTS_FULL = -9
 _CLIENTS_FULL = -10
 _FENCES_FULL = -11
+_KEYS_TOO_MANY = -12
+_CLIENT_TOO_MUCH = -13
 
 # C code cannot be interrupted: a wait returns this often to let signals through.
 _SLICE_SECONDS = 0.1
@@ -120,11 +122,15 @@ class Library:
         self.keys = declare("tique_key_count", number, number)
         self.clients = declare("tique_client_count", number, number)
         self.doubtful = declare("tique_doubtful", number, number)
+        self.doubts = declare(
+            "tique_doubts", number, number, ctypes.POINTER(number), number
+        )
         self.fence = declare("tique_fence", status, number, number)
         self.fences = declare(
             "tique_fences", number, number, ctypes.POINTER(number), number
         )
         self.forget_fence = declare("tique_forget_fence", status, number, number)
+        self.forget_fences = declare("tique_forget_fences", number, number, number)
         self.wait = long["tique_wait"]
         self.wait.restype = status
         self.wait.argtypes = (number, number, number)
@@ -292,6 +298,11 @@ class NativeSequencer(Sequencer):
     def doubtful(self) -> int:
         return self._check(self.library.doubtful(self.handle))
 
+    def doubts(self, most: int) -> list[int]:
+        found = (ctypes.c_int64 * most)()
+        count = self._check(self.library.doubts(self.handle, found, most))
+        return found[:count]
+
     def fence(self, cts: int) -> None:
         status = self.library.fence(self.handle, cts)
         if status in (_UNKNOWN, _IN_USE):
@@ -311,6 +322,9 @@ class NativeSequencer(Sequencer):
         if status == _UNKNOWN:
             raise self._no_fence(cts)
         self._check(status)
+
+    def forget_fences(self, until: int) -> int:
+        return self._check(self.library.forget_fences(self.handle, until))
 
     def close(self) -> None:
         self.library.close(self.handle)
@@ -339,6 +353,10 @@ class NativeSequencer(Sequencer):
             return self._clients_full()
         if status == _FENCES_FULL:
             return self._fences_full()
+        if status == _KEYS_TOO_MANY:
+            return self._too_many_keys()
+        if status == _CLIENT_TOO_MUCH:
+            return self._client_too_much()
         if status == _NO_MEMORY:
             return SequencerError(
                 f"no memory left for the sequencer of {self.name!r}; close databases"

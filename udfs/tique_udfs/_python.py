@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import bisect
+import math
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
 from ._interface import (
+    BARRIERS_PER_CLIENT,
     CLIENT_CAPACITY,
     FENCE_CAPACITY,
     KEY_CAPACITY,
+    KEYS_PER_CALL,
     RING_CAPACITY,
     SNAPSHOT_CAPACITY,
+    SNAPSHOTS_PER_CLIENT,
     ActiveSnapshot,
     KeyConflictError,
     Sequencer,
@@ -24,7 +28,7 @@ from ._interface import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Container, Sequence
 
 _NOBODY = 0
 _DOUBTFUL = -1
@@ -36,6 +40,8 @@ class PythonSequencer(Sequencer):
     A finaliser can run while its own thread holds the lock, so :meth:`end` takes
     none: it notes the txid, and whoever next looks at the active snapshots
     removes them first.
+
+    Keys need no secret of its own here: Python hashes bytes under one of the process's.
     """
 
     kind = "python"
@@ -53,6 +59,10 @@ class PythonSequencer(Sequencer):
         self._active: OrderedDict[int, tuple[int, float, int]] = OrderedDict()
         self._ended: deque[int] = deque()
         self._clients: dict[int, float] = {}
+        self._first_deadline = math.inf
+        # By client: its snapshots, and the timestamps that it has to finish.
+        self._snapshots: Counter[int] = Counter()
+        self._open: Counter[int] = Counter()
         # Of the timestamps that sts does not cover.
         self._owners: dict[int, int] = {}
         self._fences: list[int] = []
@@ -60,6 +70,8 @@ class PythonSequencer(Sequencer):
         # what was taken back.
         self._log: deque[tuple[int, bytes]] = deque()
         self._stamps: dict[bytes, list[int]] = {}
+        # What those have written that are not finished.
+        self._written: dict[int, Sequence[bytes]] = {}
         # What was committed later is in the log.
         self._barrier = 0
 
@@ -120,8 +132,7 @@ class PythonSequencer(Sequencer):
         with self._lock:
             self._settle()
             while self._sts < cts and not 0 < self._doubtful() <= cts:
-                due = min([deadline, *self._clients.values()])
-                left = due - time.monotonic()
+                left = min(deadline, self._first_deadline) - time.monotonic()
                 if left <= 0:
                     break
                 self._advanced.wait(left)
@@ -136,20 +147,18 @@ class PythonSequencer(Sequencer):
             client = 0
             while client in (0, *self._clients):
                 client = secrets.randbits(63)
-            self._clients[client] = time.monotonic() + bounded(lease)
-            self._advanced.notify_all()
+            self._lease(client, lease)
             return client
 
     def renew(self, client: int, lease: float) -> None:
         with self._lock:
             self._settle(client)
-            self._clients[client] = time.monotonic() + bounded(lease)
-            self._advanced.notify_all()
+            self._lease(client, lease)
 
     def leave(self, client: int) -> None:
         with self._lock:
             self._settle(client)
-            self._bury(client)
+            self._bury({client})
 
     def sts_for(self, client: int) -> int:
         with self._lock:
@@ -181,11 +190,13 @@ class PythonSequencer(Sequencer):
             elif self._active[txid][2] != client:
                 raise self._never_handed_out("txid", txid)
             else:
-                del self._active[txid]
+                self._drop(txid)
 
     def next_cts_for(self, client: int) -> int:
         with self._lock:
             self._settle(client)
+            if self._open[client] >= BARRIERS_PER_CLIENT:
+                raise self._client_too_much()
             self._barrier = self._take(client)
             return self._barrier
 
@@ -200,6 +211,8 @@ class PythonSequencer(Sequencer):
             self._settle(client)
             if not 0 <= sts <= self._sts:
                 raise self._not_finished(sts)
+            if len(keys) > KEYS_PER_CALL:
+                raise self._too_many_keys()
             if self._barrier > sts:
                 raise KeyConflictError(self._barrier)
             for key in keys:
@@ -213,12 +226,13 @@ class PythonSequencer(Sequencer):
             for key in keys:
                 self._log.append((cts, key))
                 self._stamps.setdefault(key, []).append(cts)
+            self._written[cts] = keys
             return cts
 
     def abort_for(self, client: int, cts: int) -> None:
         with self._lock:
             self._settle(client)
-            if cts in self._unfinished(client):
+            if self._is_under_way(client, cts):
                 self._revert(cts)
             self._finish(client, cts)
 
@@ -237,12 +251,17 @@ class PythonSequencer(Sequencer):
             self._settle()
             return self._doubtful()
 
+    def doubts(self, most: int) -> list[int]:
+        with self._lock:
+            self._settle()
+            return self._unfinished({_DOUBTFUL})[:most]
+
     def fence(self, cts: int) -> None:
         with self._lock:
             self._settle()
             if cts in self._fences:
                 return
-            if cts not in self._unfinished(_DOUBTFUL):
+            if not self._is_under_way(_DOUBTFUL, cts):
                 raise self._not_doubtful(cts)
             if len(self._fences) >= FENCE_CAPACITY:
                 raise self._fences_full()
@@ -262,6 +281,13 @@ class PythonSequencer(Sequencer):
                 raise self._no_fence(cts)
             self._fences.remove(cts)
 
+    def forget_fences(self, until: int) -> int:
+        with self._lock:
+            self._settle()
+            count = bisect.bisect_right(self._fences, until)
+            del self._fences[:count]
+            return count
+
     def active(self) -> list[ActiveSnapshot]:
         with self._lock:
             self._settle()
@@ -278,9 +304,21 @@ class PythonSequencer(Sequencer):
             self._ended.clear()
             self._advanced.notify_all()
 
+    def _lease(self, client: int, lease: float) -> None:
+        self._clients[client] = time.monotonic() + bounded(lease)
+        self._note_deadlines()
+
+    def _note_deadlines(self) -> None:
+        self._first_deadline = min(self._clients.values(), default=math.inf)
+        self._advanced.notify_all()
+
     def _start(self, client: int) -> tuple[int, int]:
         if len(self._active) >= SNAPSHOT_CAPACITY:
             raise self._snapshots_full()
+        if client != _NOBODY:
+            if self._snapshots[client] >= SNAPSHOTS_PER_CLIENT:
+                raise self._client_too_much()
+            self._snapshots[client] += 1
         self._txid += 1
         self._active[self._txid] = (self._sts, time.monotonic(), client)
         return self._txid, self._sts
@@ -297,6 +335,8 @@ class PythonSequencer(Sequencer):
             raise self._ring_full()
         self._cts += 1
         self._owners[self._cts] = client
+        if client != _NOBODY:
+            self._open[client] += 1
         return self._cts
 
     def _finish(self, client: int, cts: int) -> None:
@@ -306,7 +346,10 @@ class PythonSequencer(Sequencer):
             return
         if self._owners[cts] != client:
             raise self._never_handed_out("cts", cts)
+        if client in self._open and cts not in self._finished:
+            self._open[client] -= 1
         self._finished.add(cts)
+        self._written.pop(cts, None)
         before = self._sts
         while self._sts + 1 in self._finished:
             self._sts += 1
@@ -335,46 +378,56 @@ class PythonSequencer(Sequencer):
 
     def _revert(self, cts: int) -> None:
         """Take back what a timestamp under way has written: its keys' last."""
-        for stamp, key in reversed(self._log):
-            if stamp < cts:
-                break
-            if stamp == cts:
-                self._stamps[key].remove(cts)
-                if not self._stamps[key]:
-                    del self._stamps[key]
+        for key in self._written.get(cts, ()):
+            self._stamps[key].remove(cts)
+            if not self._stamps[key]:
+                del self._stamps[key]
 
     def _stable(self) -> int:
         return next((sts for sts, _, _ in self._active.values()), self._sts)
 
     def _doubtful(self) -> int:
-        return next(iter(self._unfinished(_DOUBTFUL)), 0)
+        return next(iter(self._unfinished({_DOUBTFUL})), 0)
 
-    def _unfinished(self, owner: int) -> list[int]:
-        """The timestamps that this owner has to finish, in ascending order."""
+    def _is_under_way(self, owner: int, cts: int) -> bool:
+        return self._owners.get(cts) == owner and cts not in self._finished
+
+    def _unfinished(self, owners: Container[int]) -> list[int]:
+        """The timestamps that these owners have to finish, in ascending order."""
         return [
             cts
             for cts, found in self._owners.items()
-            if found == owner and cts not in self._finished
+            if found in owners and cts not in self._finished
         ]
 
-    def _bury(self, client: int) -> None:
-        """Drop a client, its snapshots, and its hold on its timestamps."""
-        del self._clients[client]
-        for txid in [t for t, entry in self._active.items() if entry[2] == client]:
-            del self._active[txid]
-        for cts in self._unfinished(client):
+    def _drop(self, txid: int) -> None:
+        """Forget a client's snapshot."""
+        self._snapshots[self._active.pop(txid)[2]] -= 1
+
+    def _bury(self, clients: Collection[int]) -> None:
+        """Drop clients, their snapshots, and their hold on their timestamps.
+
+        All at once: each is a pass over all that is there.
+        """
+        for txid in [t for t, entry in self._active.items() if entry[2] in clients]:
+            self._drop(txid)
+        for cts in self._unfinished(clients):
             self._owners[cts] = _DOUBTFUL
-        self._advanced.notify_all()
+        for client in clients:
+            del self._clients[client]
+            self._snapshots.pop(client, None)
+            self._open.pop(client, None)
+        self._note_deadlines()
 
     def _settle(self, client: int | None = None) -> None:
         """Do what is due, then make sure that the client is still there."""
         if self._is_closed:
             raise self._closed()
         while self._ended:
-            self._active.pop(self._ended.popleft(), None)
-        if self._clients:
-            now = time.monotonic()
-            for late in [c for c, deadline in self._clients.items() if deadline <= now]:
-                self._bury(late)
+            txid = self._ended.popleft()
+            if txid in self._active and self._active[txid][2] == _NOBODY:
+                del self._active[txid]
+        if self._first_deadline <= (now := time.monotonic()):
+            self._bury({c for c, deadline in self._clients.items() if deadline <= now})
         if client is not None and client not in self._clients:
             raise self._fenced()

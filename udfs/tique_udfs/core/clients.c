@@ -10,14 +10,31 @@
 #include <string.h>
 #include <unistd.h>
 
-/* NULL when it is gone. */
-static struct client *
-find_client(struct sequencer *sequencer, tique_client id)
+bool
+tique_seed(struct sequencer *sequencer)
 {
-	for (int64_t i = 0; i < sequencer->client_count; i++)
-		if (sequencer->clients[i].id == id)
-			return &sequencer->clients[i];
-	return NULL;
+	return getentropy(&sequencer->secret, sizeof sequencer->secret) == 0;
+}
+
+/* The link to a client's place, counted from 1; it is 0 when the client is gone. Ids are
+ * random, and none but the sequencer's own are ever in a bucket. */
+static int32_t *
+client_link(struct sequencer *sequencer, tique_client id)
+{
+	int32_t *link =
+	    &sequencer->client_buckets[(uint64_t)id % TIQUE_CLIENT_CAPACITY];
+
+	while (*link && sequencer->clients[*link - 1].id != id)
+		link = &sequencer->clients[*link - 1].next;
+	return link;
+}
+
+struct client *
+tique_find_client(struct sequencer *sequencer, tique_client id)
+{
+	int32_t place = *client_link(sequencer, id);
+
+	return place ? &sequencer->clients[place - 1] : NULL;
 }
 
 /* After a change of leases. Whoever waits must look again: for a lease that ends
@@ -34,17 +51,46 @@ note_deadlines(struct sequencer *sequencer)
 	tique_wake(sequencer);
 }
 
-/* Drops a client; the last one takes its place. */
+/* What clients that are gone have left. */
+struct estate {
+	int64_t snapshots;
+	int64_t unfinished;
+};
+
+/* Drops a client; the last one takes its place. What it has left is settled afterwards,
+ * in one pass for all that are buried at a time. */
 static void
-bury(struct sequencer *sequencer, struct client *client)
+bury(struct sequencer *sequencer, struct client *client, struct estate *left)
 {
-	tique_drop_all(sequencer, client->id);
-	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++)
-		if (tique_is_under_way(sequencer, client->id, cts)) {
-			sequencer->owners[cts % TIQUE_RING_CAPACITY] = DOUBTFUL;
+	struct client *last = &sequencer->clients[sequencer->client_count - 1];
+
+	left->snapshots += client->snapshots;
+	left->unfinished += client->unfinished;
+	*client_link(sequencer, client->id) = client->next;
+	if (client != last) {
+		*client_link(sequencer, last->id) =
+		    (int32_t)(client - sequencer->clients) + 1;
+		*client = *last;
+	}
+	sequencer->client_count--;
+}
+
+static void
+settle_estate(struct sequencer *sequencer, const struct estate *left)
+{
+	if (left->snapshots > 0)
+		tique_drop_orphans(sequencer);
+	if (left->unfinished == 0)
+		return;
+	for (int64_t cts = sequencer->sts + 1; cts <= sequencer->cts; cts++) {
+		int64_t slot = cts % TIQUE_RING_CAPACITY;
+
+		if (!sequencer->finished[slot] && sequencer->owners[slot] > NOBODY &&
+		    !tique_find_client(sequencer, sequencer->owners[slot])) {
+			sequencer->owners[slot] = DOUBTFUL;
 			sequencer->doubtful++;
 		}
-	*client = sequencer->clients[--sequencer->client_count];
+	}
 }
 
 int64_t
@@ -56,6 +102,7 @@ tique_first_expiry(const struct sequencer *sequencer)
 void
 tique_expire(struct sequencer *sequencer)
 {
+	struct estate left = {0, 0};
 	int64_t i = 0;
 	int64_t time;
 
@@ -68,7 +115,8 @@ tique_expire(struct sequencer *sequencer)
 		if (sequencer->clients[i].deadline > time)
 			i++;
 		else
-			bury(sequencer, &sequencer->clients[i]);
+			bury(sequencer, &sequencer->clients[i], &left);
+	settle_estate(sequencer, &left);
 	note_deadlines(sequencer);
 }
 
@@ -99,7 +147,7 @@ tique_enter_for(tique_handle handle, tique_client client, int *status)
 	struct sequencer *sequencer = tique_enter(handle);
 
 	*status = sequencer ? TIQUE_FENCED : TIQUE_CLOSED;
-	if (!sequencer || find_client(sequencer, client))
+	if (!sequencer || tique_find_client(sequencer, client))
 		return sequencer;
 	tique_exit(sequencer);
 	return NULL;
@@ -117,9 +165,9 @@ join(struct sequencer *sequencer, int64_t nanoseconds)
 		if (getentropy(&id, sizeof id) != 0)
 			return TIQUE_NO_MEMORY;
 		id &= INT64_MAX;
-	} while (id == 0 || find_client(sequencer, id));
-	client->id = id;
-	client->deadline = deadline_after(nanoseconds);
+	} while (id == 0 || tique_find_client(sequencer, id));
+	*client_link(sequencer, id) = (int32_t)sequencer->client_count + 1;
+	*client = (struct client){.id = id, .deadline = deadline_after(nanoseconds)};
 	sequencer->client_count++;
 	note_deadlines(sequencer);
 	return id;
@@ -146,7 +194,7 @@ tique_renew(tique_handle handle, tique_client client, int64_t nanoseconds)
 
 	if (!sequencer)
 		return status;
-	find_client(sequencer, client)->deadline = deadline_after(nanoseconds);
+	tique_find_client(sequencer, client)->deadline = deadline_after(nanoseconds);
 	note_deadlines(sequencer);
 	tique_exit(sequencer);
 	return TIQUE_OK;
@@ -157,10 +205,12 @@ tique_leave(tique_handle handle, tique_client client)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
+	struct estate left = {0, 0};
 
 	if (!sequencer)
 		return status;
-	bury(sequencer, find_client(sequencer, client));
+	bury(sequencer, tique_find_client(sequencer, client), &left);
+	settle_estate(sequencer, &left);
 	note_deadlines(sequencer);
 	tique_exit(sequencer);
 	return TIQUE_OK;
@@ -218,7 +268,10 @@ tique_next_cts_for(tique_handle handle, tique_client client)
 
 	if (!sequencer)
 		return status;
-	cts = tique_take(sequencer, client);
+	cts = TIQUE_CLIENT_TOO_MUCH;
+	if (tique_find_client(sequencer, client)->unfinished <
+	    TIQUE_BARRIERS_PER_CLIENT)
+		cts = tique_take(sequencer, client);
 	if (cts > 0)
 		sequencer->barrier = cts;
 	tique_exit(sequencer);
@@ -278,15 +331,42 @@ tique_doubtful(tique_handle handle)
 	return cts;
 }
 
+int64_t
+tique_doubts(tique_handle handle, int64_t *stamps, int64_t capacity)
+{
+	struct sequencer *sequencer = tique_enter(handle);
+	int64_t count;
+
+	if (!sequencer)
+		return TIQUE_CLOSED;
+	count = sequencer->doubtful;
+	if (capacity > count)
+		capacity = count;
+	for (int64_t cts = sequencer->sts + 1; capacity > 0; cts++)
+		if (tique_is_under_way(sequencer, DOUBTFUL, cts)) {
+			*stamps++ = cts;
+			capacity--;
+		}
+	tique_exit(sequencer);
+	return count;
+}
+
 /* The place of the first fence that is not smaller. */
 static int64_t
 fence_place(const struct sequencer *sequencer, int64_t cts)
 {
-	int64_t place = sequencer->fence_count;
+	int64_t low = 0;
+	int64_t high = sequencer->fence_count;
 
-	while (place > 0 && sequencer->fences[place - 1] >= cts)
-		place--;
-	return place;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (sequencer->fences[middle] < cts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 static bool
@@ -369,4 +449,21 @@ tique_forget_fence(tique_handle handle, int64_t cts)
 	}
 	tique_exit(sequencer);
 	return status;
+}
+
+int64_t
+tique_forget_fences(tique_handle handle, int64_t until)
+{
+	struct sequencer *sequencer = tique_enter(handle);
+	int64_t gone;
+
+	if (!sequencer)
+		return TIQUE_CLOSED;
+	gone = until < INT64_MAX ? fence_place(sequencer, until + 1)
+	                         : sequencer->fence_count;
+	sequencer->fence_count -= gone;
+	memmove(sequencer->fences, sequencer->fences + gone,
+	        (size_t)sequencer->fence_count * sizeof *sequencer->fences);
+	tique_exit(sequencer);
+	return gone;
 }

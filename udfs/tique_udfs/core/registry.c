@@ -143,7 +143,8 @@ tique_open(void)
 
 	if (opened == MAP_FAILED)
 		return TIQUE_NO_MEMORY;
-	if (!initialise_condition(&opened->woken)) {
+	if (!tique_seed(&opened->sequencer) ||
+	    !initialise_condition(&opened->woken)) {
 		munmap(opened, sizeof *opened);
 		return TIQUE_NO_MEMORY;
 	}

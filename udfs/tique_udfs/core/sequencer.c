@@ -33,6 +33,8 @@ tique_take(struct sequencer *sequencer, tique_client client)
 		return TIQUE_RING_FULL;
 	sequencer->cts++;
 	sequencer->owners[sequencer->cts % TIQUE_RING_CAPACITY] = client;
+	if (client > NOBODY)
+		tique_find_client(sequencer, client)->unfinished++;
 	return sequencer->cts;
 }
 
@@ -59,6 +61,8 @@ tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts)
 		return TIQUE_OK;
 	if (sequencer->owners[slot] != client)
 		return TIQUE_UNKNOWN;
+	if (client > NOBODY && !sequencer->finished[slot])
+		tique_find_client(sequencer, client)->unfinished--;
 	sequencer->finished[slot] = true;
 	while (*next) {
 		*next = false;

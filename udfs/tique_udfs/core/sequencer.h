@@ -52,7 +52,12 @@
  *   finds them).
  *   This is certification in memory; the definition is the query over the versions.
  *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
- *   abort that need not be, and nothing else.
+ *   abort that need not be, and nothing else. Clients choose them, so their table is
+ *   under a hash with a secret of the sequencer's own: no keys can be chosen beforehand
+ *   that share a bucket. Many writes in a bucket, of one key or of keys that somebody
+ *   has found out, can still be in the way of another key there, for a client whose
+ *   `sts` is old. After TIQUE_PROBES of them it is refused as by the newest one, and
+ *   comes again when it has followed up to there.
  *
  * What may be forgotten
  *   Keys are written down in a log, in the order of their timestamps, of which the
@@ -78,14 +83,20 @@
  *     who commits. If it dies its timestamp is fenced like any other, and nobody
  *     waits for it.
  *
- *   An abort, or a fence, takes back what its timestamp has written down. A key's
- *   commit before is still in the log then, or the barrier covers it. The barrier
+ *   An abort, or a fence, takes back what its timestamp has written down: the writes
+ *   stay in the log with a mark, and whoever meets one in a bucket takes it out there.
+ *   A key's commit before is still in the log then, or the barrier covers it. The barrier
  *   itself is not taken back: it lets everybody through who has followed.
  *
  * Bounds
  *   A sequencer is one block of memory of fixed size, whatever clients do: nothing is
  *   allocated after tique_open. Where a table is full the call is refused and nothing
  *   was changed. Nothing points inside the block (state.h).
+ *
+ *   What is done under the mutex is bounded too, since nobody can interrupt it (P6). A
+ *   call does at most TIQUE_PROBES steps for each of TIQUE_KEYS_PER_CALL keys, or one
+ *   pass over a table; many leases that run out together are one pass. One client has
+ *   no more snapshots and barriers than its share.
  *
  * Leases
  *   They run on the monotonic clock and are looked at by whoever calls next;
@@ -122,6 +133,11 @@
 #define TIQUE_KEY_CAPACITY 262144
 #endif
 
+/* So much one client may have, and one call may ask for: what is left is the others'. */
+#define TIQUE_SNAPSHOTS_PER_CLIENT 256
+#define TIQUE_BARRIERS_PER_CLIENT 16
+#define TIQUE_KEYS_PER_CALL 65536
+
 /* Results below zero; everything a function hands out is zero or more. */
 enum tique_status {
 	TIQUE_OK = 0,
@@ -135,7 +151,9 @@ enum tique_status {
 	TIQUE_CONFLICT = -8,  /* another one committed a key first */
 	TIQUE_SNAPSHOTS_FULL = -9,
 	TIQUE_CLIENTS_FULL = -10,
-	TIQUE_FENCES_FULL = -11
+	TIQUE_FENCES_FULL = -11,
+	TIQUE_KEYS_TOO_MANY = -12,    /* more than TIQUE_KEYS_PER_CALL */
+	TIQUE_CLIENT_TOO_MUCH = -13   /* more than one client may have */
 };
 
 typedef int64_t tique_handle;
@@ -215,7 +233,8 @@ TIQUE_EXPORT int64_t tique_sts_for(tique_handle handle, tique_client client);
 TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
                                   int64_t cts);
 
-/* As tique_next_cts, and the barrier is raised to it. */
+/* As tique_next_cts, and the barrier is raised to it. Refused while the client has
+ * TIQUE_BARRIERS_PER_CLIENT timestamps to finish: each has to be fenced if it goes. */
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 
@@ -239,6 +258,11 @@ TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);
 /* The smallest doubtful timestamp, or 0. */
 TIQUE_EXPORT int64_t tique_doubtful(tique_handle handle);
 
+/* Copies the smallest `capacity` doubtful timestamps in ascending order; returns how
+ * many there are. */
+TIQUE_EXPORT int64_t tique_doubts(tique_handle handle, int64_t *stamps,
+                                  int64_t capacity);
+
 /* Finishes a doubtful timestamp, after that was made durable. Fencing one twice
  * is the same as fencing it once; TIQUE_IN_USE if it is not doubtful. */
 TIQUE_EXPORT int tique_fence(tique_handle handle, int64_t cts);
@@ -250,5 +274,8 @@ TIQUE_EXPORT int64_t tique_fences(tique_handle handle, int64_t *fences,
 
 /* Drops a fence when its versions are gone and no more can come. */
 TIQUE_EXPORT int tique_forget_fence(tique_handle handle, int64_t cts);
+
+/* Drops all fences up to a timestamp; returns how many. */
+TIQUE_EXPORT int64_t tique_forget_fences(tique_handle handle, int64_t until);
 
 #endif

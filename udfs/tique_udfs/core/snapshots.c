@@ -30,6 +30,13 @@ take_place(struct sequencer *sequencer)
 	return place;
 }
 
+static void
+give_back(struct sequencer *sequencer, int32_t place)
+{
+	sequencer->nodes[place].next = sequencer->free_node;
+	sequencer->free_node = place;
+}
+
 /* The list is in the order of snapshots; most are the newest. No sts is less than
  * that of place 0, where it ends. */
 static void
@@ -61,10 +68,18 @@ tique_start(struct sequencer *sequencer, tique_client client)
 	struct tique_transaction begun = {TIQUE_SNAPSHOTS_FULL, 0};
 	int32_t place = take_place(sequencer);
 	struct node *node = &sequencer->nodes[place];
+	struct client *owner = tique_find_client(sequencer, client);
 	int32_t *head;
 
 	if (!place)
 		return begun;
+	if (owner && owner->snapshots >= TIQUE_SNAPSHOTS_PER_CLIENT) {
+		give_back(sequencer, place);
+		begun.txid = TIQUE_CLIENT_TOO_MUCH;
+		return begun;
+	}
+	if (owner)
+		owner->snapshots++;
 	node->txid = ++sequencer->txid;
 	node->client = client;
 	head = bucket(sequencer, node->txid);
@@ -96,22 +111,25 @@ static void
 drop(struct sequencer *sequencer, int32_t place)
 {
 	struct node *node = &sequencer->nodes[place];
+	struct client *owner = tique_find_client(sequencer, node->client);
 
+	if (owner)
+		owner->snapshots--;
 	*find(sequencer, node->txid) = node->next;
 	remove_from_list(sequencer, node);
-	node->next = sequencer->free_node;
-	sequencer->free_node = place;
+	give_back(sequencer, place);
 	sequencer->active--;
 }
 
 void
-tique_drop_all(struct sequencer *sequencer, tique_client client)
+tique_drop_orphans(struct sequencer *sequencer)
 {
 	const struct node *nodes = sequencer->nodes;
 
 	for (int32_t place = nodes[0].newer, newer; place; place = newer) {
 		newer = nodes[place].newer;
-		if (nodes[place].client == client)
+		if (nodes[place].client != NOBODY &&
+		    !tique_find_client(sequencer, nodes[place].client))
 			drop(sequencer, place);
 	}
 }

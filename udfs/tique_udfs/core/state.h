@@ -5,7 +5,8 @@
  * its tables are numbers, and zeroes are an empty sequencer. So the block may lie
  * where several processes have mapped it, at different addresses, and what was never
  * used takes no memory. Where it lies, the lock that guards it and how to sleep are
- * the keeper's affair, which is registry.c for the threads of one process.
+ * the keeper's affair, which is registry.c for the threads of one process. The keeper
+ * gives an empty one its secret (tique_seed) before anybody else sees it.
  *
  * Functions that take a sequencer want its lock held.
  */
@@ -21,6 +22,9 @@
 #define NOBODY 0
 #define DOUBTFUL (-1)
 
+/* So many writes in a bucket that are not the key's are looked at for one key. */
+#define TIQUE_PROBES 256
+
 /* An active snapshot: a member of the list by age and of one bucket by txid. */
 struct node {
 	int64_t txid;
@@ -35,16 +39,30 @@ struct node {
 struct client {
 	tique_client id;
 	int64_t deadline;
+	int32_t next;       /* in its bucket: a place, counted from 1 */
+	int32_t snapshots;  /* how many it has */
+	int32_t unfinished; /* how many timestamps it has to finish */
 };
 
 /* A key that a timestamp wrote. */
 struct write {
 	struct tique_key key;
-	int64_t cts;
+	int64_t cts;   /* less than 0 when it was taken back */
 	int64_t older; /* the number of the write before, in its bucket */
 };
 
+__extension__ typedef unsigned __int128 wide_uint;
+
+/* Of the hash of keys; nobody outside learns it. */
+struct secret {
+	wide_uint first;
+	wide_uint second;
+	wide_uint third;
+};
+
 struct sequencer {
+	struct secret secret;
+
 	int64_t txid;
 	int64_t cts;
 	int64_t sts;
@@ -73,12 +91,16 @@ struct sequencer {
 	int32_t buckets[TIQUE_SNAPSHOT_CAPACITY];
 
 	struct client clients[TIQUE_CLIENT_CAPACITY]; /* in no order */
+	int32_t client_buckets[TIQUE_CLIENT_CAPACITY];
 	int64_t fences[TIQUE_FENCE_CAPACITY];         /* ascending */
 
 	/* Write n is writes[n % capacity]. A bucket has its last one's number. */
 	struct write writes[TIQUE_KEY_CAPACITY];
 	int64_t write_buckets[TIQUE_KEY_CAPACITY];
 };
+
+/* Gives an empty sequencer its secret; false if the system has no random numbers. */
+bool tique_seed(struct sequencer *sequencer);
 
 /* The keeper's: nanoseconds of the monotonic clock. */
 int64_t tique_now(void);
@@ -98,7 +120,10 @@ struct tique_transaction tique_start(struct sequencer *sequencer,
 int64_t tique_restart(struct sequencer *sequencer, tique_client client,
                       int64_t txid, int64_t sts);
 int tique_stop(struct sequencer *sequencer, tique_client client, int64_t txid);
-void tique_drop_all(struct sequencer *sequencer, tique_client client);
+
+/* Drops the snapshots of clients that are not there. */
+void tique_drop_orphans(struct sequencer *sequencer);
+
 int tique_continue(struct sequencer *sequencer, int64_t sts, int64_t txid);
 int64_t tique_take(struct sequencer *sequencer, tique_client client);
 int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
@@ -106,6 +131,9 @@ int tique_settle(struct sequencer *sequencer, tique_client client, int64_t cts);
 /* Whether it is unfinished, and the owner's to finish. */
 bool tique_is_under_way(const struct sequencer *sequencer, tique_client owner,
                         int64_t cts);
+
+/* NULL when it is gone. */
+struct client *tique_find_client(struct sequencer *sequencer, tique_client id);
 
 /* Sees to the leases that have run out, and to those who wait because of it. */
 void tique_expire(struct sequencer *sequencer);

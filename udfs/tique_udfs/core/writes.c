@@ -8,34 +8,57 @@ write_at(struct sequencer *sequencer, int64_t number)
 	return &sequencer->writes[number % TIQUE_KEY_CAPACITY];
 }
 
+/* Multilinear hashing of a key's halves modulo 2^128, of which the highest bits count
+ * (Dietzfelbinger, 1996). Whatever two keys are chosen without knowing the secret, they
+ * share a bucket as seldom as two at random. */
 static int64_t *
 write_bucket(struct sequencer *sequencer, const struct tique_key *key)
 {
+	const struct secret *secret = &sequencer->secret;
 	uint64_t halves[2];
-	uint64_t hash;
+	wide_uint hash;
 
-	/* Keys should be hashes already, but nobody has to rely on it. */
 	memcpy(halves, key->bytes, sizeof halves);
-	hash = (halves[0] ^ halves[1]) * UINT64_C(0x9E3779B97F4A7C15);
-	return &sequencer->write_buckets[(hash >> 32) % TIQUE_KEY_CAPACITY];
+	hash = secret->first * halves[0] + secret->second * halves[1] + secret->third;
+	return &sequencer
+	            ->write_buckets[(uint64_t)(hash >> 96) * TIQUE_KEY_CAPACITY >> 32];
+}
+
+/* The timestamp of a write, also of one that was taken back. */
+static int64_t
+stamp(const struct write *write)
+{
+	return write->cts < 0 ? -write->cts : write->cts;
 }
 
 /* The last timestamp after sts that wrote the key, or 0. A bucket leads from the last
  * write to the first, so what sts covers ends the search; and so does a number that is
- * forgotten, whose place may be another one's by now. */
+ * forgotten, whose place may be another one's by now. What was taken back leaves the
+ * bucket here, so that it is met once. Where too many others are in the way, the newest
+ * of them counts as the key's. */
 static int64_t
 last_write(struct sequencer *sequencer, const struct tique_key *key, int64_t sts)
 {
-	int64_t number = *write_bucket(sequencer, key);
+	int64_t *link = write_bucket(sequencer, key);
+	int64_t newest = 0;
+	int probes = 0;
 
-	while (number > sequencer->forgotten) {
-		const struct write *write = write_at(sequencer, number);
+	while (*link > sequencer->forgotten) {
+		struct write *write = write_at(sequencer, *link);
 
-		if (write->cts <= sts)
+		if (stamp(write) <= sts)
 			return 0;
+		if (write->cts < 0) {
+			*link = write->older;
+			continue;
+		}
 		if (memcmp(&write->key, key, sizeof *key) == 0)
 			return write->cts;
-		number = write->older;
+		if (newest == 0)
+			newest = write->cts;
+		if (++probes >= TIQUE_PROBES)
+			return newest;
+		link = &write->older;
 	}
 	return 0;
 }
@@ -52,7 +75,7 @@ make_room(struct sequencer *sequencer, int64_t count)
 		return true;
 	if (count > TIQUE_KEY_CAPACITY)
 		return false;
-	cts = write_at(sequencer, last)->cts;
+	cts = stamp(write_at(sequencer, last));
 	if (cts > sequencer->sts)
 		return false;
 	if (cts > sequencer->barrier)
@@ -76,19 +99,24 @@ write_down(struct sequencer *sequencer, const struct tique_key *key, int64_t cts
 void
 tique_revert_writes(struct sequencer *sequencer, int64_t cts)
 {
-	for (int64_t number = sequencer->written; number > sequencer->forgotten;
-	     number--) {
-		struct write *write = write_at(sequencer, number);
-		int64_t *link;
+	int64_t low = sequencer->forgotten + 1;
+	int64_t high = sequencer->written + 1;
 
-		if (write->cts < cts)
+	/* They are one after the other. */
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (stamp(write_at(sequencer, middle)) < cts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low <= sequencer->written; low++) {
+		struct write *write = write_at(sequencer, low);
+
+		if (stamp(write) != cts)
 			break;
-		if (write->cts > cts)
-			continue;
-		link = write_bucket(sequencer, &write->key);
-		while (*link != number)
-			link = &write_at(sequencer, *link)->older;
-		*link = write->older;
+		write->cts = -cts;
 	}
 }
 
@@ -101,6 +129,8 @@ tique_certify(struct sequencer *sequencer, tique_client owner, int64_t sts,
 	/* Nobody has certified what is not finished. */
 	if (sts < 0 || sts > sequencer->sts || count < 0)
 		return TIQUE_UNKNOWN;
+	if (count > TIQUE_KEYS_PER_CALL)
+		return TIQUE_KEYS_TOO_MANY;
 	*winner = sequencer->barrier > sts ? sequencer->barrier : 0;
 	for (int64_t i = 0; i < count && *winner == 0; i++)
 		*winner = last_write(sequencer, &keys[i], sts);

@@ -65,6 +65,11 @@ refusal(const char *function, lng status)
 		return failure(function, "53400", "too many clients have joined");
 	case TIQUE_FENCES_FULL:
 		return failure(function, "53400", "too many fences are there");
+	case TIQUE_KEYS_TOO_MANY:
+		return failure(function, "54000", "too many keys in one write set");
+	case TIQUE_CLIENT_TOO_MUCH:
+		return failure(function, "53400",
+		               "the client has as much as one may have; end some");
 	case TIQUE_IN_USE:
 		return failure(function, "55006", "it is in use");
 	case TIQUE_BACKWARDS:

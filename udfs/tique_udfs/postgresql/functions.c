@@ -51,6 +51,10 @@ static const struct {
      "Close the database in some processes."},
     {TIQUE_FENCES_FULL, "too many fences are there",
      "Restart the server, whose recovery needs none."},
+    {TIQUE_KEYS_TOO_MANY, "too many keys in one write set",
+     "Take a barrier for it: next_cts."},
+    {TIQUE_CLIENT_TOO_MUCH, "the client has as much as one may have",
+     "End some of its transactions, or finish its timestamps."},
     {TIQUE_IN_USE, "it is in use",
      "Recover once, before the first transaction; fence only what is in "
      "doubt."},
@@ -132,6 +136,20 @@ row(TupleDesc type, Datum first, Datum second)
 	bool nulls[] = {false, false};
 
 	return HeapTupleGetDatum(heap_form_tuple(type, values, nulls));
+}
+
+static ArrayType *
+array_of(const int64_t *numbers, int64_t count)
+{
+	Datum *values;
+
+	if (count == 0)
+		return construct_empty_array(INT8OID);
+	values = palloc(count * sizeof *values);
+	for (int64_t i = 0; i < count; i++)
+		values[i] = Int64GetDatum(numbers[i]);
+	return construct_array(values, (int)count, INT8OID, sizeof(int64),
+	                       FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
 }
 
 FUNCTION(ready)
@@ -245,23 +263,13 @@ FUNCTION(sts_for)
 	int64_t *fences;
 	int64_t count = 0;
 	int64_t sts;
-	ArrayType *array;
 
 	need_recovery("sts_for");
 	type = row_type(&kept, "sts", "fences", INT8ARRAYOID);
 	sts = accepted("sts_for",
 	               sts_and_fences(PG_GETARG_INT64(0), &fences, &count));
-	if (count > 0) {
-		Datum *values = palloc(count * sizeof *values);
-
-		for (int64_t i = 0; i < count; i++)
-			values[i] = Int64GetDatum(fences[i]);
-		array = construct_array(values, (int)count, INT8OID, sizeof(int64),
-		                        FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
-	} else {
-		array = construct_empty_array(INT8OID);
-	}
-	return row(type, Int64GetDatum(sts), PointerGetDatum(array));
+	return row(type, Int64GetDatum(sts),
+	           PointerGetDatum(array_of(fences, count)));
 }
 
 /* A timestamp that ends with this transaction; or, so that several can be had in one
@@ -367,6 +375,24 @@ FUNCTION(doubtful)
 {
 	need_recovery("doubtful");
 	PG_RETURN_INT64(tique_doubtful(HERE));
+}
+
+FUNCTION(doubts)
+{
+	int64_t most = Min(Max(PG_GETARG_INT32(0), 0), TIQUE_RING_CAPACITY);
+	int64_t *stamps = palloc((most + 1) * sizeof *stamps);
+	int64_t count;
+
+	need_recovery("doubts");
+	count = accepted("doubts", tique_doubts(HERE, stamps, most));
+	PG_RETURN_ARRAYTYPE_P(array_of(stamps, Min(count, most)));
+}
+
+FUNCTION(forget_fences)
+{
+	need_recovery("forget_fences");
+	PG_RETURN_INT64(accepted("forget_fences",
+	                         tique_forget_fences(HERE, PG_GETARG_INT64(0))));
 }
 
 FUNCTION(fence)

@@ -126,6 +126,11 @@ make_segment(void)
 
 	/* Memory that was set aside at the server's start may have been used. */
 	memset(dsm_segment_address(segment), 0, sizeof(struct sequencer));
+	if (!tique_seed(dsm_segment_address(segment)))
+		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+		                errmsg("tique.sequencer: the system has no random "
+		                       "numbers"),
+		                errhint("Try again when it has.")));
 	dsm_pin_segment(segment);
 	agreed = agree_on(handle);
 	if (agreed == handle)

@@ -169,6 +169,22 @@ REVOKE ALL ON FUNCTION @extschema@.doubtful() FROM PUBLIC;
 COMMENT ON FUNCTION @extschema@.doubtful() IS
     'The smallest timestamp whose client is gone, or 0.';
 
+CREATE FUNCTION @extschema@.doubts(most integer)
+    RETURNS bigint[]
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_doubts';
+REVOKE ALL ON FUNCTION @extschema@.doubts(integer) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.doubts(integer) IS
+    'The smallest timestamps whose clients are gone, that many at the most.';
+
+CREATE FUNCTION @extschema@.forget_fences(until bigint)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_forget_fences';
+REVOKE ALL ON FUNCTION @extschema@.forget_fences(bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.forget_fences(bigint) IS
+    'Drops the fences up to a timestamp, when nothing of theirs is there and no more can come; how many.';
+
 CREATE FUNCTION @extschema@.fence(cts bigint)
     RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE

@@ -28,6 +28,10 @@ BEGIN
     DELETE FROM tique.sequencer_leases;
     DELETE FROM tique.sequencer_snapshots;
     DELETE FROM tique.sequencer_fences;
+    DELETE FROM tique.sequencer_secret;
+    INSERT INTO tique.sequencer_secret
+    SELECT decode(string_agg(replace(gen_random_uuid()::text, '-', ''), ''), 'hex')
+    FROM generate_series(1, 2);
     -- A clock is ahead of what an earlier life began, fewer than one in a microsecond.
     PERFORM setval('tique.sequencer_txids', greatest(sts, 1000000 * extract(
         epoch FROM clock_timestamp() - timestamptz '2000-01-01 00:00:00+00'
@@ -109,9 +113,16 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     state tique.sequencer_steps := tique.sequencer_enter('begin_transaction', client);
+    is_full boolean;
+    has_its_share boolean;
 BEGIN
-    IF (SELECT count(*) >= 65536 FROM tique.sequencer_snapshots) THEN
+    SELECT count(*) >= 65536,
+        count(*) FILTER (WHERE s.client = begin_transaction.client) >= 256
+    INTO is_full, has_its_share FROM tique.sequencer_snapshots AS s;
+    IF is_full THEN
         PERFORM tique.sequencer_refuse('begin_transaction', 'snapshots');
+    ELSIF has_its_share THEN
+        PERFORM tique.sequencer_refuse('begin_transaction', 'share');
     END IF;
     txid := nextval('tique.sequencer_txids');
     sts := state.settled;

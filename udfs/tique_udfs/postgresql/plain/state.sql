@@ -117,6 +117,10 @@ CREATE UNLOGGED TABLE tique.sequencer_fences (cts bigint PRIMARY KEY);
 
 CREATE UNLOGGED SEQUENCE tique.sequencer_txids;
 
+-- What keys are hashed with, since clients choose them: PostgreSQL's own hash has no
+-- secret, and the mutex is held while they are compared.
+CREATE UNLOGGED TABLE tique.sequencer_secret (secret bytea NOT NULL);
+
 CREATE FUNCTION tique.sequencer_refuse(name text, status text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -139,6 +143,10 @@ DECLARE
             'Restart the server, whose recovery needs none.']
         WHEN 'length' THEN ARRAY['a key has 16 bytes',
             'Pass the keys one after the other.']
+        WHEN 'keys' THEN ARRAY['too many keys in one write set',
+            'Take a barrier for it: next_cts.']
+        WHEN 'share' THEN ARRAY['the client has as much as one may have',
+            'End some of its transactions, or finish its timestamps.']
         WHEN 'in use' THEN ARRAY['it is in use', 'Recover once, before the first '
             'transaction; fence only what is in doubt.']
         ELSE ARRAY['it is not known', 'It was never handed out or is not active, is '
@@ -256,6 +264,23 @@ BEGIN
         is_fenced = state.is_fenced
     WHERE s.cts = state.cts;
     RETURN state.sts;
+END
+$$;
+
+-- Keys as they are kept and compared.
+CREATE FUNCTION tique.sequencer_split(keys bytea) RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    secret bytea := (SELECT s.secret FROM tique.sequencer_secret AS s);
+BEGIN
+    IF length(keys) = 16 THEN
+        RETURN ARRAY[substr(sha256(secret || keys), 1, 16)];
+    END IF;
+    RETURN coalesce((
+        SELECT array_agg(substr(sha256(secret || substr(keys, p * 16 + 1, 16)), 1, 16))
+        FROM generate_series(0, length(keys) / 16 - 1) AS p
+    ), '{}');
 END
 $$;
 

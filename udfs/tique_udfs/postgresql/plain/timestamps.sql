@@ -32,8 +32,7 @@ BEGIN
     END IF;
     -- After sts, so that all that it covers are there.
     IF is_fenced THEN
-        SELECT array_agg(f.cts ORDER BY f.cts) INTO fences
-        FROM tique.sequencer_fences AS f;
+        fences := ARRAY(SELECT f.cts FROM tique.sequencer_fences AS f ORDER BY f.cts);
     END IF;
 END
 $$;
@@ -45,7 +44,7 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     count integer := length(keys) / 16;
-    split bytea[] := ARRAY[keys];
+    split bytea[];
     is_renewed boolean := false;
     state tique.sequencer_steps;
     winner bigint;
@@ -53,10 +52,10 @@ DECLARE
 BEGIN
     IF length(keys) % 16 <> 0 THEN
         PERFORM tique.sequencer_refuse('certify', 'length');
-    ELSIF count <> 1 THEN
-        SELECT array_agg(substr(keys, place * 16 + 1, 16)) INTO split
-        FROM generate_series(0, count - 1) AS place;
+    ELSIF count > 65536 THEN
+        PERFORM tique.sequencer_refuse('certify', 'keys');
     END IF;
+    split := tique.sequencer_split(keys);
     PERFORM tique.sequencer_lock('certify');
     LOOP
         IF count > 64 THEN
@@ -117,6 +116,11 @@ DECLARE
 BEGIN
     IF state.cts - state.sts >= 65536 THEN
         PERFORM tique.sequencer_refuse('next_cts', 'ring');
+    ELSIF (
+        SELECT count(*) >= 16 FROM tique.sequencer_barriers AS b
+        WHERE b.client = next_cts.client AND NOT b.is_finished
+    ) THEN
+        PERFORM tique.sequencer_refuse('next_cts', 'share');
     END IF;
     state.cts := state.cts + 1;
     state.barrier := state.cts;
@@ -228,6 +232,37 @@ BEGIN
             SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
         )
     ), 0);
+END
+$$;
+
+CREATE FUNCTION tique.doubts(most integer) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM tique.sequencer_state('doubts');
+    PERFORM tique.sequencer_expire('doubts');
+    RETURN ARRAY(
+        SELECT b.cts FROM tique.sequencer_barriers AS b
+        WHERE NOT b.is_finished AND NOT EXISTS (
+            SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
+        )
+        ORDER BY b.cts LIMIT greatest(most, 0)
+    );
+END
+$$;
+
+CREATE FUNCTION tique.forget_fences(until bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    forgotten bigint;
+BEGIN
+    PERFORM tique.sequencer_state('forget_fences');
+    DELETE FROM tique.sequencer_fences AS f WHERE f.cts <= until;
+    GET DIAGNOSTICS forgotten = ROW_COUNT;
+    RETURN forgotten;
 END
 $$;
 
