@@ -356,6 +356,9 @@ class Connection:
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
             transaction.end()
+        # The transaction's outcome stands, whatever becomes of a result.
+        with suppress(EngineError):
+            self._session.end_abandoned()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._translation import translating
 from tique.rows import tuple_row
+from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +28,12 @@ DescriptionItem = tuple[str, str, None, None, None, None, None]
 
 class Cursor:
     """Executes statements and holds one result at a time (PEP 249).
+
+    Cursors of one connection are read independently, but an engine has one result per
+    connection at a time. When the connection needs it for another statement, what this
+    cursor can still fetch of a large result is first read into memory (MonetDB keeps
+    it in the server). So :meth:`close` the cursor, execute with it again, or let go of
+    it: then the rows that were not fetched are dropped unread.
 
     Attributes
     ----------
@@ -112,10 +120,17 @@ class Cursor:
     def _reset(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
-        self._outcome = None
+        self._give_up()
         self._position = 0
         self._rownumber = 0
         self._make = None
+
+    def _give_up(self) -> None:
+        """Drop the result, with the rows that were not fetched."""
+        outcome, self._outcome = self._outcome, None
+        if outcome is not None and outcome.result is not None:
+            with self._connection._lock, suppress(EngineError):
+                outcome.close()
 
     # Results
 
@@ -126,6 +141,8 @@ class Cursor:
         outcome = self._outcome
         if outcome is None or outcome.columns is None:
             raise errors.ProgrammingError("there is no result to fetch from")
+        if outcome.error is not None:
+            raise outcome.error
         return outcome
 
     def _take(self, size: int | None) -> list[Row]:
@@ -149,18 +166,40 @@ class Cursor:
         self._position = 0
         result = outcome.result
         if result is not None:
-            with self._connection._lock, translating():
+            with self._fetching(outcome):
                 if size is None:
                     rest = result.fetch_all()
                     left = left + rest if left else rest
-                    outcome.result = None
+                    is_over = True
                 else:
                     wanted = max(size - len(left), _CHUNK)
                     more = result.fetch(wanted)
-                    if len(more) < wanted:
-                        outcome.result = None
+                    is_over = len(more) < wanted
                     left += more
+                outcome.rows = left
+            if is_over:
+                outcome.result = None
         outcome.rows = left
+
+    @contextmanager
+    def _fetching(self, outcome: Outcome) -> Iterator[None]:
+        """Fetch from the engine; whatever fails, the result must not seem to end there.
+
+        How many rows were taken from the engine is not known then.
+        """
+        try:
+            with self._connection._lock, translating():
+                yield
+        except BaseException as error:
+            lost = errors.OperationalError(
+                "fetching was interrupted and rows of this result are lost; run the "
+                "query again",
+                sqlstate="57014",
+            )
+            outcome.error = error if isinstance(error, errors.Error) else lost
+            with self._connection._lock, suppress(EngineError):
+                outcome.close()
+            raise
 
     def _factory(self) -> Callable[[tuple[Any, ...]], Any]:
         if self._make is None:
@@ -189,7 +228,7 @@ class Cursor:
         """Return all further rows as an Arrow table."""
         outcome = self._require_result()
         if outcome.result is not None and not outcome.rows:
-            with self._connection._lock, translating():
+            with self._fetching(outcome):
                 table = outcome.result.arrow()
             outcome.rows, outcome.result = [], None
             self._rownumber += table.num_rows
@@ -217,10 +256,8 @@ class Cursor:
 
     def close(self) -> None:
         """Give up the result; further use is an error. Idempotent."""
-        if self._outcome is not None and self._outcome.result is not None:
-            self._outcome.result.close()
-        self._outcome = None
         self._closed = True
+        self._give_up()
 
     @property
     def closed(self) -> bool:

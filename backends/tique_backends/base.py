@@ -112,7 +112,12 @@ class ResultColumn:
 
 
 class Result(ABC):
-    """The rows of one query, read once from front to back."""
+    """The rows of one query, read once from front to back.
+
+    A session refers to it weakly. When its connection is needed for another statement,
+    rows that can still be fetched are taken into memory first; of a result that was
+    closed or garbage-collected, nothing is read.
+    """
 
     columns: Sequence[ResultColumn]
     row_count: int = -1
@@ -173,6 +178,13 @@ class Session(ABC):
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
         """Rows that were kept, whose columns are of these types, as results have them."""
         return rows
+
+    def end_abandoned(self) -> None:
+        """Give up the rows of the last result, if it is closed or garbage-collected.
+
+        Until then the engine may hold a snapshot and locks for it.
+        """
+        return
 
     @abstractmethod
     def explain(

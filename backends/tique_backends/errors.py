@@ -67,3 +67,12 @@ class ConflictError(EngineError):
 
 class ConnectionLostError(EngineError):
     """The connection broke: what became of the last statement is not known."""
+
+
+def cut_short() -> EngineError:
+    """Rows of a result are gone because reading them was interrupted."""
+    return EngineError(
+        ErrorKind.INTERRUPTED,
+        "reading this result was interrupted, and rows of it are lost: run the query "
+        "again",
+    )

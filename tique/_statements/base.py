@@ -23,13 +23,22 @@ class Outcome:
     """What a statement produced.
 
     ``columns`` is None for a statement without a result. The rows are in
-    ``rows`` if the driver had them, else in ``result``.
+    ``rows`` if the driver had them, else in ``result``. ``error`` is why no more of
+    them can be fetched.
     """
 
     rowcount: int = -1
     columns: Sequence[ResultColumn] | None = None
     rows: list[Row] | None = None
     result: Result | None = None
+    error: errors.Error | None = None
+
+    def close(self) -> None:
+        """Give up the rows that were not fetched."""
+        result, self.result = self.result, None
+        self.rows = None
+        if result is not None:
+            result.close()
 
 
 class Statement(ABC):

@@ -63,8 +63,22 @@ def _kind(error: duckdb.Error) -> ErrorKind:
     return next(kinds, ErrorKind.INTERNAL)
 
 
+_STOPPED = "Query interrupted"
+"""The text of the RuntimeError by which duckdb says that a signal handler raised."""
+
+
 def translated(error: Exception) -> EngineError:
-    """The engine-neutral form of what the duckdb module raised."""
+    """The engine-neutral form of what the duckdb module raised.
+
+    Raises
+    ------
+    BaseException
+        What a signal handler raised while DuckDB worked, KeyboardInterrupt as a rule.
+        DuckDB 1.5 keeps it as the cause of its own error; 2.0 drops it, and then it is
+        taken to be KeyboardInterrupt. Only the main thread runs signal handlers.
+    """
+    if type(error) is RuntimeError and str(error) == _STOPPED:
+        raise error.__cause__ or KeyboardInterrupt
     if isinstance(error, duckdb.Error):
         kind = _kind(error)
         advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
+import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +25,7 @@ from tique_backends.base import (
     Versions,
 )
 from tique_backends.duckdb.arrow import arrow_table, rows_to_arrow
-from tique_backends.duckdb.errors import translated
+from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
     equality,
     known_rows,
@@ -35,7 +36,7 @@ from tique_backends.duckdb.forms import (
     version_columns,
 )
 from tique_backends.duckdb.log import encode_commits
-from tique_backends.errors import EngineError
+from tique_backends.errors import EngineError, cut_short
 from tique_backends.gaps import widened
 from tique_backends.names import (
     cache_name,
@@ -60,62 +61,106 @@ _SINGLE_READS = 16
 class DuckDBResult(Result):
     """A result that is still in its connection, or was drained from it."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        description = connection.description or []
+    def __init__(self, stream: _Stream) -> None:
+        description = stream.connection.description or []
         self.columns = [ResultColumn(c[0], str(c[1])) for c in description]
-        self._connection: duckdb.DuckDBPyConnection | None = connection
+        self._stream: _Stream | None = stream
+        stream.reader = weakref.ref(self)
         self._drained: list[Row] = []
         self._error: EngineError | None = None
 
     def drain(self) -> None:
         """Take all rows out of the connection, which is needed for something else.
 
-        An error is this result's own: whoever fetches from it gets it.
+        An error of the engine is this result's own: a later fetch raises it.
         """
-        try:
+        with suppress(EngineError):
             self._drained = self.fetch_all()
-        except EngineError as error:
-            self._error = error
-        self._connection = None
 
     def fetch(self, size: int) -> list[Row]:  # noqa: D102
-        if self._connection is not None:
-            return self._take(lambda c: c.fetchmany(size))
+        if self._stream is not None:
+            rows = self._take(lambda c: c.fetchmany(size))
+            if len(rows) < size:
+                self._end()
+            return rows
         self._check()
         rows, self._drained = self._drained[:size], self._drained[size:]
         return rows
 
     def fetch_all(self) -> list[Row]:  # noqa: D102
-        if self._connection is not None:
+        if self._stream is not None:
             rows = self._take(_all_rows)
-            self._connection = None
+            self._end()
             return rows
         self._check()
         rows, self._drained = self._drained, []
         return rows
 
     def arrow(self) -> pyarrow.Table:  # noqa: D102
-        if self._connection is None:
+        if self._stream is None:
             return rows_to_arrow(self.fetch_all(), self.columns)
-        return self._take(_to_arrow)
+        table = self._take(_to_arrow)
+        self._end()
+        return table
 
     def close(self) -> None:  # noqa: D102
-        self._connection = None
+        stream, self._stream = self._stream, None
         self._drained = []
+        if stream is not None:
+            stream.close()
 
     def _take(self, fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched]) -> _Fetched:
-        assert self._connection is not None
+        assert self._stream is not None
         try:
-            return fetch(self._connection)
-        except Exception as error:
+            return fetch(self._stream.connection)
+        except BaseException as error:
             # There is nothing more to come, and nothing to drain.
-            self.close()
-            raise translated(error) from error
+            self._end()
+            self._error = cut_short()
+            if not isinstance(error, Exception):
+                raise
+            self._error = translated(error)
+            raise self._error from error
+
+    def _end(self) -> None:
+        """Note that the connection has nothing more of it."""
+        if self._stream is not None:
+            self._stream.is_open = False
+            self._stream = None
 
     def _check(self) -> None:
         if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+            raise self._error
+
+
+class _Stream:
+    """What a connection still has of its last query's rows.
+
+    DuckDB computes them as they are fetched, in an engine transaction of their own.
+    The connection's next statement ends both.
+
+    Attributes
+    ----------
+    is_open : bool
+        Whether there may be more rows.
+    reader : weakref.ref
+        The result that fetches them, if it is still there.
+    """
+
+    __slots__ = ("connection", "is_open", "reader")
+
+    reader: weakref.ref[DuckDBResult]
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.is_open = True
+
+    def close(self) -> None:
+        """Give up the rows that were not fetched."""
+        if self.is_open:
+            self.is_open = False
+            with translating():
+                self.connection.execute("SELECT NULL").fetchall()
 
 
 def _all_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -139,7 +184,7 @@ class DuckDBSession(Session):
     ) -> None:
         self._connection = connection
         self._statistics = statistics
-        self._pending: DuckDBResult | None = None
+        self._stream: _Stream | None = None
         self._in_transaction = False
         # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
         self._complete: Callable[[], None] = getattr(
@@ -147,10 +192,27 @@ class DuckDBSession(Session):
         )
 
     def _drain(self) -> None:
-        """Take the last result out of the connection, which is needed."""
-        if self._pending is not None:
-            self._pending.drain()
-            self._pending = None
+        """Take the last result out of the connection, which is needed.
+
+        Of a result that is abandoned nothing is taken: the next statement ends it.
+        """
+        stream, self._stream = self._stream, None
+        if stream is not None and stream.is_open:
+            result = stream.reader()
+            if result is not None:
+                result.drain()
+
+    def end_abandoned(self) -> None:  # noqa: D102
+        stream = self._stream
+        if stream is not None and stream.reader() is None:
+            self._stream = None
+            stream.close()
+
+    def _make_way(self) -> None:
+        """End the last result, before rows are written that come in Arrow's form."""
+        self.end_abandoned()
+        self._drain()
+        self._complete()
 
     def _run(self, statement: str, parameters: Sequence[Any]) -> None:
         self._drain()
@@ -171,8 +233,8 @@ class DuckDBSession(Session):
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         self._run(sql, parameters)
-        self._pending = result = DuckDBResult(self._connection)
-        return result
+        self._stream = stream = _Stream(self._connection)
+        return DuckDBResult(stream)
 
     def explain(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
@@ -215,7 +277,10 @@ class DuckDBSession(Session):
         read = tuple(columns) if columns is not None else every_column(table)
         self._run(_reading(table, read, _key_match(table, key)), ())
         started = time.perf_counter()
-        row: Row | None = self._connection.fetchone()
+        try:
+            row: Row | None = self._connection.fetchone()
+        except Exception as error:
+            raise translated(error) from error
         self._statistics.seconds += time.perf_counter() - started
         return None if row is None else widened(table, read, row)
 
@@ -262,15 +327,15 @@ class DuckDBSession(Session):
                 f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
             )
         self._run(sql, ())
-        rows = self._connection.fetchall()
+        with translating():
+            rows = self._connection.fetchall()
         found = (widened(table, read, row) for row in rows)
         return {tuple(row[i] for i in table.primary_key): row for row in found}
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
-        self._drain()
         started = time.perf_counter()
         try:
-            self._complete()
+            self._make_way()
             if '""' in target:
                 # insert_into() would look for a table of another name.
                 with self._relation(rows) as source:
@@ -287,8 +352,7 @@ class DuckDBSession(Session):
     @contextmanager
     def _relation(self, rows: pyarrow.Table) -> Iterator[str]:
         """Give an Arrow table a name in SQL for a while."""
-        self._drain()
-        self._complete()
+        self._make_way()
         self._connection.register("tique_rows", rows)
         try:
             yield "tique_rows"
@@ -312,7 +376,8 @@ class DuckDBSession(Session):
             f"{' WHERE ' if matches else ''}{' AND '.join(matches)}",
             (),
         )
-        row = self._connection.fetchone()
+        with translating():
+            row = self._connection.fetchone()
         return None if row is None else row[0]
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
@@ -401,7 +466,7 @@ class DuckDBSession(Session):
         self._connection.interrupt()
 
     def close(self) -> None:  # noqa: D102
-        self._drain()
+        self._stream = None
         self._connection.close()
 
 

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 50000
 
+PIECE = 10_000
+"""Rows that come together of a large result."""
+
+_UNFINISHED = re.compile(r"&1 (\d+) (\d+) \d+ (\d+)")
+"""A result's number, how many rows it has, and how many came with the reply."""
+
 _READINGS = 50
 _PAUSE = 0.001
 
@@ -58,11 +64,30 @@ class Address:
         return f"MonetDB database {self.database!r} at {place}"
 
 
+@dataclass
+class Rest:
+    """What the server keeps of a result: its rows from ``offset`` up to ``total``."""
+
+    number: int
+    offset: int
+    total: int
+
+
+def unfinished(text: str) -> Rest | None:
+    """What a reply to a query does not bring."""
+    found = _UNFINISHED.match(text)
+    if found is None:
+        return None
+    number, total, shown = map(int, found.groups())
+    return Rest(number, shown, total) if shown < total else None
+
+
 class Connection:
     """A connection in autocommit mode; for one thread at a time.
 
-    All rows of a result come with the first reply (reply size -1, no binary
-    follow-up), so that a query is one round trip.
+    The first reply brings up to ``PIECE`` rows, so that most queries are one round trip.
+    The server keeps the others, whatever else the session does, until it is told to
+    forget them.
     """
 
     def __init__(self, address: Address, statistics: Statistics) -> None:
@@ -74,7 +99,7 @@ class Connection:
             "username": address.user,
             "password": address.password,
             "autocommit": True,
-            "replysize": -1,
+            "replysize": PIECE,
             "binary": 0,
         }
         self.serial = 0
@@ -106,8 +131,8 @@ class Connection:
         """
         return read_reply(self.ask_text(sql))
 
-    def ask_text(self, sql: str, *, once: bool = False) -> str:
-        """As :meth:`ask`; the answer as it came.
+    def ask_text(self, sql: str, *, once: bool = False, whole: bool = True) -> str:
+        """As :meth:`ask`; the answer as it came, if not ``whole`` its first rows only.
 
         What met a concurrent commit and could not read, and so did nothing, is
         repeated. Not (``once``) if it begins, ends or is part of a transaction: the whole
@@ -118,7 +143,9 @@ class Connection:
         EngineError
             ConnectionLostError if nobody knows what became of it.
         """
-        return self._send(sql) if once else _repeated(lambda: self._send(sql))
+        if once:
+            return self._send(sql, whole=whole)
+        return _repeated(lambda: self._send(sql, whole=whole))
 
     def ask_prepared(self, statement: str, arguments: Sequence[str]) -> str:
         """As :meth:`ask_text`, outside of transactions, but compiled only once.
@@ -146,14 +173,43 @@ class Connection:
             number = self._prepared[statement] = int(found[1])
         return self._send(f"EXEC {number}({', '.join(arguments)})")
 
-    def _send(self, sql: str) -> str:
+    def _send(self, sql: str, *, whole: bool = True) -> str:
+        text = self._exchange("execute", sql)
+        rest = unfinished(text) if whole else None
+        if rest is not None:
+            text += self.more(rest, rest.total)
+            self.forget(rest.number)
+        return text
+
+    def more(self, rest: Rest, until: int) -> str:
+        """The lines of the rows from ``rest.offset`` up to ``until``.
+
+        Raises
+        ------
+        EngineError
+            INTERNAL if the server does not have them.
+        """
+        count = until - rest.offset
+        text = self._exchange("command", f"Xexport {rest.number} {rest.offset} {count}")
+        header, _, lines = text.partition("\n")
+        if header.split()[:1] != ["&6"] or int(header.split()[3]) != count:
+            raise EngineError(
+                ErrorKind.INTERNAL, "MonetDB does not have the rest of a result"
+            )
+        return lines
+
+    def forget(self, number: int) -> None:
+        """Let the server drop what it keeps of a result."""
+        self._exchange("command", f"Xclose {number}")
+
+    def _exchange(self, call: str, text: str) -> str:
         if self._wire is None:
             raise ConnectionLostError(
                 ErrorKind.OPERATIONAL, "the connection to MonetDB is closed"
             )
         started = time.perf_counter()
         try:
-            text: str = self._wire.execute(sql)
+            reply: str = getattr(self._wire, call)(text)
         except (pymonetdb.Error, OSError, EOFError, UnicodeError) as error:
             failure = translated(error)
             if isinstance(failure, ConnectionLostError):
@@ -167,7 +223,7 @@ class Connection:
         finally:
             self._statistics.statements += 1
             self._statistics.seconds += time.perf_counter() - started
-        return text
+        return reply
 
     def _lose(self) -> None:
         self.is_lost = True

@@ -32,6 +32,8 @@ class Reply:
     """One statement's answer: rows, or the number of rows that it touched."""
 
     columns: list[ResultColumn] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    """The columns' types, as replies call them."""
     rows: list[Row] = field(default_factory=list)
     count: int = 0
     has_count: bool = False
@@ -60,8 +62,8 @@ def read_reply(text: str) -> Reply:
             if label == "name":
                 names = [_text(item) if item[:1] == '"' else item for item in items]
             elif label == "type":
-                kinds = items
-                readers = [_READERS.get(kind, _anything) for kind in kinds]
+                reply.kinds = kinds = items
+                readers = _readers(kinds)
                 reply.columns = [
                     ResultColumn(name, kind.upper())
                     for name, kind in zip(names, kinds, strict=True)
@@ -79,6 +81,26 @@ def read_reply(text: str) -> Reply:
             reply.count = int(line.split()[1])
             reply.has_count = True
     return reply
+
+
+def read_rows(lines: str, kinds: list[str]) -> list[Row]:
+    """Take further rows of a result apart.
+
+    Raises
+    ------
+    EngineError
+        DATA if Python has no such value.
+    """
+    readers = _readers(kinds)
+    return [
+        _row(line[2:-2].split(_SEPARATOR), readers, kinds)
+        for line in lines.split("\n")
+        if line
+    ]
+
+
+def _readers(kinds: list[str]) -> list[Callable[[str], Any]]:
+    return [_READERS.get(kind, _anything) for kind in kinds]
 
 
 def _column(name: str, kind: str, size: str) -> ResultColumn:

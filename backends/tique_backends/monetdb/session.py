@@ -25,6 +25,7 @@ became of it: the error surfaces, and the driver looks for the commit record.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,8 +51,9 @@ from tique_backends.monetdb.reading import (
     storage_query,
 )
 from tique_backends.monetdb.reply import Reply, read_reply
+from tique_backends.monetdb.results import MonetDBResult
 from tique_backends.monetdb.statements import substituted
-from tique_backends.monetdb.types import INTEGERS, rows_to_arrow
+from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.retrying import persist
 
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique_backends.monetdb.connection import Connection
+    from tique_backends.monetdb.connection import Connection, Rest
     from tique_backends.monetdb.owner import Ownership
     from tique_rewriter.schema import Table
 
@@ -72,32 +74,6 @@ COMMIT = "COMMIT"
 _WIDE, _NARROW = "default_pipe", "sequential_pipe"
 """MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it
 a millisecond and, with many sessions, everybody else's time; the other does not."""
-
-
-class MonetDBResult(Result):
-    """Rows that all came with the reply; a change's result is its number of rows."""
-
-    def __init__(self, reply: Reply) -> None:
-        self.columns = reply.columns
-        self._rows = reply.rows
-        self._next = 0
-        if reply.has_count:
-            self.columns = [ResultColumn("Count", "BIGINT")]
-            self._rows = [(reply.count,)]
-
-    def fetch(self, size: int) -> list[Row]:  # noqa: D102
-        rows = self._rows[self._next : self._next + size]
-        self._next += len(rows)
-        return rows
-
-    def fetch_all(self) -> list[Row]:  # noqa: D102
-        return self.fetch(len(self._rows))
-
-    def arrow(self) -> pyarrow.Table:  # noqa: D102
-        return rows_to_arrow(self.fetch_all(), self.columns)
-
-    def close(self) -> None:  # noqa: D102
-        self._rows = []
 
 
 class MonetDBSession(Session):
@@ -113,6 +89,8 @@ class MonetDBSession(Session):
         self._is_running = False
         self._is_stopped = False
         self._is_wide = False
+        self._unread: deque[int] = deque()
+        """Numbers of results that the server keeps for nobody."""
         connection.ask(_optimizer(_NARROW))
 
     @property
@@ -122,9 +100,11 @@ class MonetDBSession(Session):
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
         return read_reply(self._ask_text(sql, wide=wide))
 
-    def _ask_text(self, sql: str, *, wide: bool = False, once: bool = True) -> str:
+    def _ask_text(
+        self, sql: str, *, wide: bool = False, once: bool = True, whole: bool = True
+    ) -> str:
         with self._running(wide=wide):
-            return self._connection.ask_text(sql, once=once)
+            return self._connection.ask_text(sql, once=once, whole=whole)
 
     @contextmanager
     def _running(self, *, wide: bool) -> Iterator[None]:
@@ -132,6 +112,7 @@ class MonetDBSession(Session):
         with self._guard:
             self._is_running = True
         try:
+            self._forget_unread()
             if wide != self._is_wide:
                 self._connection.ask_text(_optimizer(_WIDE if wide else _NARROW))
                 self._is_wide = wide
@@ -145,13 +126,18 @@ class MonetDBSession(Session):
                     self._is_stopped = False
                     self._ownership.let_run(self._connection.session_id)
 
+    def _forget_unread(self) -> None:
+        while self._unread:
+            self._connection.forget(self._unread.popleft())
+
     def _run(self, sql: str, *, wide: bool = False) -> Reply:
         """Send a statement after which a transaction cannot be sent once more."""
         return read_reply(self._run_text(sql, wide=wide))
 
-    def _run_text(self, sql: str, *, wide: bool = False) -> str:
+    def _run_text(self, sql: str, *, wide: bool = False, whole: bool = True) -> str:
         self._appends = None
-        return self._ask_text(sql, wide=wide, once=self._in_transaction)
+        once = self._in_transaction
+        return self._ask_text(sql, wide=wide, once=once, whole=whole)
 
     def _append(self, statement: str) -> int:
         """Run an append; returns its number of rows."""
@@ -182,7 +168,16 @@ class MonetDBSession(Session):
     def execute(  # noqa: D102
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
-        return MonetDBResult(self._run(substituted(sql, parameters), wide=wide))
+        text = self._run_text(substituted(sql, parameters), wide=wide, whole=False)
+        return MonetDBResult(text, self._read_more, self._unread)
+
+    def _read_more(self, rest: Rest, until: int) -> str:
+        with self._running(wide=self._is_wide):
+            return self._connection.more(rest, until)
+
+    def end_abandoned(self) -> None:  # noqa: D102
+        if self._unread:
+            self._forget_unread()
 
     def change(self, sql: str) -> int:
         """Run a statement that has its values in it; returns its number of rows."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from psycopg.pq import TransactionStatus
+
 from tique_backends.base import Result, ResultColumn, Row
+from tique_backends.errors import ConnectionLostError, EngineError, cut_short
 from tique_backends.postgresql.connection import rows_of
 from tique_backends.postgresql.types import rows_to_arrow, shown_name
 
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
 
     import psycopg
     import pyarrow
+
+PIECE = 1000
+"""Rows that come together of a result that may be large."""
 
 
 class PostgreSQLResult(Result):
@@ -47,55 +54,123 @@ class PostgreSQLResult(Result):
         self._rows = []
 
 
+class Stream:
+    """What a connection still has of its last query's rows.
+
+    The server computes them as they are read. Nothing else can run on the connection
+    before all are read or :meth:`close` has cancelled the query.
+
+    Parameters
+    ----------
+    wire
+        The connection.
+    rows
+        psycopg's stream. It talks to the server when it is garbage-collected, so the
+        session must hold it for as long as it is open.
+    running
+        A context in which it is asked for rows.
+
+    Attributes
+    ----------
+    reader : weakref.ref
+        The result that reads it, if it is still there.
+    """
+
+    reader: weakref.ref[StreamedResult]
+
+    def __init__(
+        self,
+        wire: psycopg.pq.abc.PGconn,
+        rows: Iterator[Row],
+        running: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._wire = wire
+        self._rows = rows
+        self._running = running
+
+    def take(self, size: int | None = None) -> list[Row]:
+        """Read ``size`` further rows, or all."""
+        with self._running():
+            return list(islice(self._rows, size))
+
+    def close(self) -> None:
+        """Cancel what the server still works on; idempotent."""
+        with self._running():
+            if self._wire.transaction_status == TransactionStatus.ACTIVE:
+                self._wire.consume_input()
+                if not self._wire.is_busy():
+                    # It may be the end: to read that is faster than to cancel.
+                    self.take(PIECE)
+            self._rows.close()  # type: ignore[attr-defined]
+
+
 class StreamedResult(Result):
-    """A result that comes in pieces, as long as nobody needs the connection.
+    """A result that comes in pieces, as long as its connection is not needed.
 
     Parameters
     ----------
     cursor
         Where it runs.
-    first, rest
-        The first row, if there is one, and the cursor's stream of the others.
-    running
-        A context in which the stream is asked for rows.
+    first
+        The first row, if there is one.
+    stream
+        The others.
     """
 
     def __init__(
-        self,
-        cursor: psycopg.RawCursor[Row],
-        first: Sequence[Row],
-        rest: Iterator[Row],
-        running: Callable[[], AbstractContextManager[None]],
+        self, cursor: psycopg.RawCursor[Row], first: Sequence[Row], stream: Stream
     ) -> None:
         self.columns = _columns(cursor)
         self._kept = deque(first)
-        self._rest = rest
-        self._running = running
+        self._stream: Stream | None = stream
+        self._error: EngineError | None = None
+        stream.reader = weakref.ref(self)
 
     def fetch(self, size: int) -> list[Row]:  # noqa: D102
         kept = [self._kept.popleft() for _ in range(min(size, len(self._kept)))]
         if len(kept) < size:
-            with self._running():
-                kept += islice(self._rest, size - len(kept))
+            kept += self._take(size - len(kept))
         return kept
 
     def fetch_all(self) -> list[Row]:  # noqa: D102
-        self.drain()
-        return self.fetch(len(self._kept))
+        rest = self._take(None)
+        kept = [*self._kept, *rest] if self._kept else rest
+        self._kept.clear()
+        return kept
 
     def arrow(self) -> pyarrow.Table:  # noqa: D102
         return rows_to_arrow(self.fetch_all(), self.columns)
 
     def drain(self) -> None:
-        """Take all rows out of the connection, which is needed."""
-        with self._running():
-            self._kept.extend(self._rest)
+        """Take all rows out of the connection, which is needed.
+
+        An error of the query is this result's own: a later fetch raises it.
+        """
+        try:
+            self._kept.extend(self._take(None))
+            self._stream = None
+        except ConnectionLostError:
+            raise
+        except EngineError:
+            return
 
     def close(self) -> None:  # noqa: D102
         self._kept.clear()
-        # It cancels what the server still works on.
-        with self._running():
-            self._rest.close()  # type: ignore[attr-defined]
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def _take(self, size: int | None) -> list[Row]:
+        if self._error is not None:
+            raise self._error
+        if self._stream is None:
+            return []
+        try:
+            return self._stream.take(size)
+        except BaseException as error:
+            self._stream = None
+            self._error = error if isinstance(error, EngineError) else cut_short()
+            raise
 
 
 def _columns(cursor: psycopg.RawCursor[Row]) -> list[ResultColumn]:

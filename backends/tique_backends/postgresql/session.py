@@ -29,7 +29,12 @@ from tique_backends.postgresql.literals import (
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import newest, stage_name
 from tique_backends.postgresql.parameters import ParameterTypes
-from tique_backends.postgresql.results import PostgreSQLResult, StreamedResult
+from tique_backends.postgresql.results import (
+    PIECE,
+    PostgreSQLResult,
+    Stream,
+    StreamedResult,
+)
 from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
 from tique_backends.retrying import persist
 
@@ -49,9 +54,6 @@ COMMIT = "COMMIT"
 
 _MISMATCH = "42804"
 
-_PIECE = 1000
-"""Rows that come together of a result that may be large."""
-
 
 class PostgreSQLSession(Session):
     """A connection with its own engine transaction and its own staging tables."""
@@ -60,7 +62,7 @@ class PostgreSQLSession(Session):
         self._connection = connection
         self._presence = presence
         self._in_transaction = False
-        self._pending: StreamedResult | None = None
+        self._stream: Stream | None = None
         self._guard = threading.Lock()
         self._is_running = False
         self._showing: Showing | None = None
@@ -92,10 +94,20 @@ class PostgreSQLSession(Session):
         return cursor
 
     def _drain(self) -> None:
-        """Take the last result out of the connection, which is needed."""
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.drain()
+        """Take the last result out of the connection, which is needed.
+
+        Of a result that is abandoned nothing is taken: it may be large.
+        """
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            result = stream.reader()
+            if result is not None:
+                result.drain()
+            stream.close()
+
+    def end_abandoned(self) -> None:  # noqa: D102
+        if self._stream is not None and self._stream.reader() is None:
+            self._drain()
 
     @contextmanager
     def _running(self, *, fetches: bool = False) -> Iterator[None]:
@@ -165,7 +177,7 @@ class PostgreSQLSession(Session):
         self._drain()
         cursor = self._connection.cursor(keeping=keeping)
         tolerate(cursor)
-        rows = cursor.stream(sql, parameters, size=_PIECE)
+        rows = cursor.stream(sql, parameters, size=PIECE)
         with self._running():
             # What is wrong with the statement shows with the first row.
             first = list(islice(rows, 1))
@@ -173,8 +185,9 @@ class PostgreSQLSession(Session):
             # psycopg forgets what the columns would have been.
             return PostgreSQLResult(self._run(_without_rows(sql), parameters))
         fetching = partial(self._running, fetches=True)
-        self._pending = StreamedResult(cursor, first, rows, fetching)
-        return self._pending
+        wire = self._connection.wire.pgconn
+        self._stream = stream = Stream(wire, rows, fetching)
+        return StreamedResult(cursor, first, stream)
 
     def explain(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
@@ -419,7 +432,7 @@ class PostgreSQLSession(Session):
                 self._connection.interrupt()
 
     def close(self) -> None:  # noqa: D102
-        self._pending = None
+        self._stream = None
         self._connection.close()
 
 
