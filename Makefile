@@ -27,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .PHONY: help
 help:
-	@echo 'make setup | test | lint | demo | elle | clean'
+	@echo 'make setup | test | test-long | lint | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), and PostgreSQL with what
@@ -75,16 +75,27 @@ comma := ,
 .PHONY: setup
 setup: $(VENV)/.ready $(VENV15)/.ready
 
-# Both environments at once: two cores have time for both, and they share nothing.
+# As many tests at a time as there are cores, each worker with servers of its own; one
+# environment after the other, so that neither waits for the slower one's end.
+WORKERS ?= 2
+
 .PHONY: test
 test: $(VENV)/.ready $(VENV15)/.ready
-	@log=$$(mktemp); failed=; \
-	echo "the tests on DuckDB 1.5 and PostgreSQL run beside these, and are shown at the end"; \
-	$(MAKE) --no-print-directory test-duckdb15 >$$log 2>&1 & second=$$!; \
+	@failed=; \
+	$(MAKE) --no-print-directory test-duckdb15 || failed=1; \
 	$(MAKE) --no-print-directory test-duckdb20 || failed=1; \
-	wait $$second || failed=1; \
-	cat $$log; rm $$log; [[ ! $$failed ]]
+	[[ ! $$failed ]]
 	@$(MAKE) --no-print-directory lint
+
+# What takes longest and finds something once in a long time: longer hammers, and all of
+# PostgreSQL with either sequencer.
+.PHONY: test-long
+test-long: $(VENV)/.ready $(VENV15)/.ready
+	@export TIQUE_TEST_LONG=1; failed=; \
+	for run in test-duckdb15 test-plain test-duckdb20; do \
+	  $(MAKE) --no-print-directory $$run || failed=1; \
+	done; \
+	[[ ! $$failed ]]
 
 # Tests kill processes, never the machine: nothing that they can see depends on what is on
 # the disk, and waiting for it takes longer than most of them. Without a C compiler they
@@ -92,26 +103,22 @@ test: $(VENV)/.ready $(VENV15)/.ready
 %/nosync.so: tests/nosync.c | %/.ready
 	@cc -O2 -shared -fPIC -o $@ $< || touch $@
 
-unsynced = LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) $(1)/bin/python
+# A worker that has done its share takes over what another one has not begun.
+pytest = LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) \
+	$(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal
 
-# What is SQL text in and a plan out is tested in both, as the parser is compiled in one.
-# What holds a plan against a server is tested where the server is.
+# What is in a run, tests/plugins/selection.py says.
 .PHONY: test-duckdb20
 test-duckdb20: $(VENV)/.ready $(VENV)/nosync.so
-	$(call unsynced,$(VENV)) -m pytest -k '(not postgresql or rewriter) and not (postgresql_execution or postgresql_values)' $(PYTEST_ARGS)
-
-# PostgreSQL's two sequencers have the same functions, under the same tests. What uses one
-# is tested with the extension; with the other one too where several processes do. For
-# all of it there is `make test-plain`.
-EXTENSION_ONLY := postgresql-plain and not (processes or sharing or presence)
-
-.PHONY: test-plain
-test-plain: $(VENV15)/.ready $(VENV15)/nosync.so
-	$(call unsynced,$(VENV15)) -m pytest -k 'postgresql-plain' $(PYTEST_ARGS)
+	$(call pytest,$(VENV)) -m in_duckdb20 $(PYTEST_ARGS)
 
 .PHONY: test-duckdb15
 test-duckdb15: $(VENV15)/.ready $(VENV15)/nosync.so
-	$(call unsynced,$(VENV15)) -m pytest -k '(not monetdb or rewriter) and not (monetdb_execution or monetdb_values or $(EXTENSION_ONLY))' $(PYTEST_ARGS)
+	$(call pytest,$(VENV15)) -m in_duckdb15 $(PYTEST_ARGS)
+
+.PHONY: test-plain
+test-plain: $(VENV15)/.ready $(VENV15)/nosync.so
+	$(call pytest,$(VENV15)) -m in_plain $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.ready

@@ -4,4 +4,5 @@ pytest_plugins = (
     "tests.plugins.postgresql",
     "tests.plugins.engine",
     "tests.plugins.support",
+    "tests.plugins.selection",
 )

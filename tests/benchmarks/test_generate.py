@@ -10,6 +10,8 @@ from benchmarks.tpcc import schema
 from benchmarks.tpcc.generate import generate
 from benchmarks.tpcc.rules import LAST_NAMES, Scale
 
+pytestmark = pytest.mark.engine_free
+
 
 def population(scale, seed):
     batches = defaultdict(list)

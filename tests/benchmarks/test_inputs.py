@@ -8,6 +8,8 @@ import pytest
 from benchmarks.tpcc.inputs import MIX, Terminal
 from benchmarks.tpcc.rules import Scale
 
+pytestmark = pytest.mark.engine_free
+
 FULL = Scale(warehouses=8)
 
 

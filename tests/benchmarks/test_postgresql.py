@@ -19,6 +19,8 @@ from benchmarks.tpcc.inputs import Delivery, NewOrder, OrderedItem, StockLevel
 from benchmarks.tpcc.transactions import Application
 from tests.benchmarks.test_transactions import NOW
 
+pytestmark = pytest.mark.postgresql
+
 
 @pytest.fixture(scope="module")
 def target(loaded_file):

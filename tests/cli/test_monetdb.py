@@ -11,6 +11,8 @@ import pytest
 from tests.cli.conftest import PROGRAM
 from tests.plugins.monetdb import connect_natively
 
+pytestmark = pytest.mark.monetdb
+
 
 @pytest.fixture
 def start(tmp_path):

@@ -145,6 +145,7 @@ def test_udf_build_of_something_unknown(run):
     )
 
 
+@pytest.mark.postgresql
 def test_udf_build_installs_into_postgresql_only(run, tmp_path, pg_config):
     folder = pg_config(tmp_path)
     path = run("udf", "build", "postgresql", "--json")["path"]

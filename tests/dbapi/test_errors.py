@@ -5,6 +5,8 @@ import pytest
 
 from tique import errors
 
+pytestmark = pytest.mark.engine_free
+
 TREE = {
     "Warning": "Exception",
     "Error": "Exception",

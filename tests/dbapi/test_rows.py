@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from tique.errors import ProgrammingError
 from tique.rows import _field_name, dict_row, namedtuple_row, tuple_row
 
+pytestmark = pytest.mark.engine_free
+
 
 def test_tuple_row_changes_nothing():
     values = (1, "one")

@@ -5,6 +5,8 @@ import pytest
 
 from tique import types
 
+pytestmark = pytest.mark.engine_free
+
 OBJECTS = [types.STRING, types.BINARY, types.NUMBER, types.DATETIME, types.ROWID]
 
 

@@ -10,6 +10,8 @@ from tique.errors import InterfaceError
 from tique_backends import registry
 from tique_backends.base import Server
 
+pytestmark = pytest.mark.engine_free
+
 
 @pytest.mark.parametrize(
     ("url", "path"),

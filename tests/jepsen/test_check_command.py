@@ -10,6 +10,8 @@ from jepsen import history
 from jepsen.cli import main
 from tests.jepsen.test_list_append import HISTORIES
 
+pytestmark = pytest.mark.engine_free
+
 
 def check(name, *options):
     return CliRunner().invoke(main, ["check", *options, str(HISTORIES / name)])

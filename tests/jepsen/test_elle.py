@@ -6,6 +6,8 @@ from click.testing import CliRunner
 from jepsen.elle.__main__ import main
 from tests.jepsen.test_list_append import HISTORIES, INDEX
 
+pytestmark = pytest.mark.engine_free
+
 
 def compare(tmp_path, entries, **changed):
     """Hold ours against Elle's, as its project prints them."""

@@ -8,6 +8,8 @@ from jepsen import history
 from jepsen.history import MalformedHistory, Operation
 from tests.jepsen.test_list_append import HISTORIES, INDEX
 
+pytestmark = pytest.mark.engine_free
+
 SUFFIXES = [
     f"{plain}{packed}"
     for plain in (".edn", ".json", ".jsonl")

@@ -9,6 +9,8 @@ import pytest
 from jepsen import checker, history
 from jepsen.checker.models import Model
 
+pytestmark = pytest.mark.engine_free
+
 KEPT = Path(__file__).parents[2] / "jepsen" / "histories"
 
 

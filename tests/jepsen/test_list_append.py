@@ -16,6 +16,8 @@ from jepsen.history import MalformedHistory, Operation
 from tests.jepsen import oracle
 from tests.jepsen.simulation import FAULTS, simulate
 
+pytestmark = pytest.mark.engine_free
+
 HISTORIES = Path(__file__).parent / "histories"
 INDEX = json.loads((HISTORIES / "index.json").read_text())
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from jepsen.recorder import Recorder, merge
+
+pytestmark = pytest.mark.engine_free
 
 
 def written(folder, client, life, lines):

@@ -20,7 +20,11 @@ from jepsen.systems.postgresql import PostgreSQL
 from jepsen.workloads import WORKLOADS
 from tique_backends.postgresql.cluster import Cluster, ClusterError
 
-SERVERS = ("postgresql", "monetdb")
+SYSTEMS = [
+    "duckdb",
+    pytest.param("monetdb", marks=pytest.mark.monetdb),
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
+]
 
 
 def run(folder, url, workload, nemeses, seconds, **options):
@@ -31,7 +35,7 @@ def run(folder, url, workload, nemeses, seconds, **options):
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("system", ["duckdb", *SERVERS])
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_once(system, tmp_path):
     """What was acknowledged is there at the end, and nothing torn was ever seen."""
     result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8)

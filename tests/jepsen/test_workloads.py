@@ -6,6 +6,8 @@ from jepsen import checker
 from jepsen.checker.models import Model
 from jepsen.history import MalformedHistory, Operation
 
+pytestmark = pytest.mark.engine_free
+
 
 def operations(*lines):
     """Return operations of (process, type, f, value)."""

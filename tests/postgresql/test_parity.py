@@ -62,7 +62,12 @@ COLUMNS = (
 )
 
 
-@pytest.mark.parametrize("value", PARAMETERS, ids=repr)
+def named(value):
+    """The same in every process."""
+    return "memory" if isinstance(value, memoryview) else repr(value)
+
+
+@pytest.mark.parametrize("value", PARAMETERS, ids=named)
 def test_parameters(pair, value):
     """P11, P8: what a value is, on its own and in a column of every type."""
     pair.same(lambda c: c.execute("SELECT %s, pg_typeof(%s)", [value] * 2).fetchall())

@@ -14,6 +14,8 @@ from tests.portable import numbers
 from tests.processes.children import ChildProcess
 from tique_backends.postgresql.connection import Connection
 
+pytestmark = pytest.mark.both_sequencers
+
 LEASE = 0.8
 
 

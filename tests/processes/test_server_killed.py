@@ -66,7 +66,13 @@ SERVERS = {
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(name, marks=getattr(pytest.mark, name.partition("-")[0]))
+        for name in SERVERS
+    ],
+)
 def test_every_acknowledged_commit_survives(server, tmp_path):
     with SERVERS[server](tmp_path) as (url, kill):
         survive(url, kill)

@@ -16,6 +16,8 @@ from tique_udfs import BuildError, _interface, open_sequencer
 from tique_udfs._interface import KEY_CAPACITY
 from tique_udfs.build import build
 
+pytestmark = pytest.mark.engine_free
+
 CORE = Path(tique_udfs.__file__).parent / "core"
 
 

@@ -11,6 +11,8 @@ import pytest
 from tique_udfs import FencedError, KeyConflictError, SequencerError
 from tique_udfs._interface import KEY_CAPACITY, KEYS_PER_CALL
 
+pytestmark = pytest.mark.engine_free
+
 LONG = 3600.0
 STATM = Path("/proc/self/statm")
 

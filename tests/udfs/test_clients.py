@@ -10,6 +10,8 @@ import pytest
 from tique_udfs import FencedError, SequencerError, open_sequencer
 from tique_udfs._interface import BARRIERS_PER_CLIENT, SNAPSHOTS_PER_CLIENT
 
+pytestmark = pytest.mark.engine_free
+
 LONG = 3600.0
 SHORT = 0.05
 

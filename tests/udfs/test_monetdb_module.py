@@ -10,6 +10,8 @@ import tique_udfs.monetdb
 from tique_udfs.build import build
 from tique_udfs.monetdb import FUNCTIONS
 
+pytestmark = pytest.mark.engine_free
+
 HEADERS = Path(tique_udfs.monetdb.__file__).parent
 
 

@@ -19,6 +19,8 @@ from tique_udfs import (
     open_sequencer,
 )
 
+pytestmark = pytest.mark.engine_free
+
 
 def test_a_new_sequencer_is_at_zero(sequencer):
     assert sequencer.sts() == sequencer.cts() == sequencer.stable() == 0

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.engine_free
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "tique": ROOT,

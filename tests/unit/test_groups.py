@@ -11,6 +11,8 @@ from tique._versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
+pytestmark = pytest.mark.engine_free
+
 COLUMNS = ["g INTEGER", "n INTEGER", "a VARCHAR", "b INTEGER"]
 TABLE = Table(
     "main",

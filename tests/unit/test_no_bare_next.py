@@ -12,6 +12,8 @@ import tique_backends
 import tique_rewriter
 import tique_udfs
 
+pytestmark = pytest.mark.engine_free
+
 PACKAGES = (tique, tique_rewriter, tique_backends, tique_udfs)
 
 

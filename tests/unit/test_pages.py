@@ -16,6 +16,8 @@ from tique._versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
+pytestmark = pytest.mark.engine_free
+
 COLUMNS = ["g INTEGER", "n INTEGER", "a INTEGER", "b VARCHAR", *["c INTEGER"] * 3]
 PAGE_KEYS = 8192
 TABLE = Table(

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.engine_free
+
 
 @pytest.fixture
 def outcome(pytester, monkeypatch):

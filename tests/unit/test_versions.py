@@ -12,6 +12,8 @@ from tique._versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
+pytestmark = pytest.mark.engine_free
+
 KEYED = Table(
     "main",
     "t",

@@ -7,6 +7,8 @@ import pytest
 from tique._writes import TableWrites, Write
 from tique_rewriter.schema import Column, Table
 
+pytestmark = pytest.mark.engine_free
+
 KEYED = Table("main", "t", (Column("k", "INTEGER"), Column("v", "INTEGER")), (0,))
 BAG = Table("main", "b", (Column("v", "INTEGER"),))
 

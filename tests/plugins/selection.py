@@ -1,0 +1,108 @@
+"""Marks that say where a test runs; ``make`` selects by them and by nothing else.
+
+Every test has one *subject*, what it is about: the mark that it, its class or its module
+was given, or else the engine that it takes as a parameter, or the server whose fixture
+it uses, or what its folder is about, or else DuckDB, which is in every environment. The
+subject and the folder tell the *runs* that the test is in, which are marks too.
+
+A test that nothing is known of is in two runs, and none is in no run: ``add_marks`` is
+total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.engine import Engine, label
+
+DUCKDB, MONETDB, POSTGRESQL = "duckdb", "monetdb", "postgresql"
+PLAIN, REWRITER, ENGINE_FREE = "postgresql_plain", "rewriter", "engine_free"
+
+SUBJECTS = {
+    DUCKDB: "is about DuckDB, or nothing else is known of it",
+    MONETDB: "needs MonetDB",
+    POSTGRESQL: "needs PostgreSQL",
+    PLAIN: "needs PostgreSQL, with the sequencer in plain SQL",
+    REWRITER: "is about what sqlglot makes of a text, which is compiled or not",
+    ENGINE_FREE: "asks no engine and parses no SQL: one environment is enough",
+}
+
+RUNS = {
+    "in_duckdb20": {DUCKDB, MONETDB, REWRITER, ENGINE_FREE},
+    "in_duckdb15": {DUCKDB, POSTGRESQL, REWRITER},
+    "in_plain": {PLAIN},
+}
+"""The subjects of each run of ``make``."""
+
+BOTH_SEQUENCERS = "both_sequencers"
+"""A test with the plain sequencer that is in PostgreSQL's run too."""
+
+_FOLDERS = {
+    "monetdb": MONETDB,
+    "postgresql": POSTGRESQL,
+    "udfs/postgresql": POSTGRESQL,
+    "rewriter": REWRITER,
+}
+_SERVERS = {"monetdb_server": MONETDB, "postgresql_cluster": POSTGRESQL}
+_TESTS = Path(__file__).parent.parent
+
+# Where the two sequencers differ: in what several clients do at the same time, and in
+# what a crash leaves.
+_BOTH_SEQUENCERS = {"crash", "processes", "sharing"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in SUBJECTS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    for name, subjects in RUNS.items():
+        config.addinivalue_line("markers", f"{name}: (derived) {sorted(subjects)}")
+    config.addinivalue_line(
+        "markers", f"{BOTH_SEQUENCERS}: with the plain sequencer in every run, too"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        add_marks(item)
+
+
+def add_marks(item: pytest.Item) -> None:
+    """Mark a test with its subject and its runs."""
+    subject = _given(item) or _derived(item)
+    item.add_marker(subject)
+    for run, subjects in RUNS.items():
+        if subject in subjects:
+            item.add_marker(run)
+    if subject == PLAIN and (
+        _folder(item) in _BOTH_SEQUENCERS or item.get_closest_marker(BOTH_SEQUENCERS)
+    ):
+        item.add_marker("in_duckdb15")
+
+
+def _given(item: pytest.Item) -> str | None:
+    for mark in item.iter_markers():
+        if mark.name in SUBJECTS:
+            return mark.name
+    return None
+
+
+def _derived(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    parameters = callspec.params.values() if callspec else ()
+    for value in parameters:
+        if isinstance(value, type) and issubclass(value, Engine):
+            return label(value).replace("-", "_")
+    for fixture, subject in _SERVERS.items():
+        if fixture in getattr(item, "fixturenames", ()):
+            return subject
+    return _FOLDERS.get(_folder(item), DUCKDB)
+
+
+def _folder(item: pytest.Item) -> str:
+    """Below ``tests``; empty for what is elsewhere."""
+    if not item.path.is_relative_to(_TESTS):
+        return ""
+    return item.path.parent.relative_to(_TESTS).as_posix()

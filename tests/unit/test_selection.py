@@ -1,0 +1,151 @@
+"""Every test runs somewhere: what ``make`` selects, held against all there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.selection import (
+    BOTH_SEQUENCERS,
+    DUCKDB,
+    ENGINE_FREE,
+    MONETDB,
+    PLAIN,
+    POSTGRESQL,
+    RUNS,
+    SUBJECTS,
+)
+
+pytestmark = pytest.mark.engine_free
+
+ROOT = Path(__file__).parent.parent.parent
+
+COLLECT = """
+import json, sys
+import pytest
+
+class Marks:
+    def pytest_collection_finish(self, session):
+        marks = {i.nodeid: [m.name for m in i.iter_markers()] for i in session.items}
+        with open(sys.argv[1], "w") as file:
+            json.dump(marks, file)
+
+sys.exit(pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider"], [Marks()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """The marks of every test there is."""
+    path = tmp_path_factory.mktemp("collected") / "marks.json"
+    environment = os.environ.copy()
+    for name in [name for name in environment if name.startswith("PYTEST_")]:
+        del environment[name]
+    subprocess.run(
+        [sys.executable, "-c", COLLECT, str(path)],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return {name: set(marks) for name, marks in json.loads(path.read_text()).items()}
+
+
+def test_every_test_is_in_a_run_of_its_subject(collected):
+    assert len(collected) > 10_000
+    for name, marks in collected.items():
+        runs = marks & RUNS.keys()
+        assert runs, name
+        if PLAIN in marks:
+            assert runs in ({"in_plain"}, {"in_plain", "in_duckdb15"}), name
+        else:
+            assert any(marks & RUNS[run] for run in runs), name
+
+
+def test_no_subject_and_no_run_is_empty(collected):
+    every = set().union(*collected.values())
+    assert every >= SUBJECTS.keys()
+    assert every >= RUNS.keys()
+
+
+def test_make_selects_every_run_and_nothing_else():
+    makefile = (ROOT / "Makefile").read_text()
+    assert " -k " not in makefile
+    assert set(re.findall(r" -m (in_\w+)", makefile)) == RUNS.keys()
+
+
+@pytest.fixture
+def marks(pytester, monkeypatch):
+    """The marks of a test, by the text of its module."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+
+    def marks(text):
+        pytester.makepyfile(test_it="import pytest\n" + text)
+        pytester.makeconftest(
+            """
+            def pytest_collection_finish(session):
+                for item in session.items:
+                    print("marks:", *(mark.name for mark in item.iter_markers()))
+            """
+        )
+        plugins = ("monetdb", "postgresql", "engine", "support", "selection")
+        arguments = [f"-ptests.plugins.{name}" for name in plugins]
+        result = pytester.runpytest_subprocess(
+            *arguments, "--collect-only", "-s", "-p", "no:cacheprovider"
+        )
+        return [
+            set(line.split()[1:])
+            for line in result.outlines
+            if line.startswith("marks:")
+        ]
+
+    return marks
+
+
+def test_what_is_not_known_is_in_both_environments(marks):
+    (found,) = marks("def test_it(): pass")
+    assert found == {DUCKDB, "in_duckdb20", "in_duckdb15"}
+
+
+def test_an_engine_that_is_taken_is_the_subject(marks):
+    found = marks("def test_it(engine): pass")
+    wanted = [DUCKDB, MONETDB, POSTGRESQL, PLAIN]
+    assert [each & SUBJECTS.keys() for each in found] == [{name} for name in wanted]
+    assert found[1] & RUNS.keys() == {"in_duckdb20"}
+    assert found[2] & RUNS.keys() == {"in_duckdb15"}
+    assert found[3] & RUNS.keys() == {"in_plain"}
+
+
+def test_a_server_that_is_used_is_the_subject(marks):
+    (found,) = marks(
+        "@pytest.fixture\ndef mine(monetdb_server): pass\ndef test_it(mine): pass"
+    )
+    assert MONETDB in found
+
+
+def test_a_mark_says_it_first(marks):
+    (found,) = marks(
+        "pytestmark = pytest.mark.engine_free\ndef test_it(monetdb_server): pass"
+    )
+    assert found & SUBJECTS.keys() == {ENGINE_FREE}
+    assert found & RUNS.keys() == {"in_duckdb20"}
+
+
+def test_a_mark_nearer_to_the_test_says_it_before(marks):
+    (found,) = marks(
+        "pytestmark = pytest.mark.engine_free\n"
+        "@pytest.mark.postgresql\ndef test_it(): pass"
+    )
+    assert found & SUBJECTS.keys() >= {POSTGRESQL}
+    assert found & RUNS.keys() == {"in_duckdb15"}
+
+
+def test_a_mark_adds_the_plain_sequencer(marks):
+    *_, found = marks(f"@pytest.mark.{BOTH_SEQUENCERS}\ndef test_it(engine): pass")
+    assert found & RUNS.keys() == {"in_duckdb15", "in_plain"}
