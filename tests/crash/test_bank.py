@@ -1,7 +1,6 @@
 """Issue 2: SIGKILL at random moments; every acknowledged commit is there afterwards.
 
-Twelve rounds, by default; ``TIQUE_CRASH=full`` makes it fifty. One database lives
-through all of them, so that numbers used twice would show.
+Four rounds, fifty in a long run. One database lives through all of them, so that numbers used twice would show.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from collections import Counter
 import pytest
 
 from tests.crash.bank_child import ACCOUNTS, BIG, START, create
+from tests.effort import effort
 
-ROUNDS = 50 if os.environ.get("TIQUE_CRASH") == "full" else 12
+ROUNDS = effort(4, 50)
 THREADS = 6
 SEED = int(os.environ.get("TIQUE_SEED", "20260"))
 

@@ -1,7 +1,7 @@
 """P4, P5: killed before any call to the engine, all of a step is there or nothing.
 
-Every eleventh call, by default, and of the many to a server every 66th;
-``TIQUE_CRASH=full`` takes them all, or every sixth.
+Every eleventh call, and of the many to a server every 66th; in a long run all, or every
+sixth.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import sys
 import pytest
 
 from tests.crash.scenarios import SCENARIOS
+from tests.effort import effort
 from tests.plugins.engine import label
 
-STRIDE = 1 if os.environ.get("TIQUE_CRASH") == "full" else 11
+STRIDE = effort(11, 1)
 SPARSER = {"duckdb": 1, "monetdb": 6, "postgresql": 6}
 
 

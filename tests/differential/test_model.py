@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 import tique
+from tests.effort import effort
 from tests.portable import numbers
 
 KEYS = st.integers(1, 6)
@@ -280,7 +281,7 @@ def test_histories(engine, certifier):
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=25,
+            max_examples=effort(10, 100),
             stateful_step_count=40,
             deadline=None,
             database=None,

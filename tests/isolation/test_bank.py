@@ -9,6 +9,7 @@ import time
 import pytest
 
 import tique
+from tests.effort import effort
 
 ACCOUNTS = 20
 START = 1000
@@ -136,7 +137,7 @@ class Bank:
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_bank(engine, certifier):
     bank = Bank(engine, certifier=certifier)
-    bank.run(seconds=6, writers=8, interval=0.5)
+    bank.run(seconds=effort(2.5, 6), writers=8, interval=effort(0.2, 0.5))
     bank.check()
     assert len(bank.committed) > 30
     assert bank.reads > 5
@@ -148,7 +149,8 @@ def test_bank_16_threads_for_long(engine):
     """Nothing lost, nothing doubled, nobody stuck, sums constant."""
     bank = Bank(engine)
     # Servers have banks of several processes besides.
-    bank.run(seconds=25 if engine.name == "duckdb" else 12, writers=16, interval=1.0)
+    seconds = 25 if engine.name == "duckdb" else 12
+    bank.run(seconds=effort(5, seconds), writers=16, interval=1.0)
     bank.check()
     assert bank.longest < 10
 

@@ -1,11 +1,10 @@
 """Issue 2: an old snapshot reads its state while commits and checkpoints pass.
 
-10,000 commits by default; ``TIQUE_COMMITS=100000`` is the full form.
+2,000 commits, 100,000 in a long run.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -14,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import tique
+from tests.effort import effort
 from tests.portable import numbers
 
-COMMITS = int(os.environ.get("TIQUE_COMMITS", "10000"))
+COMMITS = effort(2_000, 100_000)
 ROWS = 1000
 THREADS = 8
 

@@ -8,9 +8,10 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from tests.effort import effort
 from tests.postgresql.sequencers import OWNER, Caller, certify, packed
 
-SECONDS = 4.0
+SECONDS = effort(1.5, 20.0)
 THREADS = 6
 KEYS = 8
 

@@ -1,22 +1,22 @@
 """P1, P2, P4, P6, P9: eight processes on one bank, two of which are killed all the time.
 
 Where the server has a process per connection, some of these are ended too, anybody's.
-Twenty seconds, by default; ``TIQUE_CRASH=full`` makes it a minute.
+Six seconds, a minute in a long run.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from contextlib import ExitStack
 
 import pytest
 
+from tests.effort import effort
 from tests.processes.bank_child import ACCOUNTS, START, create
 from tests.processes.children import ChildProcess
 
-SECONDS = 60 if os.environ.get("TIQUE_CRASH") == "full" else 20
+SECONDS = effort(6, 60)
 PROCESSES = 8
 THREADS = 4
 PATIENCE = 2.0

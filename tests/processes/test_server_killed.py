@@ -1,6 +1,6 @@
 """P4, P5: the server is killed while three processes commit; nothing is lost or torn.
 
-Five rounds, by default; ``TIQUE_CRASH=full`` makes it twenty.
+Two rounds, twenty in a long run.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import psycopg
 import pytest
 
 import tique
+from tests.effort import effort
 from tests.plugins.postgresql import private_cluster
 from tests.processes.children import ChildProcess
 from tests.processes.restarting_child import ACCOUNTS, START, connected, create
 from tique_backends.monetdb.server import MonetDBServer
 
-ROUNDS = 20 if os.environ.get("TIQUE_CRASH") == "full" else 5
+ROUNDS = effort(2, 20)
 PROCESSES = 3
 
 

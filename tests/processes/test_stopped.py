@@ -1,21 +1,20 @@
 """P6: a process that is stopped in its commit for longer than its lease is fenced.
 
-A small commit is stopped twelve times over all steps, by default; ``TIQUE_CRASH=full``
-makes it fifty.
+A small commit is stopped six times over all steps, fifty times in a long run.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
 import pytest
 
 import tique
+from tests.effort import effort
 from tests.processes.children import ChildProcess
 
-ROUNDS = 50 if os.environ.get("TIQUE_CRASH") == "full" else 12
+ROUNDS = effort(6, 50)
 LEASE = 0.8
 
 
