@@ -66,7 +66,21 @@ class ManagedCatalog:
         ------
         ProgrammingError
             If the table has been dropped since the statement was planned.
+        OperationalError
+            If recovery could not bring its versions back.
         """
+        found = _present(self._versions, table)
+        if found.is_behind:
+            raise errors.OperationalError(
+                f"table {table.qualified_name} cannot be used: its recent versions "
+                "could not be brought back from the log; the status says why, and "
+                "every checkpoint tries again",
+                sqlstate="55000",
+            )
+        return found
+
+    def known_versions(self, table: Table) -> TableVersions:
+        """The same, whether or not they are all there."""
         return _present(self._versions, table)
 
     def by_id(self) -> Mapping[int, Table]:

@@ -18,6 +18,10 @@ memory and in storage, and takes the first.
 ``lock`` is held for a round: definitions and detaching wait for it, and for the lease of
 another process's round.
 
+*One table stops no other (P4).* If a table cannot be folded, its versions stay where they
+are, readable; the others are folded, and the log is pruned up to what that table still
+needs. :mod:`tique._obstacles` has why.
+
 The thread also closes what connections that were garbage-collected left behind,
 because a finalizer may run anywhere and must not take locks.
 """
@@ -31,8 +35,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique_backends.errors import EngineError
-from tique_backends.sharing import FoldedMeanwhileError
+from tique._obstacles import Obstacles
+from tique._recovery import bring_back
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import FencedError, FoldedMeanwhileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from tique._database import Database
     from tique._versions import TableVersions
     from tique_backends.base import Session
+    from tique_rewriter.schema import Table
 
 logger = logging.getLogger("tique")
 
@@ -81,6 +88,7 @@ class Checkpointer:
         self.folded = 0
         self.last_round: float | None = None
         self.last_error: str | None = None
+        self.obstacles = Obstacles()
         self._database = database
         self._rows = rows
         self._age = age
@@ -120,7 +128,9 @@ class Checkpointer:
     def _is_over(self) -> bool:
         stable = None
         for versions in self._database.catalog.all_versions():
-            if versions.rows >= self._rows:
+            if versions.rows >= self._rows and not self.obstacles.is_resting(
+                versions.table
+            ):
                 if stable is None:
                     stable = self._database.timeline.stable()
                 if versions.oldest is not None and versions.oldest <= stable:
@@ -147,13 +157,17 @@ class Checkpointer:
                 self.last_error = f"{type(error).__name__}: {error}"
                 logger.exception("checkpoint failed, will be tried again")
 
-    def checkpoint(self) -> int:
-        """Fold what is stable, unless another process does; the number of versions."""
+    def checkpoint(self, *, thorough: bool = False) -> int:
+        """Fold what is stable, unless another process does; the number of versions.
+
+        Tables that could not be folded a moment ago are left out unless ``thorough``;
+        what keeps a table from being folded is noted and not raised.
+        """
 
         def attempt() -> int:
             with self.lock, self._database.timeline.checkpointing() as is_mine:
                 if is_mine:
-                    return self._round()
+                    return self._round(thorough=thorough)
                 self._due_since = time.monotonic()
                 return 0
 
@@ -169,6 +183,8 @@ class Checkpointer:
         ------
         OperationalError
             Another checkpoint has not ended in time (SQLSTATE 55P03).
+        EngineError
+            A table could not be folded; the others were.
         """
         self._database.timeline.advance()
         stable = self._database.timeline.stable()
@@ -181,9 +197,14 @@ class Checkpointer:
 
         def attempt() -> int:
             with self._alone(timeout, unless=is_folded) as is_mine:
-                return self._round(compact=True) if is_mine else 0
+                return self._round(thorough=True, is_asked=True) if is_mine else 0
 
-        return _attempted(attempt)
+        moved = _attempted(attempt)
+        for versions in self._database.catalog.all_versions():
+            error = self.obstacles.error(versions.table)
+            if error is not None:
+                raise _named(versions.table, error) from error
+        return moved
 
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
@@ -209,37 +230,69 @@ class Checkpointer:
             sqlstate="55P03",
         )
 
-    def _round(self, *, compact: bool = False) -> int:
-        if self._session is None or self._session.is_lost:
-            self._session = self._database.engine.session()
+    def _round(self, *, thorough: bool = False, is_asked: bool = False) -> int:
         stable = self._database.timeline.stable()
+        tables = self._database.catalog.all_versions()
         moved = sum(
-            self._fold(versions, stable)
-            for versions in self._database.catalog.all_versions()
+            self._fold_or_note(versions, stable, is_told=is_asked)
+            for versions in tables
+            if thorough or not self.obstacles.is_resting(versions.table)
         )
+        session = self._usable_session()
         engine = self._database.engine
-        if moved or time.monotonic() - self._pruned >= _PRUNE_INTERVAL:
-            engine.prune_log(self._session, stable, self._retention)
+        is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
+        if moved or thorough or is_late:
+            # What a table could not be folded from, it is brought back from.
+            until = min((each.prunable(stable) for each in tables), default=stable)
+            engine.prune_log(session, until, self._retention)
             self._pruned = time.monotonic()
         try:
-            engine.compact(self._session, force=compact)
+            engine.compact(session, force=is_asked)
         except EngineError as error:
             # Other engine transactions may be in the way; the log only grows.
             logger.debug("the engine's own checkpoint was put off: %s", error)
         self.rounds += 1
         self.folded += moved
         self.last_round = time.time()
-        self.last_error = None
+        failed = [(v.table, self.obstacles.reason(v.table)) for v in tables]
+        reasons = [f"{table.qualified_name}: {why}" for table, why in failed if why]
+        self.last_error = "; ".join(reasons) or None
         self._due_since = time.monotonic()
+        return moved
+
+    def _usable_session(self) -> Session:
+        if self._session is None or self._session.is_lost:
+            self._session = self._database.engine.session()
+        return self._session
+
+    def _fold_or_note(
+        self, versions: TableVersions, stable: int, *, is_told: bool
+    ) -> int:
+        """Fold what is stable; if that fails, note why."""
+        session = self._usable_session()
+        try:
+            moved = self._fold(versions, stable)
+        except (FoldedMeanwhileError, FencedError, errors.Error):
+            raise
+        except Exception as error:
+            self.obstacles.note(versions.table, error, is_told=is_told)
+            # Whatever state it is in, the next table has a new one.
+            self._session = None
+            with suppress(EngineError):
+                session.close()
+            return 0
+        self.obstacles.clear(versions.table)
         return moved
 
     def _fold(self, versions: TableVersions, stable: int) -> int:
         """Fold what is stable, from memory where the index has all of it."""
-        before = versions.rows
         table = versions.table
         engine = self._database.engine
-        session = self._session
-        assert session is not None
+        session = self._usable_session()
+        if versions.is_behind:
+            bring_back(engine, session, table)
+            versions.restore(engine.cached_commits(session, table))
+        before = versions.rows
         from_memory = not table.is_bag and self._database.catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
@@ -260,6 +313,14 @@ class Checkpointer:
                 with versions.no_draining():
                     versions.folded(until)
         return max(0, before - versions.rows)
+
+
+def _named(table: Table, error: Exception) -> EngineError:
+    """The same complaint, with the table's name."""
+    message = f"table {table.qualified_name} cannot be folded: {error}"
+    if isinstance(error, EngineError):
+        return EngineError(error.kind, message, error.sqlstate)
+    return EngineError(ErrorKind.INTERNAL, message)
 
 
 def _attempted(attempt: Callable[[], int]) -> int:

@@ -238,6 +238,14 @@ def detach(database: Database, names: Sequence[str] | None = None) -> list[str]:
         with _alone(database):
             _refuse_users(database, tables, None)
             for table in tables:
+                obstacle = database.checkpointer.obstacles.error(table)
+                if obstacle is not None:
+                    raise errors.OperationalError(
+                        f"cannot detach {table.qualified_name}: its recent versions "
+                        f"cannot be folded ({obstacle}); change or delete the rows "
+                        "that storage does not take, or drop the table",
+                        sqlstate="55000",
+                    )
                 if not database.catalog.versions(table).is_empty:
                     raise errors.OperationalError(
                         f"cannot detach {table.qualified_name}: an open snapshot "
@@ -274,7 +282,7 @@ def _fold_all(database: Database, tables: Collection[Table]) -> None:
     """Fold; where other processes have yet to follow, wait for them a little."""
     deadline = time.monotonic() + _FOLD_PATIENCE
     while True:
-        database.checkpointer.checkpoint()
+        database.checkpointer.checkpoint(thorough=True)
         if (
             not database.timeline.is_shared
             or all(database.catalog.versions(table).is_empty for table in tables)

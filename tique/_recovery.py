@@ -7,18 +7,23 @@ txid is used twice even if the process died before it wrote anything else. As no
 snapshot is open, λ = sts: everything is folded, and the index of recent versions
 starts empty. What the log has and the cache tables lack is appended first.
 Each step may be repeated: a crash here is a reason to run it again.
+
+A table that cannot be folded stops nothing (P4): what the cache table has is served from
+there. If its cache table cannot even be brought up to the log, statements that use that
+table are refused until a checkpoint has done it, and all else is served.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique_backends.base import FORMAT_VERSION
+from tique_backends.errors import ConnectionLostError, EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from tique._database import Database
     from tique_backends.base import Engine, Session
@@ -59,31 +64,78 @@ def recover(database: Database, session: Session) -> None:
     """Bring a database of this process's own to a state in which it can run."""
     engine = database.engine
     database.epoch = engine.next_epoch(session)
+    engine.upgrade(session)
     last = engine.last_commit(session)
     database.sequencer.recover(sts=last, txid=database.epoch * TXIDS_PER_EPOCH)
     database.reload(session)
-    database.checkpointer.folded += restore(engine, session, database.catalog, last)
+    restored = restore(engine, session, database.catalog, last)
+    database.checkpointer.folded += restored.moved
+    for failure in restored.failures:
+        database.checkpointer.obstacles.note(failure.table, failure.error)
+        versions = database.catalog.known_versions(failure.table)
+        if failure.is_behind:
+            versions.is_behind = True
+        else:
+            versions.restore(engine.cached_commits(session, failure.table))
+
+
+class Failure(NamedTuple):
+    """A table that could not be folded.
+
+    If it ``is_behind``, its cache table may lack versions, or have some too many.
+    """
+
+    table: Table
+    error: EngineError
+    is_behind: bool
+
+
+class Restored(NamedTuple):
+    """How many versions were folded, and what could not be."""
+
+    moved: int
+    failures: Sequence[Failure]
+
+
+def bring_back(engine: Engine, session: Session, table: Table) -> int:
+    """Remove orphans from a cache table and append what it lacks; how many it lacked."""
+    orphans = engine.remove_orphans(session, table)
+    if orphans:
+        logger.warning(
+            "recovery removed %d versions of %s that were never committed",
+            orphans,
+            table.qualified_name,
+        )
+    return engine.replay(session, table)
 
 
 def restore(
     engine: Engine, session: Session, tables: Iterable[Table], last: int
-) -> int:
-    """Remove orphans and fold everything up to ``last``, the last commit.
-
-    Returns
-    -------
-    int
-        The number of versions that were folded.
-    """
+) -> Restored:
+    """Remove orphans and fold everything up to ``last``, the last commit."""
     moved = 0
+    failures: list[Failure] = []
     for table in tables:
-        orphans = engine.remove_orphans(session, table)
-        if orphans:
-            logger.warning(
-                "recovery removed %d versions of %s that were never committed",
-                orphans,
-                table.qualified_name,
-            )
-        if engine.replay(session, table) or engine.cached_rows(session, table):
-            moved += engine.fold(session, table, last)
-    return moved
+        is_behind = True
+        try:
+            added = bring_back(engine, session, table)
+            is_behind = False
+            if added or engine.cached_commits(session, table):
+                moved += engine.fold(session, table, last)
+        except ConnectionLostError:
+            raise
+        except EngineError as error:
+            failures.append(Failure(table, error, is_behind))
+    return Restored(moved, failures)
+
+
+def prunable(
+    engine: Engine, session: Session, failures: Iterable[Failure], until: int
+) -> int:
+    """The cts up to which the log is not needed any more, at most ``until``."""
+    for failure in failures:
+        commits = engine.cached_commits(session, failure.table)
+        if failure.is_behind or not commits:
+            return 0
+        until = min(until, commits[0][0] - 1)
+    return until

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique._following import Follower
-from tique._recovery import TXIDS_PER_EPOCH, restore
+from tique._recovery import TXIDS_PER_EPOCH, prunable, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
 from tique_backends.base import CommitRecord
@@ -95,10 +95,16 @@ class SharedTimeline(Timeline):
         with self._shared.recovering() as is_needed:
             if is_needed:
                 engine.next_epoch(session)
+                engine.upgrade(session)
                 last = engine.last_commit(session)
                 tables = engine.managed_tables(session)
-                database.checkpointer.folded += restore(engine, session, tables, last)
-                engine.prune_log(session, last, database.settings.retention)
+                restored = restore(engine, session, tables, last)
+                database.checkpointer.folded += restored.moved
+                for failure in restored.failures:
+                    database.checkpointer.obstacles.note(failure.table, failure.error)
+                # The index is filled from the log: it has what was not folded.
+                until = prunable(engine, session, restored.failures, last)
+                engine.prune_log(session, until, database.settings.retention)
                 self._shared.recovered(last)
         joined = time.monotonic()
         self._shared.join(self._lease)

@@ -27,11 +27,15 @@ class TableStatus:
         Recent versions that no checkpoint has folded into storage yet.
     tombstones : int
         How many of them are deletions; after a bulk write at most so many.
+    obstacle : str or None
+        Why the table could not be folded the last time that this process tried; None
+        if it could.
     """
 
     name: str
     cached_rows: int
     tombstones: int
+    obstacle: str | None
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,8 @@ class CheckpointStatus:
     last : datetime or None
         When the last round ended (UTC); None before the first one.
     last_error : str or None
-        Why the background thread's last attempt failed; None after a round that
-        did not.
+        Why the last attempt failed, or which tables it could not fold; None after a
+        round that did not fail and folded all.
     """
 
     mode: str
@@ -185,8 +189,14 @@ def _sequencer(database: Database) -> str:
 
 
 def _managed(database: Database) -> tuple[TableStatus, ...]:
+    obstacles = database.checkpointer.obstacles
     found = [
-        TableStatus(versions.table.qualified_name, versions.rows, versions.tombstones)
+        TableStatus(
+            versions.table.qualified_name,
+            versions.rows,
+            versions.tombstones,
+            obstacles.reason(versions.table),
+        )
         for versions in database.catalog.all_versions()
     ]
     return tuple(sorted(found, key=lambda table: table.name))

@@ -101,6 +101,8 @@ class TableVersions:
         self.rows = 0
         self.tombstones = 0
         self.oldest: int | None = None
+        self.is_behind = False
+        """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
         self._stored = StoredRows(table, capacity, cache)
         self._undrained: list[tuple[int, Row, bool]] = []
@@ -120,6 +122,12 @@ class TableVersions:
         if bulk:
             return len(bulk) == 1 and self.rows == bulk[0].rows
         return self.rows == len(self._chains)
+
+    def prunable(self, until: int) -> int:
+        """The cts up to which the log is not needed any more, at most ``until``."""
+        if self.is_behind:
+            return 0
+        return until if self.oldest is None else min(until, self.oldest - 1)
 
     @contextmanager
     def no_draining(self) -> Iterator[None]:
@@ -263,6 +271,19 @@ class TableVersions:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
+            self._count()
+            self._stored.clear()
+
+    def restore(self, commits: Sequence[tuple[int, int]]) -> None:
+        """Note the commits, each with its rows, that recovery left in the cache table.
+
+        They are kept as one, apart from the first, which says where they begin.
+        """
+        with self.lock:
+            rows = sum(count for _, count in commits[1:])
+            kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
+            self.bulk = tuple(BulkCommit(cts, count, count) for cts, count in kept)
+            self.is_behind = False
             self._count()
             self._stored.clear()
 

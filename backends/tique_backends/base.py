@@ -377,6 +377,14 @@ class Engine(ABC):
     def install(self, session: Session) -> None:
         """Create tique's schema."""
 
+    def upgrade(self, session: Session) -> None:
+        """Bring what an earlier release made, in the same format, to this one's form.
+
+        Called before recovery by a process that has the database to itself, and safe
+        to be interrupted and repeated.
+        """
+        return
+
     @abstractmethod
     def uninstall(self, session: Session) -> None:
         """Drop tique's schema with everything in it."""
@@ -514,8 +522,8 @@ class Engine(ABC):
         """The greatest txid whose commit record was pruned; 0 if none was."""
 
     @abstractmethod
-    def cached_rows(self, session: Session, table: Table) -> int:
-        """The number of rows in the cache table."""
+    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
+        """The commits that the cache table has rows of: cts and number, in cts order."""
 
     @abstractmethod
     def compact(self, session: Session, *, force: bool = False) -> bool:

@@ -40,8 +40,13 @@ def test_status_of_an_idle_database(run, adopted, path):
         "lambda": 0,
         "transactions": [],
         "tables": [
-            {"name": "main.account", "cached_rows": 0, "tombstones": 0},
-            {"name": "main.log", "cached_rows": 0, "tombstones": 0},
+            {
+                "name": "main.account",
+                "cached_rows": 0,
+                "tombstones": 0,
+                "obstacle": None,
+            },
+            {"name": "main.log", "cached_rows": 0, "tombstones": 0, "obstacle": None},
         ],
         "unmanaged": [],
         "checkpoint": {

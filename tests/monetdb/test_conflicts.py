@@ -125,7 +125,7 @@ def test_a_transaction_with_other_statements_is_not_repeated(
     conflicts(1)
     with pytest.raises(ConflictError):
         session.commit()
-    assert engine.cached_rows(session, table) == 0
+    assert engine.cached_commits(session, table) == []
 
 
 def test_patience_has_an_end(session, conflicts):

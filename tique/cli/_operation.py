@@ -101,6 +101,10 @@ def _show_tables(found: Status, output: Console) -> None:
             printable(table.name), f"{table.cached_rows:,}", f"{table.tombstones:,}"
         )
     output.print(tables)
+    for table in found.tables:
+        if table.obstacle is not None:
+            name, why = printable(table.name), printable(table.obstacle)
+            output.print(f"{name} cannot be folded: {why}")
 
 
 def _show_transactions(found: Status, output: Console) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -28,7 +29,7 @@ from tique_backends.base import (
 from tique_backends.duckdb import introspection, purity
 from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
-from tique_backends.duckdb.forms import DuckDBForms, version_checks, version_columns
+from tique_backends.duckdb.forms import DuckDBForms, version_columns
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.errors import EngineError, ErrorKind
@@ -65,6 +66,15 @@ _SCHEMA = (
     "CREATE TABLE tique.outcomes (cts BIGINT NOT NULL, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
 )
+
+_JUDGING = """
+SELECT DISTINCT table_name FROM duckdb_constraints()
+WHERE database_name = current_database() AND schema_name = 'tique'
+  AND (constraint_type = 'CHECK' OR constraint_type = 'NOT NULL'
+       AND constraint_column_names[1] NOT IN ('_cts', '_deleted'))
+  AND table_name IN
+    (SELECT concat(schema_name, '.', table_name) FROM tique."tables")"""
+"""Cache tables with constraints of the application's, as earlier releases made them."""
 
 
 class DuckDBEngine(Engine):
@@ -178,9 +188,7 @@ class DuckDBEngine(Engine):
         ]
 
     def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
-        stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
-        layout = ", ".join(version_columns(table) + stamps + version_checks(table))
-        session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+        self._create_cache(session, table)
         # Log entries name tables by id: none may be used twice.
         number = session.execute(
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
@@ -190,6 +198,28 @@ class DuckDBEngine(Engine):
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
+
+    def _create_cache(self, session: Session, table: Table) -> None:
+        stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
+        layout = ", ".join(version_columns(table) + stamps)
+        session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
+
+    def upgrade(self, session: Session) -> None:  # noqa: D102
+        judging = {name for (name,) in session.execute(_JUDGING).fetch_all()}
+        tables = self.managed_tables(session) if judging else ()
+        for table in tables:
+            if table.qualified_name in judging:
+                session.transact(partial(self._free_cache, session, table))
+
+    def _free_cache(self, session: Session, table: Table) -> None:
+        """Take the constraints from a cache table, in an engine transaction."""
+        cache = cache_name(table)
+        kept = f"temp.{quote('tique_kept')}"
+        session.execute(f"CREATE OR REPLACE TEMP TABLE tique_kept AS FROM {cache}")
+        session.execute(f"DROP TABLE {cache}")
+        self._create_cache(session, table)
+        session.execute(f"INSERT INTO {cache} FROM {kept}")
+        session.execute(f"DROP TABLE {kept}")
 
     def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
         session.execute(f"DROP TABLE {cache_name(table)}")
@@ -375,9 +405,13 @@ class DuckDBEngine(Engine):
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_rows(self, session: Session, table: Table) -> int:  # noqa: D102
-        rows = session.execute(f"SELECT count(*) FROM {cache_name(table)}").fetch_all()
-        return int(rows[0][0])
+    def cached_commits(  # noqa: D102
+        self, session: Session, table: Table
+    ) -> list[tuple[int, int]]:
+        rows = session.execute(
+            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
+        ).fetch_all()
+        return [(int(cts), int(count)) for cts, count in rows]
 
     def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
         log = self._path + ".wal"

@@ -80,16 +80,27 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
 
 
 def version_columns(table: Table) -> list[str]:
-    """Column definitions of a cache or staging table, without its stamps."""
+    """Column definitions of a cache table, without its stamps.
+
+    It holds what was acknowledged: nothing in it may say no (P4).
+    """
+    return [f"{quote(column.name)} {column.type}" for column in table.columns]
+
+
+def staged_columns(table: Table) -> list[str]:
+    """Column definitions of a staging table, without its stamps."""
     return [
         f"{quote(column.name)} {column.type}{' NOT NULL' if column.not_null else ''}"
         for column in table.columns
     ]
 
 
-def version_checks(table: Table) -> list[str]:
-    """The table's CHECK constraints, for its cache and staging tables."""
-    return [f"CHECK ({check.expression})" for check in table.checks]
+def staged_checks(table: Table) -> list[str]:
+    """The table's CHECK constraints, for a staging table: they judge new rows.
+
+    A tombstone's row was there before.
+    """
+    return [f"CHECK (_deleted OR ({check.expression}))" for check in table.checks]
 
 
 def newest(table: Table, source: str, stamp: str) -> str:

@@ -32,8 +32,8 @@ from tique_backends.duckdb.forms import (
     listed_equality,
     newest,
     stage_name,
-    version_checks,
-    version_columns,
+    staged_checks,
+    staged_columns,
 )
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.errors import EngineError, cut_short
@@ -440,7 +440,7 @@ class DuckDBSession(Session):
     def create_stage(self, table: Table) -> None:  # noqa: D102
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         stamps = ["_sequence BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
-        layout = ", ".join(version_columns(table) + stamps + version_checks(table))
+        layout = ", ".join(staged_columns(table) + stamps + staged_checks(table))
         # There may be one whose removal was interrupted.
         self._run(f"CREATE OR REPLACE TEMP TABLE {stage_name(table)} ({layout})", ())
 

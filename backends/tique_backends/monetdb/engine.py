@@ -337,9 +337,13 @@ class MonetDBEngine(Engine):
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_rows(self, session: Session, table: Table) -> int:  # noqa: D102
-        rows = session.execute(f"SELECT count(*) FROM {cache_name(table)}").fetch_all()
-        return int(rows[0][0])
+    def cached_commits(  # noqa: D102
+        self, session: Session, table: Table
+    ) -> list[tuple[int, int]]:
+        rows = session.execute(
+            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
+        ).fetch_all()
+        return [(int(cts), int(count)) for cts, count in rows]
 
     def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
         # MonetDB moves its log to its tables in the background.

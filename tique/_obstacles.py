@@ -1,0 +1,77 @@
+"""What keeps tables from being folded: told by the status, and not tried all the time.
+
+A table that cannot be folded stops no other table (P4). Its versions stay in its cache
+table and in the log, where everybody reads them. It is tried again after a while, after
+twice as long the next time, and whenever somebody asks for a checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Table
+
+logger = logging.getLogger("tique")
+
+_SHORTEST_REST = 3.0
+_LONGEST_REST = 60.0
+
+
+class _Obstacle(NamedTuple):
+    error: Exception
+    rest: float
+    until: float
+
+
+class Obstacles:
+    """The tables that could not be folded the last time, by id.
+
+    Only who holds the checkpointer's lock, or recovers, changes them; anybody reads.
+    """
+
+    def __init__(self) -> None:
+        self._by_table: dict[int, _Obstacle] = {}
+
+    def note(self, table: Table, error: Exception, *, is_told: bool = False) -> None:
+        """Note that a table could not be folded; log it unless somebody is told."""
+        known = self._by_table.get(table.id)
+        rest = _SHORTEST_REST if known is None else min(_LONGEST_REST, 2 * known.rest)
+        self._by_table[table.id] = _Obstacle(error, rest, time.monotonic() + rest)
+        if not is_told and (known is None or str(known.error) != str(error)):
+            # The message may have values in it (P11): the status tells it.
+            kind = (
+                error.kind.value
+                if isinstance(error, EngineError)
+                else type(error).__name__
+            )
+            logger.warning(
+                "%s cannot be folded (%s), see the status; its versions stay where "
+                "they are and will be tried again",
+                table.qualified_name,
+                kind,
+            )
+
+    def clear(self, table: Table) -> None:
+        """Note that a table was folded, or had nothing to fold."""
+        if self._by_table.pop(table.id, None) is not None:
+            logger.info("%s can be folded again", table.qualified_name)
+
+    def is_resting(self, table: Table) -> bool:
+        """Whether it is too early to try the table again."""
+        known = self._by_table.get(table.id)
+        return known is not None and time.monotonic() < known.until
+
+    def error(self, table: Table) -> Exception | None:
+        """Why the table could not be folded; None if it could."""
+        known = self._by_table.get(table.id)
+        return None if known is None else known.error
+
+    def reason(self, table: Table) -> str | None:
+        """The same in words."""
+        error = self.error(table)
+        return None if error is None else f"{type(error).__name__}: {error}"
