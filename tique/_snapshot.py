@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique._sources import Source
-from tique_rewriter.plan import JoinRead, Text, holes
+from tique_rewriter.plan import Hole, JoinRead, Label, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,8 @@ class SnapshotText:
         self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
+        self._names: dict[str, str] = {}
+        """What follows results without an alias, by their expressions' texts."""
 
     @property
     def tables(self) -> list[Table]:
@@ -36,13 +38,46 @@ class SnapshotText:
         """The texts with all holes filled, and the parameters they need.
 
         (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED if the engine has no name for a result without an alias.
         """
-        filled: dict[int, str] = {}
+        filled: dict[int | str, str] = {}
         for text in texts:
-            for index in holes(text):
-                if index not in filled:
-                    filled[index] = self.sources[index].text(transaction, parameters)
+            for piece in text:
+                if type(piece) is Hole:
+                    index = piece.index
+                    if index not in filled:
+                        source = self.sources[index]
+                        filled[index] = source.text(transaction, parameters)
+                elif type(piece) is Label:
+                    filled[piece.expression] = self._named(transaction, piece, texts)
         return [_complete(text, filled) for text in texts], self._bound(parameters)
+
+    def plain(self, transaction: Transaction, text: Text) -> str:
+        """The text over the storage tables themselves."""
+        forms = transaction.database.engine.forms
+        filled: dict[int | str, str] = {
+            number: source.relation([forms.plain(source.table)])
+            for number, source in enumerate(self.sources)
+        }
+        filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
+        return _complete(text, filled)
+
+    def _named(
+        self, transaction: Transaction, label: Label, texts: Sequence[Text]
+    ) -> str:
+        """The alias that a label stands for; the engine is asked for all, once."""
+        if label.expression not in self._names:
+            every = (p.expression for t in texts for p in t if isinstance(p, Label))
+            unknown = list(dict.fromkeys(every))
+            quote = transaction.database.engine.forms.quote
+            names = transaction.session.names_of(unknown)
+            for expression, name in zip(unknown, names, strict=True):
+                self._names[expression] = f" AS {quote(name)}"
+        return self._names[label.expression]
 
     def join(
         self,
@@ -57,10 +92,13 @@ class SnapshotText:
         others = second.queries(transaction, parameters)
         forms = transaction.database.engine.forms
         if not forms.joins_in_parts(len(parts), len(others), wide=self.is_wide):
-            sql = _complete(text, (first.relation(parts), second.relation(others)))
+            both = first.relation(parts), second.relation(others)
+            sql = _complete(text, dict(enumerate(both)))
         else:
             rows = [
-                _complete(join.rows, (first.relation([part]), second.relation([other])))
+                _complete(
+                    join.rows, {0: first.relation([part]), 1: second.relation([other])}
+                )
                 for part in parts
                 for other in others
             ]
@@ -71,7 +109,12 @@ class SnapshotText:
         return parameters[: self._parameters]
 
 
-def _complete(text: Text, filled: Mapping[int, str] | Sequence[str]) -> str:
+def _complete(text: Text, filled: Mapping[int | str, str]) -> str:
     return "".join(
-        [part if isinstance(part, str) else filled[part.index] for part in text]
+        [
+            piece
+            if isinstance(piece, str)
+            else filled[piece.index if isinstance(piece, Hole) else piece.expression]
+            for piece in text
+        ]
     )

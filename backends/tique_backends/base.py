@@ -53,6 +53,8 @@ class Capabilities:
         Whether text is sorted by its bytes.
     widest_sum : int
         Bits of the widest integers whose SUM is an integer.
+    number_prefix : str
+        What the names of results begin with that the engine numbers; empty if none is.
     """
 
     dialect: str
@@ -60,6 +62,7 @@ class Capabilities:
     overlay_values: int
     sorts_by_bytes: bool = True
     widest_sum: int = 64
+    number_prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,25 @@ class Session(ABC):
         Only where it would cast them all the same (:meth:`Forms.cast`).
         """
         return
+
+    def names_of(self, expressions: Sequence[str]) -> Sequence[str]:
+        """What results are called that have no alias and are these expressions.
+
+        For an engine that calls them by their text. A WINDOW clause may follow.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED if it understands one and cannot write it down.
+        """
+        return expressions
+
+    def result_names(self, query: str, parameters: Sequence[Any] = ()) -> list[str]:
+        """Return the names of a query's results without running it.
+
+        For an engine that numbers them (:attr:`Capabilities.number_prefix`).
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:

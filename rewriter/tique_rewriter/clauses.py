@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter.bindings import Scope
 from tique_rewriter.outputs import plain_columns, star_of
-from tique_rewriter.plan import Hole, Returning, Text
+from tique_rewriter.plan import Piece, Returning, Text
 from tique_rewriter.scalars import check_scalar, split
 from tique_rewriter.shape import clause_words
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
     from tique_rewriter.references import Read
-    from tique_rewriter.source import Source, Span, Word
+    from tique_rewriter.source import Mark, Source, Word
 
 
 class ClauseText:
@@ -28,8 +28,8 @@ class ClauseText:
         The statement.
     words
         The clause's words.
-    holes
-        The places where the statement reads managed tables.
+    marks
+        The places where the statement reads managed tables, and its labels.
     replaced
         What stands in the place of other parts: text by start and end.
     """
@@ -38,11 +38,11 @@ class ClauseText:
         self,
         source: Source,
         words: Sequence[Word],
-        holes: Iterable[Span],
+        marks: Iterable[Mark],
         replaced: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
         self._source = source
-        self._holes = list(holes)
+        self._marks = list(marks)
         found = source.placeholders(words[0].start, words[-1].end)
         self.parameters = tuple(sorted({number for _, number in found}))
         self._replaced = dict(replaced or {}) | {
@@ -52,17 +52,17 @@ class ClauseText:
 
     def cut(self, start: int, end: int) -> Text:
         """``text[start:end]`` as the plan has it."""
-        pieces: list[str | Hole] = []
+        pieces: list[Piece] = []
         for (begin, stop), text in sorted(self._replaced.items()):
             if start <= begin and stop <= end:
-                pieces += [*self._source.cut(start, begin, self._holes), text]
+                pieces += [*self._source.cut(start, begin, self._marks), text]
                 start = stop
-        return _joined([*pieces, *self._source.cut(start, end, self._holes)])
+        return _joined([*pieces, *self._source.cut(start, end, self._marks)])
 
 
-def _joined(pieces: Iterable[str | Hole]) -> Text:
+def _joined(pieces: Iterable[Piece]) -> Text:
     """Put neighbouring strings together."""
-    joined: list[str | Hole] = []
+    joined: list[Piece] = []
     for piece in pieces:
         if joined and isinstance(piece, str) and isinstance(joined[-1], str):
             joined[-1] += piece
@@ -92,7 +92,7 @@ def scope_of_target(target: Read) -> Scope:
 
 
 def plan_returning(
-    source: Source, tree: exp.Expr, target: Read, holes: Iterable[Span]
+    source: Source, tree: exp.Expr, target: Read, marks: Iterable[Mark]
 ) -> Returning | None:
     """Return the plan of a change's RETURNING clause, if it has one."""
     returning = tree.args.get("returning")
@@ -108,7 +108,7 @@ def plan_returning(
     for piece, node in zip(pieces, nodes, strict=True):
         if star_of(node) is None:
             check_scalar(source, node, piece[0].start, "RETURNING")
-    text = ClauseText(source, words, holes)
+    text = ClauseText(source, words, marks)
     plain = plain_columns(nodes, scope_of_target(target), target)
     return Returning(
         text.parameters,

@@ -157,7 +157,7 @@ def _plan_update(
     if not words:
         raise source.syntax("SET without a column", source.find("SET"))
     _check_reserved(source, tree, target, reads)
-    text = ClauseText(source, words, reads.spans, _proposed(source, tree, table))
+    text = ClauseText(source, words, reads.marks, _proposed(source, tree, table))
     scope = scope_of_target(target)
 
     def position_of(node: exp.Column) -> int | None:

@@ -155,23 +155,23 @@ class _Insert:
             columns,
             rows,
             self.conflict(),
-            plan_returning(self.source, self.tree, self.target, self.reads.spans),
+            plan_returning(self.source, self.tree, self.target, self.reads.marks),
         )
 
     def query(self) -> InsertQuery:
         """Return the plan of INSERT … SELECT."""
-        source, spans = self.source, self.reads.spans
+        source, marks = self.source, self.reads.marks
         if source.rules.fewer_values and not self.listed:
             results = results_of(source, self.tree.expression, self.reads)
             if results is not None:
                 self.columns = self.columns[: len(results)]
         first, last = source.words[self.start], source.words[self.end - 1]
-        query = source.cut(first.start, last.end, spans)
+        query = source.cut(first.start, last.end, marks)
         if self.tree.args.get("with_"):
             if first.keyword == "WITH":
                 raise source.unsupported("a second WITH", first.start, "write one WITH")
             before = source.words[0].start, source.words[self.insert].start
-            query = source.cut(*before, spans) + query
+            query = source.cut(*before, marks) + query
         return InsertQuery(
             self.parameters,
             self.references,
@@ -179,7 +179,7 @@ class _Insert:
             self.columns,
             query,
             self.conflict(),
-            plan_returning(source, self.tree, self.target, spans),
+            plan_returning(source, self.tree, self.target, marks),
         )
 
 
@@ -290,5 +290,5 @@ def _value(
         check_default(source, column, words[0].start)
         return None
     check_scalar(source, node, words[0].start, "VALUES")
-    text = source.cut(words[0].start, words[-1].end, reads.spans)
+    text = source.cut(words[0].start, words[-1].end, reads.marks)
     return Expression(text, kernel(source, node))

@@ -89,7 +89,7 @@ def join_read(
     )
     return JoinRead(
         _replace(source, source.words[0].start, start, replaced),
-        ("SELECT ", columns, " FROM ", *source.cut(start, end, reads.spans)),
+        ("SELECT ", columns, " FROM ", *source.cut(start, end, reads.marks)),
         f" AS {_JOINED} {_replace(source, end, source.end, replaced)}".rstrip(),
     )
 

@@ -97,7 +97,7 @@ class _Change:
 
     @property
     def returning(self) -> Returning | None:
-        return plan_returning(self.source, self.tree, self.target, self.reads.spans)
+        return plan_returning(self.source, self.tree, self.target, self.reads.marks)
 
     @property
     def key(self) -> tuple[Operand, ...] | None:
@@ -119,7 +119,7 @@ class _Change:
     def from_where(self, alias: Text, where: Text) -> Text:
         """`` FROM <hole><alias> <where>``."""
         hole = self.source.cut(
-            self.target.span.start, self.target.span.end, self.reads.spans
+            self.target.span.start, self.target.span.end, self.reads.marks
         )
         return (" FROM ", *hole, *alias, *((" ", *where) if where else ()))
 
@@ -137,7 +137,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
     _check_alias(source, words[start:first])
     alias = source.cut(name_end, words[first - 1].end) if first > start else ()
     where = (
-        source.cut(words[last].start, end, change.reads.spans)
+        source.cut(words[last].start, end, change.reads.marks)
         if last < len(words)
         else ()
     )
@@ -152,7 +152,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         words[first + 1 : last],
         change.tree.expressions,
         position_of,
-        lambda start, end: source.cut(start, end, change.reads.spans),
+        lambda start, end: source.cut(start, end, change.reads.marks),
     )
     return Update(
         change.parameters,
@@ -174,7 +174,7 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
     after = [w for w in change.words if w.start >= name_end]
     where = next((i for i, w in enumerate(after) if w.keyword == "WHERE"), len(after))
     _check_alias(source, after[:where])
-    rest = source.cut(name_end, change.words[-1].end, change.reads.spans)
+    rest = source.cut(name_end, change.words[-1].end, change.reads.marks)
     return Delete(
         change.parameters,
         change.references,

@@ -24,7 +24,20 @@ class Hole:
     index: int
 
 
-Text = tuple[str | Hole, ...]
+@dataclass(frozen=True)
+class Label:
+    """The place after a result without an alias that is this ``expression``.
+
+    Some table is read in it, so that the filled text is another one. Whoever fills the
+    holes puts `` AS `` and the name there that the engine has for the expression.
+    """
+
+    expression: str
+
+
+Piece = str | Hole | Label
+
+Text = tuple[Piece, ...]
 """SQL text with holes. Placeholders in it are ``$n``, counted from 1."""
 
 
@@ -397,9 +410,14 @@ class TransactionControl(Plan):
 
 def shift(text: Text, by: int) -> Text:
     """The same text with every hole's number raised by ``by``."""
-    return tuple(p if isinstance(p, str) else Hole(p.index + by) for p in text)
+    return tuple(Hole(p.index + by) if isinstance(p, Hole) else p for p in text)
 
 
 def holes(text: Text) -> Iterable[int]:
     """The numbers of the holes in ``text``, in order."""
     return (piece.index for piece in text if isinstance(piece, Hole))
+
+
+def labels(text: Text) -> Iterable[Label]:
+    """The labels in ``text``, in order."""
+    return (piece for piece in text if isinstance(piece, Label))

@@ -35,7 +35,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     return Select(
         len(source.lexed.arguments),
         references,
-        source.cut(source.words[0].start, source.end, reads.spans),
+        source.cut(source.words[0].start, source.end, reads.marks),
         _point_read(source, tree, reads),
         group_read(source, tree, reads),
         join_read(source, tree, reads, references),

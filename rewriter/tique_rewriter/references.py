@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import UnknownColumn, UnknownTable
+from tique_rewriter.labels import labels
 from tique_rewriter.names import check_case
+from tique_rewriter.plan import Hole
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
-from tique_rewriter.source import Source, Span
+from tique_rewriter.source import Mark, Source, Span
 from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
@@ -58,11 +60,14 @@ class Reads:
     """All of a statement's reads, in the text's order: numbers of the holes."""
 
     reads: list[Read] = field(default_factory=list)
+    labels: list[Mark] = field(default_factory=list)
 
     @property
-    def spans(self) -> list[Span]:
-        """The holes' places."""
-        return [read.span for read in self.reads]
+    def marks(self) -> list[Mark]:
+        """The holes and the labels."""
+        spans = [read.span for read in self.reads]
+        holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
+        return holes + self.labels
 
     def of(self, node: exp.Expr) -> Read | None:
         """Return the read that a node of the tree is."""
@@ -174,6 +179,7 @@ def find_reads(
         _check_names(source, part, reads)
         check_rows(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, reads)
+    reads.labels = labels(source, parts[0].root(), found)
     return reads
 
 
@@ -252,8 +258,8 @@ def _check_accounted(
     A second look, by words: what the parser dropped or took for something else is
     refused here instead of being read outside the snapshot.
     """
-    starts = {span.start for span in reads.spans}
-    ends = {span.end for span in reads.spans}
+    starts = {read.span.start for read in reads.reads}
+    ends = {read.span.end for read in reads.reads}
     known = {n.meta.get("start") for n in tree.find_all(exp.Identifier)}
     for before, word in pairwise(source.words):
         if before.keyword == "TABLE" and word.start in starts:

@@ -18,13 +18,13 @@ from tique_rewriter.errors import (
     UnsupportedSQL,
     line_and_column,
 )
-from tique_rewriter.plan import Hole, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
+    from tique_rewriter.plan import Hole, Label, Piece, Text
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
@@ -57,6 +57,18 @@ class Span:
     start: int
     end: int
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a plan has in the place of ``text[start:end]``.
+
+    A hole is where a table's name stands, a label where nothing does.
+    """
+
+    start: int
+    end: int
+    piece: Hole | Label
 
 
 class Source:
@@ -153,15 +165,15 @@ class Source:
                 return number
         raise self.syntax("a bracket that is not closed", words[0].start)
 
-    def cut(self, start: int, end: int, holes: Iterable[Span] = ()) -> Text:
-        """``text[start:end]`` with the holes that lie in it."""
-        pieces: list[str | Hole] = []
-        for span in sorted(holes, key=lambda span: span.start):
-            if start <= span.start and span.end <= end:
-                if start < span.start:
-                    pieces.append(self.text[start : span.start])
-                pieces.append(Hole(span.index))
-                start = span.end
+    def cut(self, start: int, end: int, marks: Iterable[Mark] = ()) -> Text:
+        """``text[start:end]`` with the holes and labels that lie in it."""
+        pieces: list[Piece] = []
+        for mark in sorted(marks, key=lambda mark: mark.start):
+            if start <= mark.start and mark.end <= end:
+                if start < mark.start:
+                    pieces.append(self.text[start : mark.start])
+                pieces.append(mark.piece)
+                start = mark.end
         if start < end:
             pieces.append(self.text[start:end])
         return tuple(pieces)

@@ -477,3 +477,55 @@ SELECT _deleted FROM item
 SELECT item._cts FROM item
 
 SELECT unknown_function(id) FROM item
+
+-- names of results without an alias
+
+SELECT (SELECT   max( id ) FROM item)+ 1 /* c */, EXISTS (SELECT * FROM sale), 1 IN (SELECT id FROM item), 2 -- d
+
+SELECT ARRAY(SELECT id FROM item ORDER BY id), (SELECT name FROM main.item i WHERE i.id = 3), (SELECT max(name) FROM item)::text
+
+SELECT coalesce((SELECT max(id) FROM item), 1), CASE WHEN id > 5 THEN 1 ELSE (SELECT min(id) FROM item) END, upper((SELECT name FROM item i WHERE i.id = 3)) FROM item
+
+SELECT DISTINCT (SELECT max(id) FROM item) FROM sale ORDER BY 1
+
+SELECT DISTINCT ON (kind, (SELECT max(id) FROM item)) (SELECT max(id) FROM item), kind FROM item ORDER BY kind
+
+SELECT * FROM (SELECT (SELECT max(id) FROM item), (SELECT max(id) FROM item), count(*) FROM sale) AS q
+
+SELECT "(SELECT max(id) FROM item)" FROM (SELECT (select MAX(id) from item)) AS q
+
+SELECT max FROM (SELECT (SELECT max(id) FROM item)) AS q
+
+SELECT q FROM (SELECT (SELECT max(id) FROM item)) AS q
+
+SELECT * EXCLUDE ("(SELECT max(id) FROM item)") FROM (SELECT (SELECT max(id) FROM item), 1 AS a)
+
+SELECT COLUMNS('.*SELECT.*') FROM (SELECT (SELECT max(id) FROM item), 1 AS a)
+
+WITH x AS (SELECT (SELECT max(id) FROM item), id + 1 FROM item WHERE id = 3) SELECT * FROM x
+
+SELECT (SELECT max(id) FROM item) UNION ALL SELECT 1 ORDER BY "(SELECT max(id) FROM item)"
+
+SELECT (SELECT max(id) FROM item) UNION BY NAME SELECT (SELECT max(id) FROM sale s, item)
+
+FROM item SELECT (SELECT max(id) FROM item), id ORDER BY id LIMIT 1
+
+SELECT id IN (SELECT id FROM item WHERE id < 3), count(*) FROM item GROUP BY id IN (SELECT id FROM item WHERE id < 3)
+
+SELECT max(id) FILTER (WHERE id IN (SELECT item FROM sale)), count(*) FROM item
+
+SELECT (SELECT max(id) FROM item) IS DISTINCT FROM 1, 2 IS NOT DISTINCT FROM (SELECT max(id) FROM item)
+
+SELECT (WITH q AS (SELECT * FROM item) SELECT max(id) FROM q), (SELECT max(id) FROM (SELECT id FROM item UNION ALL SELECT id FROM item) AS u)
+
+SELECT {'a': (SELECT max(id) FROM item)}, (SELECT {'b': max(id)} FROM item).b, [(SELECT max(id) FROM item)]
+
+SELECT 'a''b' || (SELECT max(name) FROM item WHERE name = 'it''s'), (SELECT max("id") FROM "item" AS "i")
+
+SELECT lag((SELECT max(id) FROM item)) OVER w, rank() OVER w FROM item WINDOW w AS (ORDER BY id)
+
+SELECT id = ANY (SELECT id FROM item), id >= ALL (SELECT id FROM item) FROM item
+
+SELECT i.id + s.quantity, count(*) FROM item i JOIN sale s ON i.id = s.item GROUP BY i.id + s.quantity
+
+SELECT id + 1 FROM item UNION SELECT quantity * 2 FROM sale

@@ -25,25 +25,20 @@ REFUSED = {
 }
 """What the engine can do and tique not."""
 GENERATED = list(queries(seed=20230801, count=100))
-_NUMBERED = re.compile(r"%\d+")
 _ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
 
 _expected: dict[tuple[object, str], tuple[str, object]] = {}
 
 
 def outcome(connection, sql):
-    """What a query does: its names and rows, or the kind of its error."""
+    """What a query does: its exact names and its rows, or the kind of its error."""
     try:
         cursor = connection.execute(sql)
         rows = cursor.fetchall()
     except Exception as error:
         return "error", world.category(error)
-    # Engines name a column without an alias after its own text, or number it.
     # pymonetdb leaves a name's quotes and escapes.
-    names = [
-        _NUMBERED.sub("%", column[0].split("(SELECT")[0]).replace("\\", "").strip('"')
-        for column in cursor.description
-    ]
+    names = [column[0].replace("\\", "").strip('"') for column in cursor.description]
     ordered = _ORDERED.search(sql) is not None
     return "rows", (names, world.compared(rows, ordered=ordered))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter, plan
-from tique_rewriter.plan import Hole, Plan, Text
+from tique_rewriter.plan import Hole, Label, Plan, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +28,14 @@ def render(rewriter: Rewriter, sql: str) -> list[str]:
 
 
 def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
-    """A plan's text with each hole shown as ⟦schema.table alias⟧."""
-    return "".join(
-        _hole(references[p.index]) if isinstance(p, Hole) else p for p in pieces
-    )
+    """A plan's text with each hole shown as ⟦schema.table alias⟧, a label as ⟦as text⟧."""
+    return "".join(p if isinstance(p, str) else _marked(p, references) for p in pieces)
+
+
+def _marked(piece: Hole | Label, references: tuple[plan.Reference, ...]) -> str:
+    if isinstance(piece, Label):
+        return f"⟦as {piece.expression}⟧"
+    return _hole(references[piece.index])
 
 
 def _hole(reference: plan.Reference) -> str:

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import duckdb
 import pytest
 
 from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.tables import SETUP, Tables
+from tique_backends.duckdb.labels import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
-from tique_rewriter.plan import Hole, Reference, Select, Text
+from tique_rewriter.plan import Label, Piece, Reference, Select, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def fill(text: Text, references: tuple[Reference, ...]) -> str:
+def named(expression: str) -> str:
+    """What DuckDB calls a result that is this expression."""
+    row = duckdb.execute(naming([expression])).fetchone()
+    return name_in(expression, *row)
+
+
+def fill(
+    text: Text,
+    references: tuple[Reference, ...],
+    condition: Callable[[Reference], str] = lambda reference: "true",
+) -> str:
     """Each hole filled with a subquery over the table, as a snapshot form is."""
 
-    def subquery(reference: Reference) -> str:
+    def shown(piece: Piece) -> str:
+        if isinstance(piece, str):
+            return piece
+        if isinstance(piece, Label):
+            return f" AS {quoted(named(piece.expression))}"
+        reference = references[piece.index]
         table = reference.table
         name = f"{quoted(table.schema)}.{quoted(table.name)}"
-        return f"(SELECT * FROM {name}){reference.alias}"
+        where = condition(reference)
+        return f"(SELECT * FROM {name} WHERE {where}){reference.alias}"
 
-    return "".join(
-        subquery(references[p.index]) if isinstance(p, Hole) else p for p in text
-    )
+    return "".join(map(shown, text))
 
 
 def run(connection: duckdb.DuckDBPyConnection, sql: str):
-    """Names and rows; a column without a name that reads a table is named by text."""
+    """Names and rows."""
     cursor = connection.execute(sql)
     names = [d[0] for d in cursor.description]
-    names = ["(a subquery)" if "SELECT" in name else name for name in names]
     return names, sorted(cursor.fetchall(), key=repr)
 
 
@@ -77,23 +96,18 @@ def test_most_of_them_run(shop: duckdb.DuckDBPyConnection):
     assert len(failed) <= 6, failed
 
 
+def bound_rows(reference: Reference) -> str:
+    """The condition that only the rows meet which the binding lets through."""
+    conditions = [
+        f"{quoted(reference.table.columns[i].name)} = {literal(operand.value)}"
+        for i, operand in reference.binding.items()
+    ]
+    return " AND ".join(conditions) or "true"
+
+
 def with_bindings(text: Text, references: tuple[Reference, ...]) -> str:
     """Each hole filled with only the rows that its binding lets through."""
-    pieces = []
-    for piece in text:
-        if not isinstance(piece, Hole):
-            pieces.append(piece)
-            continue
-        reference = references[piece.index]
-        table = reference.table
-        conditions = [
-            f"{quoted(table.columns[i].name)} = {literal(operand.value)}"
-            for i, operand in reference.binding.items()
-        ]
-        name = f"{quoted(table.schema)}.{quoted(table.name)}"
-        where = " AND ".join(conditions) or "true"
-        pieces.append(f"(SELECT * FROM {name} WHERE {where}){reference.alias}")
-    return "".join(pieces)
+    return fill(text, references, bound_rows)
 
 
 def literal(value: object) -> str:
@@ -111,7 +125,8 @@ def test_other_rows_than_the_bound_cannot_matter(
         expected = run(shop, fill(made.text, made.references))
     except duckdb.Error:
         return
-    assert run(shop, with_bindings(made.text, made.references)) == expected
+    bound = with_bindings(made.text, made.references)
+    assert run(shop, bound) == expected
 
 
 JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN")
@@ -144,7 +159,8 @@ def test_bindings_are_sound_in_every_join(
             except duckdb.BinderException:
                 continue
             ran += 1
-            assert run(shop, with_bindings(made.text, made.references)) == expected, sql
+            bound = with_bindings(made.text, made.references)
+            assert run(shop, bound) == expected, sql
     assert ran or join in ("SEMI JOIN", "ANTI JOIN")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tique._naming import ResultNames
 from tique._rows import key_of
 from tique._statements.base import Outcome
 from tique_backends.base import ResultColumn
@@ -30,6 +31,7 @@ class ReturningClause:
         self._plan = plan
         self._table = table
         self._text = text
+        self._names = ResultNames(self._plain)
         self._columns = [
             ResultColumn(name, table.columns[position].type)
             for position, name in plan.plain or ()
@@ -62,12 +64,18 @@ class ReturningClause:
             every_column = range(len(self._table.columns))
             values = [[row[i] for row in rows] for i in every_column]
             source = forms.constants(self._table, every_column, {}, values)
-        result = transaction.session.execute(
-            f"SELECT {items} FROM {source} AS {self._plan.qualifier}",
-            self._plan.bound(parameters),
-        )
+        sql = f"SELECT {items} FROM {source} AS {self._plan.qualifier}"
+        bound = self._plan.bound(parameters)
+        result = transaction.session.execute(sql, bound)
         found = result.fetch_all()
-        return Outcome(len(found), result.columns, found)
+        columns = self._names.of(transaction, result.columns, sql, bound)
+        return Outcome(len(found), columns, found)
+
+    def _plain(self, transaction: Transaction) -> str:
+        """The select list over the storage tables."""
+        items = self._text.plain(transaction, self._plan.items)
+        table = transaction.database.engine.forms.plain(self._table)
+        return f"SELECT {items} FROM {table} AS {self._plan.qualifier}"
 
     def _picked(self, transaction: Transaction, rows: Sequence[Row]) -> Outcome:
         assert self._plan.plain is not None

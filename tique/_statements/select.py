@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique._answers import Answer, group_answer
+from tique._naming import ResultNames
 from tique._reading import Reader
 from tique._rows import tuple_of
 from tique._sources import KeyReader
@@ -28,6 +29,7 @@ class SelectStatement(Statement):
         super().__init__(plan)
         self._query = plan.text
         self._join = plan.join
+        self._names = ResultNames(lambda t: self.text.plain(t, plan.text))
 
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the snapshot query."""
@@ -35,9 +37,9 @@ class SelectStatement(Statement):
         return self._ask(transaction, parameters)
 
     def _ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        result = transaction.session.execute(
-            *self.query(transaction, parameters), wide=self.text.is_wide
-        )
+        sql, bound = self.query(transaction, parameters)
+        result = transaction.session.execute(sql, bound, wide=self.text.is_wide)
+        result.columns = self._names.of(transaction, result.columns, sql, bound)
         return Outcome(result.row_count, result.columns, result=result)
 
     def query(

@@ -35,6 +35,7 @@ from tique_backends.duckdb.forms import (
     staged_checks,
     staged_columns,
 )
+from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.errors import EngineError, cut_short
 from tique_backends.gaps import widened
@@ -241,6 +242,13 @@ class DuckDBSession(Session):
     ) -> list[tuple[str, str]]:
         found = self.execute(f"EXPLAIN {query}", parameters).fetch_all()
         return [(str(name), str(text)) for name, text in found]
+
+    def names_of(self, expressions: Sequence[str]) -> Sequence[str]:  # noqa: D102
+        rows = self.execute(naming(expressions)).fetch_all()
+        return [
+            name_in(expression, *row)
+            for expression, row in zip(expressions, rows, strict=True)
+        ]
 
     def width(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()

@@ -162,6 +162,14 @@ class Connection:
         """
         return _repeated(lambda: self._execute(statement, arguments))
 
+    def describe(self, query: str) -> str:
+        """Have the results of a query described, without running it."""
+        text = self._send(f"PREPARE {query}")
+        found = _PREPARED.match(text)
+        assert found is not None
+        self._send(f"DEALLOCATE {found[1]}")
+        return text
+
     def _execute(self, statement: str, arguments: Sequence[str]) -> str:
         number = self._prepared.get(statement)
         if number is None:

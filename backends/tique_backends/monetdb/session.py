@@ -198,11 +198,16 @@ class MonetDBSession(Session):
     def width(  # noqa: D102
         self, query: str, parameters: Sequence[Any] = ()
     ) -> int:
+        return len(self.result_names(query, parameters))
+
+    def result_names(  # noqa: D102
+        self, query: str, parameters: Sequence[Any] = ()
+    ) -> list[str]:
+        self._appends = None
+        with self._running(wide=False):
+            text = self._connection.describe(substituted(query, parameters))
         # What it needs is described too: by the parameters' types alone.
-        described = self._run(f"PREPARE {substituted(query, parameters)}").rows
-        # With what read_row and the like have prepared, which is prepared once more.
-        self._run("DEALLOCATE ALL")
-        return sum(column is not None for *_, column in described)
+        return [column for *_, column in read_reply(text).rows if column is not None]
 
     def begin(self) -> None:  # noqa: D102
         self._ask(BEGIN)

@@ -90,4 +90,5 @@ DUCKDB = Rules(
             "setval",
         ]
     ),
+    names_by_text=True,
 )

@@ -149,6 +149,8 @@ class Rules:
     refused_types
         Matches the types, as :func:`~tique_rewriter.values.normal_type` writes them,
         that say more of a column than its type.
+    names_by_text
+        Whether a result without an alias is called by its expression's text.
     column_type
         What the text of a type is called in the catalog, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -189,6 +191,7 @@ class Rules:
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
     refused_types: Pattern[str] | None = None
+    names_by_text: bool = False
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:

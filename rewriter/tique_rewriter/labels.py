@@ -1,0 +1,189 @@
+"""Results without an alias in which a managed table is read.
+
+Some engines call such a result by its text, and that text would be the filled one, with
+the values of rows in it. So the name that the application's own text has is put after
+it: queries around it may use the name, and it is the result's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.outputs import star_of
+from tique_rewriter.plan import Label
+from tique_rewriter.source import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique_rewriter.references import Read
+    from tique_rewriter.source import Source, Word
+
+_ENDS = frozenset(
+    [
+        *("FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT"),
+        *("OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "USING", "FOR"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The words of a select list, where they are, and its query's WINDOW clause."""
+
+    items: list[list[Word]]
+    start: int
+    end: int
+    windows: str
+
+
+def labels(source: Source, tree: exp.Expr, reads: Sequence[Read]) -> list[Mark]:
+    """Return a label for every result that the engine would call by its filled text.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Where it is not certain what text a result has.
+    """
+    if not source.rules.names_by_text:
+        return []
+    unnamed = [(read, _lists_above(source, read)) for read in reads]
+    if not any(above for _, above in unnamed):
+        return []
+    names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
+    lists = list(_lists(source, names))
+    found: dict[int, Mark] = {}
+    for read, above in unnamed:
+        at = read.span.start
+        around = [items for items in lists if items.start <= at < items.end]
+        around.sort(key=lambda items: -items.start)
+        if len(around) != len(above):
+            raise _unclear(source, at)
+        for items, node in zip(around, above, strict=True):
+            parent = node.parent
+            assert parent is not None
+            if len(items.items) != len(parent.expressions):
+                raise _unclear(source, at)
+            (words,) = (
+                words
+                for words, item in zip(items.items, parent.expressions, strict=True)
+                if item is node
+            )
+            if not words or not words[0].start <= at < words[-1].end:
+                raise _unclear(source, at)
+            if not _is_named(node):
+                end = words[-1].end
+                text = source.text[words[0].start : end]
+                windows = f" {items.windows}" if _uses_windows(node) else ""
+                found[end] = Mark(end, end, Label(text + windows))
+    return list(found.values())
+
+
+def _unclear(source: Source, start: int) -> Exception:
+    return source.unsupported(
+        "a result with a subquery and without a name",
+        start,
+        "give every result of the query an alias",
+    )
+
+
+def _lists_above(source: Source, read: Read) -> list[exp.Expr]:
+    """Return the results, from the innermost out, that a table is read in."""
+    found: list[exp.Expr] = []
+    current: exp.Expr = read.node
+    while (parent := current.parent) is not None:
+        if isinstance(parent, exp.Select | exp.Returning):
+            if current.arg_key == "expressions":
+                found.append(current)
+            elif current.arg_key == "windows" and any(
+                _uses_windows(item) and not _is_named(item)
+                for item in parent.expressions
+            ):
+                raise _unclear(source, read.span.start)
+        current = parent
+    return found
+
+
+def _uses_windows(item: exp.Expr) -> bool:
+    """Whether a result is of a window that is defined elsewhere, by its name."""
+    return any(window.args.get("alias") for window in item.find_all(exp.Window))
+
+
+def _is_named(item: exp.Expr) -> bool:
+    """Whether a result has a name that does not depend on its text."""
+    # What the parser calls the alias of a window is the name of its definition.
+    if (item.alias and not isinstance(item, exp.Window)) or star_of(item) is not None:
+        return True
+    select = item.parent
+    return any(
+        columns.find_ancestor(exp.Select) is select
+        for columns in item.find_all(exp.Columns)
+    )
+
+
+def _lists(source: Source, names: set[int | None]) -> Iterator[_Items]:
+    """Yield the select lists of a statement's text, and RETURNING's."""
+    words = source.words
+    for number, word in enumerate(words):
+        is_list = word.keyword == "SELECT" or (
+            word.keyword == "RETURNING" and word.depth == 0
+        )
+        if not is_list or word.start in names:
+            continue
+        first = number + 1
+        if words[first : first + 1] and words[first].keyword in ("DISTINCT", "ALL"):
+            first += 1
+            if words[first : first + 1] and words[first].keyword == "ON":
+                first += 2 + source.closing(words[first + 1 :])
+        last = _end_of_list(words, first, word.depth, names)
+        items = _at_level(words[first:last], word.depth)
+        start = words[first].start if first < len(words) else source.end
+        end = words[last].start if last < len(words) else source.end
+        windows = _windows(source, words[last:], word.depth, names)
+        yield _Items(items, start, end, windows)
+
+
+def _windows(
+    source: Source, words: list[Word], depth: int, names: set[int | None]
+) -> str:
+    """Return the WINDOW clause of the query whose select list these words follow."""
+    clause: list[Word] = []
+    for word in words:
+        if word.depth < depth or (word.depth == depth and word.keyword == ")"):
+            break
+        is_name = word.depth > depth or word.start in names
+        if clause and not is_name and word.keyword in _ENDS:
+            break
+        if clause or (word.keyword == "WINDOW" and not is_name):
+            clause.append(word)
+    return source.words_text(clause) if clause else ""
+
+
+def _end_of_list(
+    words: Sequence[Word], first: int, depth: int, names: set[int | None]
+) -> int:
+    for number in range(first, len(words)):
+        word = words[number]
+        if word.depth < depth or (word.depth == depth and word.keyword == ")"):
+            return number
+        if word.depth > depth or word.keyword not in _ENDS or word.start in names:
+            continue
+        before = words[number - 1].keyword
+        # IS DISTINCT FROM, and WITHIN GROUP, go on.
+        if (before, word.keyword) not in (("DISTINCT", "FROM"), ("WITHIN", "GROUP")):
+            return number
+    return len(words)
+
+
+def _at_level(words: list[Word], depth: int) -> list[list[Word]]:
+    """Cut a select list into its items; a comma after the last one is allowed."""
+    items: list[list[Word]] = [[]]
+    for word in words:
+        if word.keyword == "," and word.depth == depth:
+            items.append([])
+        else:
+            items[-1].append(word)
+    return items if items[-1] or len(items) == 1 else items[:-1]
