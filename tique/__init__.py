@@ -11,14 +11,10 @@ is a certification and one atomic append.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tique import errors
-from tique._adoption import adopt, detach
-from tique._connect import connect
-from tique._connection import Connection, ConnectionInfo
-from tique._cursor import Cursor
-from tique._retry import run_transaction
-from tique._status import Status
-from tique._transaction import IsolationLevel
 from tique._version import __version__
 from tique.errors import (
     DatabaseError,
@@ -50,6 +46,29 @@ from tique.types import (
     Timestamp,
     TimestampFromTicks,
 )
+
+if TYPE_CHECKING:
+    from tique._adoption import adopt, detach
+    from tique._connect import connect
+    from tique._connection import Connection, ConnectionInfo
+    from tique._cursor import Cursor
+    from tique._retry import run_transaction
+    from tique._status import Status
+    from tique._transaction import IsolationLevel
+
+_HOMES = {
+    "Connection": "_connection",
+    "ConnectionInfo": "_connection",
+    "Cursor": "_cursor",
+    "IsolationLevel": "_transaction",
+    "Status": "_status",
+    "adopt": "_adoption",
+    "connect": "_connect",
+    "detach": "_adoption",
+    "run_transaction": "_retry",
+}
+"""Names and the modules that define them. They need the SQL parser, which takes longer to
+load than all the rest: they are loaded when they are first used."""
 
 apilevel = "2.0"
 threadsafety = 2
@@ -99,3 +118,16 @@ __all__ = [
     "threadsafety",
     "tuple_row",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -233,11 +233,11 @@ def test_a_read_that_meets_a_commit_is_repeated(
     """Of 11.41: a column could not be read at the moment its changes were put in place."""
     send, left = session._connection._send, [None] * times
 
-    def refusing(sql):
+    def refusing(sql, **options):
         if left and sql.startswith("SELECT"):
             left.pop()
             raise complaint(message)
-        return send(sql)
+        return send(sql, **options)
 
     monkeypatch.setattr(session._connection, "_send", refusing)
     assert session.read_greatest(ordered, ("it's",)) == 40
@@ -314,7 +314,7 @@ def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
     """Nobody knows what became of the COMMIT."""
     asked = []
 
-    def lose(sql):
+    def lose(sql, **_):
         asked.append(sql)
         raise ConnectionLostError(ErrorKind.OPERATIONAL, "gone")
 
