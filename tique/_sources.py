@@ -283,7 +283,7 @@ class Source:
 
     def _forms(self, transaction: Transaction) -> Forms:
         engine = transaction.database.engine
-        return engine.forms_apart if self.reference.apart else engine.forms
+        return engine.forms_beside(self.reference.beside)
 
     def _scan(
         self, transaction: Transaction, versions: TableVersions

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tique_backends.forms import Forms
     from tique_backends.sharing import SharedSequencer
+    from tique_rewriter.plan import Beside
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -356,11 +357,13 @@ class Engine(ABC):
     forms: Forms
     search_path: Sequence[str] | None = None
     """The schemas in which a table is looked for that names none; None: the default."""
-    forms_apart: Forms
-    """Beside an IN, ANY or ALL of a subquery, or LATERAL, which may need others."""
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None: it is this one's."""
+
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
+        """The forms for a table in a statement that has such parts."""
+        return self.forms
 
     @abstractmethod
     def session(self, *, logs_only: bool = False) -> Session:

@@ -99,6 +99,13 @@ class Expression:
     kernel: Kernel | None = None
 
 
+class Beside(Enum):
+    """A part of a statement in whose presence a table may need another form."""
+
+    COMPARISON = "an IN, ANY or ALL of a subquery, or LATERAL"
+    WHOLE_WINDOW = "a window without PARTITION BY and ORDER BY"
+
+
 @dataclass(frozen=True)
 class Reference:
     """One place where a managed table is read.
@@ -108,15 +115,15 @@ class Reference:
     application gave an alias itself. ``binding`` says which columns are bound by
     equality: rows with other values there cannot influence the result.
     ``columns`` is a superset of the columns that the statement looks at, None
-    stands for all. ``apart``: the statement has an IN, ANY or ALL of a subquery, or
-    LATERAL, which not every engine keeps apart from what fills the hole.
+    stands for all. ``beside`` is what the statement has that not every engine keeps
+    apart from what fills the hole.
     """
 
     table: Table
     alias: str
     binding: dict[int, Operand]
     columns: frozenset[int] | None = None
-    apart: bool = False
+    beside: frozenset[Beside] = frozenset()
 
     @property
     def key(self) -> tuple[Operand, ...] | None:

@@ -10,14 +10,14 @@ from tique_rewriter.bindings import Bindings, scope_of, select_bindings, whole_k
 from tique_rewriter.groups import group_read
 from tique_rewriter.joins import join_read
 from tique_rewriter.outputs import plain_columns
-from tique_rewriter.plan import PointRead, Reference, Select
+from tique_rewriter.plan import Beside, PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
 from tique_rewriter.relations import only_read
 from tique_rewriter.shape import has_only
 from tique_rewriter.used import used_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source
@@ -53,25 +53,37 @@ def references_of(
     The statement looks at all columns of its ``target``.
     """
     used = used_columns(parts, reads.reads)
-    apart = any(map(_compares_with_rows, parts))
+    beside = frozenset(found for part in parts for found in _beside(part))
     return tuple(
         Reference(
             read.table,
             read.added_alias,
             bindings.get(read.span.index, {}),
             None if read is target else columns,
-            apart=apart,
+            beside=beside,
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )
 
 
-def _compares_with_rows(part: exp.Expr) -> bool:
-    """Whether there is an IN, ANY or ALL of a subquery in it, or LATERAL."""
-    return any(
-        not isinstance(node, exp.In) or node.args.get("query") is not None
-        for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral)
-    )
+def _beside(part: exp.Expr) -> Iterator[Beside]:
+    """What it has that may need other forms."""
+    for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral, exp.Window):
+        if isinstance(node, exp.Window):
+            if _is_whole(node):
+                yield Beside.WHOLE_WINDOW
+        elif not isinstance(node, exp.In) or node.args.get("query") is not None:
+            yield Beside.COMPARISON
+
+
+def _is_whole(window: exp.Window) -> bool:
+    """Whether a window, or a definition in a WINDOW clause, is of all rows, unordered.
+
+    One that only names a definition is what that says, and the definition is found by
+    itself.
+    """
+    args = window.args
+    return not (args.get("partition_by") or args.get("order") or args.get("alias"))
 
 
 def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:

@@ -12,6 +12,7 @@ from tests.monetdb.model import Model, bag_model, keyed_model
 from tique_backends.base import MISSING, Versions
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import together
+from tique_rewriter.plan import Beside
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"
 BAG = "a INTEGER, b VARCHAR(9)"
@@ -23,9 +24,9 @@ def number(request):
     return random.Random(request.param)
 
 
-@pytest.fixture(params=["forms", "forms_apart"])
+@pytest.fixture(params=[frozenset(), frozenset({Beside.COMPARISON})])
 def forms(engine, request):
-    return getattr(engine, request.param)
+    return engine.forms_beside(request.param)
 
 
 @pytest.fixture

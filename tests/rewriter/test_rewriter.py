@@ -16,7 +16,7 @@ from tique_rewriter import (
     UnknownTable,
     UnsupportedSQL,
 )
-from tique_rewriter.plan import Select
+from tique_rewriter.plan import Beside, Select
 from tique_rewriter.schema import Column, Table
 
 
@@ -38,6 +38,38 @@ def test_a_change_of_the_catalog_makes_a_new_plan():
     tables.version += 1
     made = rewriter.plan("FROM fresh").plan
     assert [r.table.name for r in made.references] == ["fresh"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "beside"),
+    [
+        ("SELECT id, sum(id) OVER (PARTITION BY id) FROM account", set()),
+        ("SELECT sum(id) OVER w FROM account WINDOW w AS (ORDER BY id)", set()),
+        ("SELECT id FROM account WHERE id IN (1, 2)", set()),
+        ("SELECT dense_rank() OVER () FROM account", {Beside.WHOLE_WINDOW}),
+        (
+            "SELECT sum(id) OVER w FROM account WINDOW w AS (ROWS 1 PRECEDING)",
+            {Beside.WHOLE_WINDOW},
+        ),
+        ("FROM account QUALIFY row_number() OVER () = 1", {Beside.WHOLE_WINDOW}),
+        (
+            "SELECT 1 FROM account WHERE id IN (SELECT lag(id) OVER () FROM stock)",
+            {Beside.WHOLE_WINDOW, Beside.COMPARISON},
+        ),
+        (
+            "DELETE FROM account WHERE id = (SELECT lag(item) OVER () FROM stock)",
+            {Beside.WHOLE_WINDOW},
+        ),
+        (
+            "INSERT INTO event SELECT rank() OVER (), note FROM stock",
+            {Beside.WHOLE_WINDOW},
+        ),
+    ],
+)
+def test_what_may_need_another_form(rewriter: Rewriter, sql: str, beside: set[Beside]):
+    references = rewriter.plan(sql).plan.references
+    assert references
+    assert all(reference.beside == beside for reference in references)
 
 
 def test_the_cache_does_not_grow_without_end():

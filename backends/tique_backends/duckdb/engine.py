@@ -30,6 +30,7 @@ from tique_backends.duckdb import introspection, purity
 from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_columns
+from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.errors import EngineError, ErrorKind
@@ -41,6 +42,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_rewriter.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique_backends.forms import Forms
     from tique_rewriter.schema import Table
 
 _COMPACT_BYTES = 256 << 20
@@ -84,7 +87,8 @@ class DuckDBEngine(Engine):
     capabilities = Capabilities(dialect="duckdb", page_keys=8192, overlay_values=10_000)
 
     def __init__(self, location: Location) -> None:
-        self.forms = self.forms_apart = DuckDBForms()
+        self.forms = DuckDBForms()
+        self._gathered = GatheredForms()
         self.statistics = Statistics()
         self._path = location.path
         self._compacting = threading.Lock()
@@ -115,6 +119,9 @@ class DuckDBEngine(Engine):
                 "default_collation must be binary: keys that another one calls equal "
                 "are different ones for tique",
             )
+
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:  # noqa: D102
+        return self._gathered if Beside.WHOLE_WINDOW in parts else self.forms
 
     def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
         connection = self._instance.cursor()

@@ -37,12 +37,14 @@ from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
+from tique_rewriter.plan import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow
 
+    from tique_backends.forms import Forms
     from tique_backends.monetdb.connection import Address
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
@@ -90,7 +92,7 @@ class MonetDBEngine(Engine):
 
     def __init__(self, address: Address) -> None:
         self.forms = MonetDBForms()
-        self.forms_apart = ApartForms()
+        self._forms_apart = ApartForms()
         self.statistics = Statistics()
         self._ownership = Ownership(address, self.statistics)
         self.shared: MonetDBSequencer | None = None
@@ -108,6 +110,9 @@ class MonetDBEngine(Engine):
         except BaseException:
             self.close()
             raise
+
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:  # noqa: D102
+        return self._forms_apart if Beside.COMPARISON in parts else self.forms
 
     def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
         return self._session()

@@ -92,7 +92,7 @@ class PostgreSQLEngine(Engine):
     def __init__(
         self, presence: Presence, statistics: Statistics, sequencer: str | None
     ) -> None:
-        self.forms = self.forms_apart = PostgreSQLForms()
+        self.forms = PostgreSQLForms()
         self.statistics = statistics
         self._wanted = sequencer
         self._presence = presence

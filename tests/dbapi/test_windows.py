@@ -1,0 +1,60 @@
+"""Windows over all rows of a table that is read in two parts (P1).
+
+An engine's fault here is a crash, so everything is done in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+ROWS = {
+    "storage is empty": ([], [1, 2, 3]),
+    "the filter leaves only recent ones": ([-1, -2], [1, 2, 3]),
+    "the filter leaves only stored ones": ([1, 2, 3], [-1]),
+}
+# Without an order any row may be the first.
+CHILD = """
+import json, sys, tique
+
+WINDOWS = {
+    "dense_rank() OVER ()": [1, 1, 1],
+    "dense_rank() OVER w": [1, 1, 1],
+    "dense_rank() OVER (ROWS UNBOUNDED PRECEDING)": [1, 1, 1],
+    "count(*) OVER (ROWS UNBOUNDED PRECEDING)": [1, 2, 3],
+    "CASE WHEN lead(i) OVER () IS NULL THEN 1 ELSE 2 END": [1, 2, 2],
+}
+with tique.connect(sys.argv[1], checkpoint="manual") as connection:
+    connection.execute("CREATE TABLE keyed (i INTEGER PRIMARY KEY, j INTEGER)")
+    connection.execute("CREATE TABLE bag (i INTEGER, j INTEGER)")
+    for values in json.loads(sys.argv[2]):
+        connection.checkpoint()
+        for i in values:
+            for table in ("keyed", "bag"):
+                connection.execute(f"INSERT INTO {table} VALUES (%s, %s)", (i, i))
+        connection.commit()
+    for table in ("keyed", "bag"):
+        for window, expected in WINDOWS.items():
+            sql = f"SELECT {window} AS w, i, j FROM {table} WHERE i > 0 WINDOW w AS ()"
+            print(table, window, file=sys.stderr, flush=True)
+            for _ in range(200):
+                rows = connection.execute(sql).fetchall()
+                assert sorted(row[0] for row in rows) == expected, rows
+                assert sorted(row[1:] for row in rows) == [(1, 1), (2, 2), (3, 3)]
+print("done")
+"""
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.written_for(["duckdb"], reason="the fault is DuckDB's")
+def test_window_over_all_rows(engine, rows):
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, engine.url, json.dumps(rows)],
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
