@@ -38,7 +38,7 @@ from tique import errors
 from tique._obstacles import Obstacles
 from tique._recovery import bring_back
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import FencedError, FoldedMeanwhileError
+from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -302,6 +302,11 @@ class Checkpointer:
                     rows, new = versions.changes(until)
                     try:
                         engine.store(session, table, rows, until, new, since=since)
+                    except UnstoredRowError:
+                        # The fold by SQL sets it aside.
+                        versions.forget_storage()
+                        from_memory = False
+                        continue
                     except BaseException:
                         versions.forget_storage()
                         raise

@@ -91,17 +91,25 @@ def _columns_to_read(
     return tuple(sorted({*needed, *primary_key}))
 
 
-def completed(session: Session, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows, with what is missing read from storage in one engine statement."""
+def completed(
+    session: Session, table: Table, rows: Sequence[Row]
+) -> Sequence[Row | None]:
+    """The rows, with what is missing read from storage in one engine statement.
+
+    None stands for one that storage does not have: only who writes the log by hand makes
+    such a version (:mod:`tique_backends.aside`).
+    """
     partial = [
         tuple(row[i] for i in table.primary_key) for row in rows if MISSING in row
     ]
     if not partial:
         return rows
     stored = session.read_rows(table, list(dict.fromkeys(partial)))
-    return [
-        merged(row, stored[tuple(row[i] for i in table.primary_key)])
-        if MISSING in row
-        else row
-        for row in rows
-    ]
+    whole: list[Row | None] = []
+    for row in rows:
+        if MISSING in row:
+            base = stored.get(tuple(row[i] for i in table.primary_key))
+            whole.append(None if base is None else merged(row, base))
+        else:
+            whole.append(row)
+    return whole

@@ -74,6 +74,26 @@ class TransactionStatus:
 
 
 @dataclass(frozen=True)
+class SetAsideStatus:
+    """A part of a commit that cannot be applied, and counts for nothing.
+
+    Attributes
+    ----------
+    cts : int
+        The commit's timestamp.
+    table : str or None
+        Whose versions they are: ``schema.table``, or the number of a table that is gone;
+        None: all of the commit.
+    reason : str
+        What is wrong with them.
+    """
+
+    cts: int
+    table: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
 class CheckpointStatus:
     """What the checkpointer did since the database was opened.
 
@@ -128,6 +148,8 @@ class Status:
         The managed tables, by name.
     unmanaged : tuple of UnmanagedTable
         The other tables, by name.
+    set_aside : tuple of SetAsideStatus
+        What others logged that cannot be applied, by timestamp.
     checkpoint : CheckpointStatus
         The checkpointer's work.
     """
@@ -143,6 +165,7 @@ class Status:
     transactions: tuple[TransactionStatus, ...]
     tables: tuple[TableStatus, ...]
     unmanaged: tuple[UnmanagedTable, ...]
+    set_aside: tuple[SetAsideStatus, ...]
     checkpoint: CheckpointStatus
 
 
@@ -177,6 +200,7 @@ def status(database: Database) -> Status:
         ),
         tables=_managed(database),
         unmanaged=_unmanaged(database),
+        set_aside=_set_aside(database),
         checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
     )
 
@@ -220,6 +244,27 @@ def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
         finally:
             session.close()
     return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _set_aside(database: Database) -> tuple[SetAsideStatus, ...]:
+    if database.engine.shared is None:
+        return ()
+    names = {
+        number: table.qualified_name
+        for number, table in database.catalog.by_id().items()
+    }
+    with translating():
+        found = database.engine.shared.set_aside()
+    return tuple(
+        SetAsideStatus(
+            part.cts,
+            None
+            if part.table_id is None
+            else names.get(part.table_id, f"{part.table_id}"),
+            part.reason,
+        )
+        for part in found
+    )
 
 
 def _checkpoint(checkpointer: Checkpointer, mode: str) -> CheckpointStatus:

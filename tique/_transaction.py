@@ -204,9 +204,16 @@ class Transaction:
             if own is not None:
                 if own.deleted or not lacks(own.row, read):
                     return None if own.deleted else own.row
-                row = self._completed(table, own.row, read)
-                writes.rows[key] = own._replace(row=row)
-                return row
+                whole = self._completed(table, own.row, read)
+                if whole is None:
+                    raise errors.SerializationError(
+                        f"the row of {table.qualified_name} with the key {key} that this "
+                        "transaction changed is gone",
+                        table=table.qualified_name,
+                        key=key,
+                    )
+                writes.rows[key] = own._replace(row=whole)
+                return whole
             if writes.is_staged:
                 return self._queried_row(table, key)
         versions = self.versions(table)
@@ -214,11 +221,14 @@ class Transaction:
             return self._queried_row(table, key)
         version = versions.newest_visible(key, self.sts)
         if version is not None:
-            _, found, _ = version
+            cts, found, _ = version
             if found is None or not lacks(found, read):
                 return found
             row = self._completed(table, found, read)
-            versions.complete(key, version, row)
+            if row is None:
+                versions.set_aside(cts)
+            else:
+                versions.complete(key, version, row)
             return row
         return self._stored_row(table, key, needed, versions)
 
@@ -229,17 +239,12 @@ class Transaction:
             return None
         return needed
 
-    def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row:
-        """Fill a row's gaps in the columns ``read`` from storage."""
+    def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row | None:
+        """Fill a row's gaps in the columns ``read`` from storage; None: it has no such."""
         gaps = [i for i in read if row[i] is MISSING]
         key = tuple(row[i] for i in table.primary_key)
         stored = self._stored_row(table, key, gaps, self.versions(table))
-        if stored is None:
-            raise errors.InternalError(
-                f"a row of {table.qualified_name} that is known in part is not in "
-                "storage; please report this"
-            )
-        return merged(row, stored)
+        return None if stored is None else merged(row, stored)
 
     def _stored_row(
         self,

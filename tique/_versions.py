@@ -33,9 +33,11 @@ from bisect import bisect_right
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique import errors
 from tique._chains import Chains, newest_until
 from tique._rows import completed
 from tique._stored import StorageCache, StoredRows
+from tique_backends.aside import NO_ROW
 from tique_backends.base import Row, Session, Versions
 
 if TYPE_CHECKING:
@@ -362,9 +364,31 @@ class TableVersions:
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]
     ) -> None:
         if entries:
-            stamps, partial, deleted = zip(*entries, strict=True)
-            rows = completed(session, self.table, partial)
-            session.append(Versions(self.table, rows, stamps, deleted))
+            whole = completed(session, self.table, [row for _, row, _ in entries])
+            known = []
+            for (cts, _, deleted), row in zip(entries, whole, strict=True):
+                if row is None:
+                    self.set_aside(cts)
+                else:
+                    known.append((cts, row, deleted))
+            if known:
+                stamps, rows, tombstones = zip(*known, strict=True)
+                session.append(Versions(self.table, rows, stamps, tombstones))
+
+    def set_aside(self, cts: int) -> None:
+        """Note a version with gaps that storage has no row for.
+
+        Raises
+        ------
+        InternalError
+            Nobody else writes the database's log.
+        """
+        if self._shared is None:
+            raise errors.InternalError(
+                f"a row of {self.table.qualified_name} that is known in part is not in "
+                "storage; please report this"
+            )
+        self._shared.aside.note(cts, self.table.id, NO_ROW)
 
     def batch_end(self, stable: int, size: int) -> int:
         """The cts up to which about ``size`` versions can be folded, at most λ."""

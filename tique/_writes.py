@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique import errors
 from tique._rows import completed
 from tique_backends.base import Row, Session, Versions
 
@@ -144,10 +145,19 @@ class TableWrites:
 
     def _stage(self, session: Session, writes: Sequence[Write]) -> None:
         if writes:
+            rows = []
+            for row in completed(session, self.table, [write.row for write in writes]):
+                if row is None:
+                    raise errors.SerializationError(
+                        f"a row of {self.table.qualified_name} that this transaction "
+                        "changed is gone",
+                        table=self.table.qualified_name,
+                    )
+                rows.append(row)
             session.stage(
                 Versions(
                     self.table,
-                    completed(session, self.table, [write.row for write in writes]),
+                    rows,
                     [write.sequence for write in writes],
                     [write.deleted for write in writes],
                 )

@@ -4,10 +4,14 @@ A commit is ``{table id: [[deleted, value, …], …]}``. A value is JSON's own 
 hexadecimal for bytes; ``{}`` stands for a column that was not read and not changed:
 storage has it. A bulk write adds ``{table id: rows}``, the number of rows that are in
 the cache tables only; a change of definitions ``{}, true``.
+
+What is read was written by others (P11): an entry that is not of this form, or versions
+that are not of their table's, are set aside (:mod:`tique_backends.aside`).
 """
 
 from __future__ import annotations
 
+import operator
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
         Mapping,
     )
 
+    from tique_backends.aside import Aside
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
@@ -62,38 +67,57 @@ def encoded_value(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
+def logged_commit(cts: int, txid: int, parts: Any, aside: Aside) -> LoggedCommit:
+    """A commit of what JSON has of it, which is set aside if it is none."""
+    if _is_content(parts):
+        return LoggedCommit(cts, txid, *parts)
+    aside.note(cts, None, "it is not what tique logs")
+    return LoggedCommit(cts, txid, {})
+
+
+def _is_content(parts: Any) -> bool:
+    return (
+        type(parts) is list
+        and 1 <= len(parts) <= _PARTS
+        and all(
+            type(part) is dict
+            and all(number.isascii() and number.isdigit() for number in part)
+            for part in parts[:2]
+        )
+        and (len(parts) == 1 or all(type(rows) is int for rows in parts[1].values()))
+        and (len(parts) < _PARTS or parts[2] is True)
+    )
+
+
 def versions_of(
-    table: Table, commits: Iterable[LoggedCommit], fences: Container[int] = ()
+    table: Table,
+    commits: Iterable[LoggedCommit],
+    aside: Aside,
+    fences: Container[int] = (),
 ) -> Iterator[tuple[int, Row, bool]]:
     """A table's versions in those commits that are not fenced.
 
     Columns that the log lacks are ``MISSING``.
     """
-    read = _row_reader(table.types)
     for commit in commits:
         if commit.cts not in fences:
-            for deleted, *values in commit.writes.get(str(table.id), ()):
-                yield commit.cts, read(values), bool(deleted)
+            for row, deleted in _versions(table, commit, aside):
+                yield commit.cts, row, deleted
 
 
 def records_of(
-    tables: Mapping[int, Table], commits: Iterable[LoggedCommit]
+    tables: Mapping[int, Table], commits: Iterable[LoggedCommit], aside: Aside
 ) -> list[CommitRecord]:
     """The commits with their rows; what is of no known table is left out."""
-    readers = {
-        str(number): _row_reader(table.types) for number, table in tables.items()
-    }
+    known = {str(number): table for number, table in tables.items()}
     return [
         CommitRecord(
             commit.cts,
             commit.txid,
             {
-                int(number): [
-                    (readers[number](values), bool(deleted))
-                    for deleted, *values in versions
-                ]
-                for number, versions in commit.writes.items()
-                if number in readers
+                int(number): _versions(known[number], commit, aside)
+                for number in commit.writes
+                if number in known
             },
             {int(number): rows for number, rows in commit.bulk.items()},
             commit.defines,
@@ -102,26 +126,78 @@ def records_of(
     ]
 
 
+def _versions(
+    table: Table, commit: LoggedCommit, aside: Aside
+) -> list[tuple[Row, bool]]:
+    """What a commit has for a table: all of it or, if one is unreadable, nothing."""
+    logged = commit.writes.get(str(table.id), [])
+    read = _version_reader(table.types, table.primary_key)
+    try:
+        if type(logged) is not list:
+            raise TypeError
+        return list(map(read, logged))
+    except (ArithmeticError, TypeError, ValueError):
+        aside.note(commit.cts, table.id, "these are no versions of the table's form")
+        return []
+
+
 @lru_cache(maxsize=1024)
-def _row_reader(types: tuple[str, ...]) -> Callable[[list[Any]], Row]:
-    """Make a row of a list of values, which it may change, for columns of these types."""
+def _version_reader(
+    types: tuple[str, ...], key: tuple[int, ...]
+) -> Callable[[list[Any]], tuple[Row, bool]]:
+    """Make a function from a logged version, which it may change, to row and tombstone.
+
+    It raises ArithmeticError, TypeError or ValueError for what is none. JSON's types are
+    looked at once for each combination of them.
+    """
+    names = [name.partition("(")[0].partition(" ")[0] for name in types]
     converted = [
         (position, _READERS[name])
-        for position, type_name in enumerate(types)
-        if (name := type_name.partition("(")[0].partition(" ")[0]) in _READERS
+        for position, name in enumerate(names, 1)
+        if name in _READERS
     ]
+    accepted = [_ACCEPTED.get(name, _SCALARS) for name in names]
+    allowed = [
+        kinds if i in key else kinds | ({type(None), dict} if key else {type(None)})
+        for i, kinds in enumerate(accepted)
+    ]
+    known: set[tuple[type, ...]] = set()
 
-    def read(values: list[Any]) -> Row:
+    def expect(kinds: tuple[type, ...]) -> None:
+        if (
+            len(kinds) != len(allowed) + 1
+            or kinds[0] is not int
+            or not all(map(operator.contains, allowed, kinds[1:]))
+        ):
+            raise TypeError
+        if len(known) < _MOST_KINDS:
+            known.add(kinds)
+
+    def read(version: list[Any]) -> tuple[Row, bool]:
+        if type(version) is not list:
+            raise TypeError
+        kinds = tuple(map(type, version))
+        if kinds not in known:
+            expect(kinds)
+        deleted = version[0]
+        if deleted not in (0, 1):
+            raise ValueError
         for position, convert in converted:
-            value = values[position]
+            value = version[position]
             if value is not None and value != _GAP:
-                values[position] = convert(value)
-        if _GAP in values:
-            return tuple([MISSING if value == _GAP else value for value in values])
-        return tuple(values)
+                version[position] = convert(value)
+        if dict in kinds:
+            if any(type(value) is dict and value for value in version):
+                raise ValueError
+            row = [MISSING if value == _GAP else value for value in version[1:]]
+            return tuple(row), bool(deleted)
+        return tuple(version[1:]), bool(deleted)
 
     return read
 
+
+_PARTS = 3
+_MOST_KINDS = 4096
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "DECIMAL": Decimal,
@@ -135,3 +211,15 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "UUID": UUID,
 }
 """From what the log has to what the row had, by the column's type."""
+
+_SCALARS = frozenset({bool, int, float, str})
+_ACCEPTED = {
+    **dict.fromkeys(("SMALLINT", "INTEGER", "BIGINT"), frozenset({int})),
+    **dict.fromkeys(
+        ("DATE", "TIMESTAMP", "BLOB", "BYTEA", "UUID", "TEXT", "VARCHAR"),
+        frozenset({str}),
+    ),
+    "BOOLEAN": frozenset({bool}),
+    "DOUBLE": frozenset({int, float, str}),
+}
+"""The types of JSON's values that may be a column's, by its type."""

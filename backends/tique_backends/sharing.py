@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tique_backends.aside import Aside, SetAside
 from tique_backends.errors import EngineError
 from tique_udfs import KEYS_PER_CALL
 
@@ -36,6 +37,10 @@ class FencedError(EngineError):
 
 class FoldedMeanwhileError(EngineError):
     """Another process has folded a table that this one was about to fold."""
+
+
+class UnstoredRowError(EngineError):
+    """A fold from memory has changes of a row that storage does not have."""
 
 
 class SharedSnapshot(NamedTuple):
@@ -86,6 +91,14 @@ class SharedSequencer(ABC):
 
     form: str | None = None
     """Which of the engine's sequencers it is, where there are several."""
+
+    def __init__(self) -> None:
+        self.aside = Aside()
+        """What of the log this process could not apply."""
+
+    def set_aside(self) -> list[SetAside]:
+        """What of the log could not be applied, by this process or as is written down."""
+        return self.aside.all()
 
     def expect_owner(self) -> None:  # noqa: B027
         """Refuse a change of definitions that this process's role may not make.

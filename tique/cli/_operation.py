@@ -75,6 +75,7 @@ def _show(found: Status, output: Console) -> None:
     _show_tables(found, output)
     _show_transactions(found, output)
     _show_unmanaged(found, output)
+    _show_set_aside(found, output)
 
 
 def _last(checkpoint: CheckpointStatus) -> str:
@@ -131,6 +132,24 @@ def _show_unmanaged(found: Status, output: Console) -> None:
         remark = "can be adopted" if table.obstacle is None else table.obstacle
         tables.add_row(printable(table.name), printable(remark))
     output.print(tables)
+
+
+def _show_set_aside(found: Status, output: Console) -> None:
+    if not found.set_aside:
+        return
+    output.print(
+        f"\n{counted(len(found.set_aside), 'part')} of commits set aside: what they hold "
+        "cannot be applied"
+    )
+    parts = _grid()
+    parts.show_header = True
+    parts.add_column("cts", justify="right")
+    parts.add_column("table", overflow="fold")
+    parts.add_column("reason", overflow="fold")
+    for part in found.set_aside:
+        table = "all of it" if part.table is None else part.table
+        parts.add_row(f"{part.cts:,}", printable(table), printable(part.reason))
+    output.print(parts)
 
 
 def _grid() -> Table:

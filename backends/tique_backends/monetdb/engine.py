@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_backends.aside import Aside
 from tique_backends.base import (
     FORMAT_VERSION,
     Capabilities,
@@ -262,7 +263,9 @@ class MonetDBEngine(Engine):
         assert isinstance(session, MonetDBSession)
 
         def append() -> int:
-            versions = folding.versions_to_replay(session, table)
+            versions = folding.versions_to_replay(
+                session, table, Aside() if self.shared is None else self.shared.aside
+            )
             if versions:
                 stamps, rows, deleted = zip(*versions, strict=True)
                 session.append(Versions(table, rows, stamps, deleted))

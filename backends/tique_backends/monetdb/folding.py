@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tique_backends.aside import NO_ROW
 from tique_backends.base import MISSING
 from tique_backends.errors import ErrorKind
 from tique_backends.gaps import completed
@@ -28,6 +29,7 @@ from tique_backends.sharing import FoldedMeanwhileError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from tique_backends.aside import Aside
     from tique_backends.base import Row, Session
     from tique_backends.monetdb.session import MonetDBSession
     from tique_rewriter.schema import Table
@@ -224,7 +226,7 @@ def fences(session: Session) -> set[int]:
 
 
 def versions_to_replay(
-    session: MonetDBSession, table: Table
+    session: MonetDBSession, table: Table, aside: Aside
 ) -> list[tuple[int, Row, bool]]:
     """The logged versions that the cache table lacks, whole.
 
@@ -244,7 +246,7 @@ def versions_to_replay(
     ).fetch_all()
     texts = [text for (text,) in entries]
     excluded = present | fences(session)
-    versions = list(logged_versions(table, texts, folded, excluded))
+    versions = list(logged_versions(table, texts, folded, aside, excluded))
     if table.is_bag:
         return versions
     keys = {
@@ -253,14 +255,11 @@ def versions_to_replay(
         if MISSING in row
     }
     stored = session.read_rows(table, list(keys))
-    nothing = (None,) * len(table.columns)
-    return [
-        (
-            cts,
-            completed(
-                row, stored.get(tuple(row[i] for i in table.primary_key), nothing)
-            ),
-            deleted,
-        )
-        for cts, row, deleted in versions
-    ]
+    whole = []
+    for cts, row, deleted in versions:
+        base = stored.get(tuple(row[i] for i in table.primary_key))
+        if base is not None or MISSING not in row:
+            whole.append((cts, row if base is None else completed(row, base), deleted))
+        else:
+            aside.note(cts, table.id, NO_ROW)
+    return whole

@@ -28,6 +28,7 @@ from tique_backends.monetdb.literals import assigned
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
+    from tique_backends.aside import Aside
     from tique_backends.base import CommitRecord, Row
     from tique_rewriter.schema import Table
 
@@ -76,21 +77,28 @@ def decode_commits(entry: str) -> list[LoggedCommit]:
 
 
 def logged_versions(
-    table: Table, entries: Sequence[str], after: int, fences: Container[int] = ()
+    table: Table,
+    entries: Sequence[str],
+    after: int,
+    aside: Aside,
+    fences: Container[int] = (),
 ) -> Iterator[tuple[int, Row, bool]]:
     """A table's logged versions with a cts greater than ``after``, in cts order.
 
     Columns that the log lacks are ``MISSING``.
     """
-    return versions_of(table, _in_order(entries, after), fences)
+    return versions_of(table, _in_order(entries, after), aside, fences)
 
 
 def logged_commits(
-    tables: Mapping[int, Table], entries: Sequence[str], known: Container[int]
+    tables: Mapping[int, Table],
+    entries: Sequence[str],
+    known: Container[int],
+    aside: Aside,
 ) -> list[CommitRecord]:
     """The commits that are not known, by cts, in cts order."""
     commits = [commit for commit in _in_order(entries, 0) if commit.cts not in known]
-    return records_of(tables, commits)
+    return records_of(tables, commits, aside)
 
 
 def _in_order(entries: Sequence[str], after: int) -> list[LoggedCommit]:

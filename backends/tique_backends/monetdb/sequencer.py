@@ -69,6 +69,7 @@ class MonetDBSequencer(SteppedSequencer):
     """The functions of schema ``tique``, called for one client."""
 
     def __init__(self, ownership: Ownership) -> None:
+        super().__init__()
         self._ownership = ownership
         self._idle: deque[Connection] = deque()
         self._client = 0
@@ -292,7 +293,8 @@ class MonetDBSequencer(SteppedSequencer):
         tables: Mapping[int, Table],
         known: Container[int] = (),
     ) -> list[CommitRecord]:
-        return logged_commits(tables, [entry for (entry,) in entries], known)
+        texts = [entry for (entry,) in entries]
+        return logged_commits(tables, texts, known, self.aside)
 
     def folds(self) -> dict[int, int]:  # noqa: D102
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))

@@ -66,6 +66,9 @@ _SCHEMA = (
     "committed_at BIGINT NOT NULL)",
     "CREATE INDEX ON tique.outcomes (txid)",
     "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY)",
+    # What of the log could not be applied; a table's number of 0 stands for all.
+    "CREATE TABLE tique.aside (cts BIGINT, id BIGINT, reason TEXT NOT NULL, "
+    "PRIMARY KEY (cts, id))",
 )
 
 _TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)"
@@ -271,7 +274,7 @@ class PostgreSQLEngine(Engine):
         assert isinstance(session, PostgreSQLSession)
 
         def append() -> int:
-            versions = folding.versions_to_replay(session, table)
+            versions = folding.versions_to_replay(session, table, self.shared.aside)
             if versions:
                 stamps, rows, deleted = zip(*versions, strict=True)
                 session.append(Versions(table, rows, stamps, deleted))
@@ -330,7 +333,15 @@ class PostgreSQLEngine(Engine):
     ) -> None:
         assert isinstance(session, PostgreSQLSession)
 
+        fresh = self.shared.aside.fresh()
+
         def prune() -> None:
+            for part in fresh:
+                # Of what is not in the log any more nobody else would know.
+                session.change(
+                    "INSERT INTO tique.aside VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                    [part.cts, part.table_id or 0, part.reason],
+                )
             session.change(
                 "WITH _gone AS (DELETE FROM tique.log WHERE cts <= $1 "
                 "RETURNING cts, txid, committed_at) "

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_backends.aside import NO_ROW
 from tique_backends.base import MISSING
-from tique_backends.errors import ErrorKind
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import completed
 from tique_backends.logged import versions_of
 from tique_backends.names import (
@@ -30,11 +31,12 @@ from tique_backends.names import (
 from tique_backends.postgresql.literals import array_parameters, arrays
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import newest, same_rows
-from tique_backends.sharing import FoldedMeanwhileError
+from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from tique_backends.aside import Aside
     from tique_backends.base import Row, Session
     from tique_backends.postgresql.session import PostgreSQLSession
     from tique_rewriter.schema import Table
@@ -115,14 +117,22 @@ def store_rows(
     There is nothing in the place of the keys ``new``. Rows of a table without UNIQUE
     keys are updated where they are: PostgreSQL leaves the indexes alone then. With
     UNIQUE keys an update may stumble over a value that another row is about to give up.
+
+    Raises
+    ------
+    UnstoredRowError
+        Of a row that is known in part storage has nothing.
     """
+    if any(row is not None and _lacks(row) and key in new for key, row in rows.items()):
+        raise _unstored(table)
     if table.unique:
         partial = [key for key, row in rows.items() if row is not None and _lacks(row)]
         stored = session.read_rows(table, partial)
+        if len(stored) < len(partial):
+            raise _unstored(table)
         whole = {
             key: completed(row, stored[key]) if row is not None and _lacks(row) else row
             for key, row in rows.items()
-            if row is None or not _lacks(row) or key in stored
         }
         _delete(session, table, [key for key in whole if key not in new])
         _insert(session, table, [row for row in whole.values() if row is not None])
@@ -195,10 +205,18 @@ def _update(
     source = arrays(table, columns)
     names = ", ".join(f"_{i}" for i in columns)
     values = ", ".join(f"{quote(table.columns[i].name)} = _r._{i}" for i in changed)
-    session.change(
+    found = session.change(
         f"UPDATE {storage_name(table)} AS _s SET {values} "
         f"FROM {source} AS _r({names}) WHERE {_same_key(table)}",
         array_parameters(table, columns, rows),
+    )
+    if found < len(rows):
+        raise _unstored(table)
+
+
+def _unstored(table: Table) -> EngineError:
+    return UnstoredRowError(
+        ErrorKind.INTERNAL, f"{table.qualified_name} lacks a row that was to be changed"
     )
 
 
@@ -220,7 +238,7 @@ def fences(session: Session) -> set[int]:
 
 
 def versions_to_replay(
-    session: PostgreSQLSession, table: Table
+    session: PostgreSQLSession, table: Table, aside: Aside
 ) -> list[tuple[int, Row, bool]]:
     """The logged versions that the cache table lacks, whole.
 
@@ -239,7 +257,7 @@ def versions_to_replay(
         f"SELECT cts, txid, commits FROM tique.log WHERE cts > {folded} ORDER BY cts"
     ).fetch_all()
     excluded = present | fences(session)
-    versions = list(versions_of(table, decoded(entries), excluded))
+    versions = list(versions_of(table, decoded(entries, aside), aside, excluded))
     if table.is_bag:
         return versions
     keys = {
@@ -248,14 +266,11 @@ def versions_to_replay(
         if _lacks(row)
     }
     stored = session.read_rows(table, list(keys))
-    nothing = (None,) * len(table.columns)
-    return [
-        (
-            cts,
-            completed(
-                row, stored.get(tuple(row[i] for i in table.primary_key), nothing)
-            ),
-            deleted,
-        )
-        for cts, row, deleted in versions
-    ]
+    whole = []
+    for cts, row, deleted in versions:
+        base = stored.get(tuple(row[i] for i in table.primary_key))
+        if base is not None or not _lacks(row):
+            whole.append((cts, row if base is None else completed(row, base), deleted))
+        else:
+            aside.note(cts, table.id, NO_ROW)
+    return whole

@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from tique_backends.aside import NO_ROW
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.literals import quoted
@@ -87,6 +88,7 @@ def guests_script() -> str:
         ("{committing}", COMMITTING),
         ("{first_epoch}", FIRST_EPOCH),
         ("{alive}", ALIVE),
+        ("{no_row}", NO_ROW),
     ):
         script = script.replace(name, str(value))
     return script

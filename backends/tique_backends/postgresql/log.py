@@ -11,12 +11,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.logged import LoggedCommit, content, encoded_value
+from tique_backends.logged import content, encoded_value, logged_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tique_backends.aside import Aside
     from tique_backends.base import CommitRecord, Row
+    from tique_backends.logged import LoggedCommit
 
 NOW = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
 """When a commit was logged, in microseconds: the server's clock is one for all clients."""
@@ -72,6 +74,13 @@ def _check_text(text: str) -> None:
         ) from error
 
 
-def decoded(rows: Iterable[Row]) -> list[LoggedCommit]:
+def decoded(rows: Iterable[Row], aside: Aside) -> list[LoggedCommit]:
     """The commits of rows ``(cts, txid, content)``."""
-    return [LoggedCommit(cts, txid, *json.loads(text)) for cts, txid, text in rows]
+    return [logged_commit(cts, txid, _parsed(text), aside) for cts, txid, text in rows]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -23,6 +23,7 @@ from collections import deque
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tique_backends.aside import SetAside
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
 from tique_backends.names import quote
@@ -134,6 +135,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     _APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
 
     def __init__(self, presence: Presence) -> None:
+        super().__init__()
         self._presence = presence
         self._idle: deque[Connection] = deque()
         self._client = 0
@@ -403,7 +405,17 @@ class PostgreSQLSequencer(AppendingSequencer):
         known: Container[int] = (),
     ) -> list[CommitRecord]:
         rows = [row for row in entries if row[0] not in known]
-        return records_of(tables, decoded(rows))
+        return records_of(tables, decoded(rows, self.aside), self.aside)
+
+    def set_aside(self) -> list[SetAside]:  # noqa: D102
+        written = self._ask("SELECT cts, id, reason FROM tique.aside ORDER BY cts, id")
+        found = {
+            (cts, number or None): SetAside(cts, number or None, reason)
+            for cts, number, reason in written
+        }
+        for part in self.aside.all():
+            found.setdefault((part.cts, part.table_id), part)
+        return sorted(found.values(), key=lambda part: (part.cts, part.table_id or 0))
 
     def folds(self) -> dict[int, int]:  # noqa: D102
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))

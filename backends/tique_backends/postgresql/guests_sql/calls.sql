@@ -61,6 +61,7 @@ BEGIN
     EXECUTE format($body$
         CREATE FUNCTION tique.%1$I() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+        SET standard_conforming_strings = on SET transform_null_equals = off
         AS $trigger$
         BEGIN
             IF NEW.guest IS DISTINCT FROM tique.guest()

@@ -139,7 +139,8 @@ AS $$
 $$;
 
 -- An INSERT into the cache table of versions from the log: $1 are timestamps, $2 what
--- their entries have for the table. What an entry lacks storage has.
+-- their entries have for the table. What an entry lacks storage has; a version of no such
+-- row, or of another form, is left out.
 CREATE FUNCTION tique.guest_filling(id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -147,12 +148,17 @@ DECLARE
     place regclass := tique.guest_place(id);
     items text;
     same text;
+    width bigint;
+    keys text;
 BEGIN
     SELECT string_agg(format(
             'CASE WHEN json_typeof(_v._v->%1$s) = ''object'' THEN _s.%2$s ELSE %3$s END',
             c.number, c.name, c.value), ', ' ORDER BY c.number),
-        string_agg(format('_s.%s = %s', c.name, c.value), ' AND ') FILTER (WHERE c.is_key)
-    INTO items, same
+        string_agg(format('_s.%s = %s', c.name, c.value), ' AND ') FILTER (WHERE c.is_key),
+        max(c.number) + 1,
+        string_agg(format('AND json_typeof(_v._v->%s) NOT IN (''null'', ''object'') ',
+            c.number), '') FILTER (WHERE c.is_key)
+    INTO items, same, width, keys
     FROM (
         SELECT DISTINCT d.number, d.name, d.is_key, CASE d.type
             WHEN 'bytea' THEN format('decode(_v._v->>%s, ''hex'')', d.number)
@@ -163,13 +169,16 @@ BEGIN
         'INSERT INTO %s SELECT %s, _e._cts, _v._v->>0 = ''1'' '
         'FROM unnest($1, $2) AS _e(_cts, _versions) '
         'CROSS JOIN LATERAL json_array_elements(_e._versions) AS _v(_v) '
-        'LEFT JOIN %s AS _s ON %s',
-        tique.guest_cache(id), items, place::text, coalesce(same, 'false'));
+        'LEFT JOIN %s AS _s ON %s WHERE (_s.ctid IS NOT NULL OR NOT EXISTS (SELECT FROM '
+        'json_array_elements(_v._v) AS _g(_g) WHERE json_typeof(_g._g) = ''object'')) '
+        'AND json_array_length(_v._v) = %s AND _v._v->>0 IN (''0'', ''1'') '
+        'AND json_typeof(_v._v->0) = ''number'' %s',
+        tique.guest_cache(id), items, place::text, coalesce(same, 'false'), width, keys);
 END
 $$;
 
 -- The versions of one table in an entry are the caller's to write, and such as the driver
--- writes them.
+-- writes them: whole, or of a stored row, and one of a key.
 CREATE FUNCTION tique.guest_takes(id bigint, versions json) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -178,11 +187,15 @@ DECLARE
     written bigint;
     deleted bigint;
     width bigint;
+    key text;
+    taken bigint;
+    keys bigint;
 BEGIN
     SELECT count(*) FILTER (WHERE v->>0 = '0'), count(*) FILTER (WHERE v->>0 = '1')
     INTO written, deleted FROM json_array_elements(versions) AS v;
     PERFORM tique.guest_writes(id, written, deleted);
-    SELECT max(c.number) + 1 INTO width FROM tique.guest_columns(place) AS c;
+    SELECT max(c.number) + 1, string_agg(DISTINCT c.name, ', ') FILTER (WHERE c.is_key)
+    INTO width, key FROM tique.guest_columns(place) AS c;
     IF written + deleted < json_array_length(versions) OR EXISTS (
         SELECT FROM json_array_elements(versions) AS v
         WHERE json_typeof(v->0) <> 'number' OR json_array_length(v) <> width OR EXISTS (
@@ -199,10 +212,16 @@ BEGIN
     END IF;
     -- Nothing stays of this but that the cache table took them.
     BEGIN
-        EXECUTE tique.guest_filling(id) USING ARRAY[0::bigint], ARRAY[versions];
+        EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s FROM _i',
+            tique.guest_filling(id),
+            coalesce(format('count(DISTINCT (%s))', key), 'count(*)'))
+        INTO taken, keys USING ARRAY[0::bigint], ARRAY[versions];
         RAISE EXCEPTION USING ERRCODE = 'TQ005', MESSAGE = 'taken';
     EXCEPTION WHEN SQLSTATE 'TQ005' THEN
     END;
+    IF taken < json_array_length(versions) OR keys < taken THEN
+        PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
+    END IF;
 END
 $$;
 
@@ -214,7 +233,10 @@ DECLARE
     part record;
 BEGIN
     PERFORM tique.sts_for(client);
-    IF json_array_length(entry) NOT IN (1, 2) OR NOT EXISTS (
+    -- As the driver writes it: without blanks, and no longer than others can read.
+    IF length(entry::text) > 33554432
+        OR entry::text !~ '^([^"\s]|"([^"\\]|\\.)*")*$'
+        OR json_array_length(entry) NOT IN (1, 2) OR NOT EXISTS (
         SELECT FROM tique.clients AS c
         WHERE c.client = guest_enters.client AND c.epoch = guest_enters.txid >> 40
     ) THEN

@@ -132,7 +132,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY SELECT l.cts, l.txid, format('[{%s},{%s}%s]', p.shown, p.counted,
-            CASE WHEN json_array_length(l.commits::json) > 2 THEN ',true' END)
+            CASE WHEN l.commits::json->>2 = 'true' THEN ',true' END)
         FROM tique.log AS l CROSS JOIN LATERAL (
             SELECT string_agg(format('%s:%s', to_json(e.key), e.value), ',')
                     FILTER (WHERE e.is_readable AND NOT e.is_bulk) AS shown,
@@ -142,10 +142,12 @@ BEGIN
             FROM (
                 SELECT w.key, w.value, false AS is_bulk,
                     coalesce(w.key = ANY (readable), false) AS is_readable
-                FROM json_each(l.commits::json->0) AS w
+                FROM json_each(CASE json_typeof(l.commits::json->0) WHEN 'object'
+                    THEN l.commits::json->0 END) AS w
                 UNION ALL SELECT b.key, b.value, true,
                     coalesce(b.key = ANY (readable), false)
-                FROM json_each(l.commits::json->1) AS b
+                FROM json_each(CASE json_typeof(l.commits::json->1) WHEN 'object'
+                    THEN l.commits::json->1 END) AS b
             ) AS e
         ) AS p
         WHERE l.cts > after ORDER BY l.cts;

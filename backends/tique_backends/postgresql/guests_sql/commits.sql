@@ -9,6 +9,15 @@ AS $$
 DECLARE
     entry text[] := string_to_array(entries, chr(31));
 BEGIN
+    IF (
+        cardinality(entry) = cardinality(txids) AND cardinality(counts) = cardinality(txids)
+        AND array_ndims(txids) = 1 AND array_lower(txids, 1) = 1
+        AND array_ndims(counts) = 1 AND array_lower(counts, 1) = 1
+        AND array_position(txids, NULL) IS NULL AND 0 <= ALL (counts)
+        AND (SELECT sum(c.c) * 16 FROM unnest(counts) AS c) = length(keys)
+    ) IS NOT TRUE THEN
+        PERFORM tique.guest_refuse('these are no commits');
+    END IF;
     FOR i IN 1 .. cardinality(txids) LOOP
         PERFORM tique.guest_enters(client, txids[i], entry[i]::json);
     END LOOP;

@@ -55,7 +55,8 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_drain(bigint, bigint), tique.guest_fold(bigint, bigint, bigint),
     tique.guest_prune(double precision)
 TO PUBLIC;
-GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences TO PUBLIC;
+GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences,
+    tique.aside TO PUBLIC;
 GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
 GRANT SELECT (epoch) ON tique.clients TO PUBLIC;
 

@@ -1,8 +1,70 @@
--- Moving versions.
+-- Moving versions. They are everybody's: no setting of the session of whoever moves them
+-- decides how text is read.
+
+-- Lets a failure say which table it is about and nothing of its rows: whoever moves them
+-- need not be allowed to read them.
+CREATE FUNCTION tique.guest_fails(id bigint, state text, named text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = state, MESSAGE = format(
+        'versions of table %s cannot be moved: SQLSTATE %s%s', tique.guest_place(id), state,
+        ' by ' || nullif(named, ''));
+END
+$$;
+
+-- Versions of no stored row, though they leave columns to it, are set aside.
+CREATE FUNCTION tique.guest_fill_all(id bigint, stamps bigint[], versions json[])
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    filled bigint;
+BEGIN
+    EXECUTE tique.guest_filling(id) USING stamps, versions;
+    GET DIAGNOSTICS filled = ROW_COUNT;
+    IF filled < (SELECT sum(json_array_length(v.v)) FROM unnest(versions) AS v(v)) THEN
+        EXECUTE format('INSERT INTO tique.aside SELECT _e._cts, $1, $2 '
+            'FROM unnest($3, $4) AS _e(_cts, _v) WHERE json_array_length(_e._v) > '
+            '(SELECT count(*) FROM %s AS _c WHERE _c._cts = _e._cts) '
+            'ON CONFLICT DO NOTHING', tique.guest_cache(id))
+        USING id, '{no_row}', stamps, versions;
+    END IF;
+END
+$$;
+
+-- What cannot be read of the log is set aside, entry by entry.
+CREATE FUNCTION tique.guest_fill(id bigint, stamps bigint[], versions json[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    named text;
+BEGIN
+    BEGIN
+        PERFORM tique.guest_fill_all(id, stamps, versions);
+        RETURN;
+    EXCEPTION WHEN data_exception THEN
+        NULL;
+    END;
+    FOR i IN 1 .. cardinality(stamps) LOOP
+        BEGIN
+            PERFORM tique.guest_fill_all(id, stamps[i : i], versions[i : i]);
+        EXCEPTION WHEN data_exception THEN
+            INSERT INTO tique.aside VALUES (stamps[i], id, 'SQLSTATE ' || SQLSTATE)
+            ON CONFLICT DO NOTHING;
+        END;
+    END LOOP;
+EXCEPTION WHEN integrity_constraint_violation OR program_limit_exceeded THEN
+    GET STACKED DIAGNOSTICS named = CONSTRAINT_NAME;
+    PERFORM tique.guest_fails(id, SQLSTATE, named);
+END
+$$;
 
 -- From the log to the cache table, up to a timestamp that sts covers.
 CREATE FUNCTION tique.guest_drain(id bigint, until bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET standard_conforming_strings = on SET transform_null_equals = off SET array_nulls = on
+SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres' SET TimeZone = 'UTC'
 AS $$
 DECLARE
     -- Before the log is looked at, where all that it covers is then.
@@ -26,7 +88,7 @@ BEGIN
         AND l.commits::json->0->(id::text) IS NOT NULL
         AND l.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
     IF stamps IS NOT NULL THEN
-        EXECUTE tique.guest_filling(id) USING stamps, versions;
+        PERFORM tique.guest_fill(id, stamps, versions);
     END IF;
     UPDATE tique."tables" AS t SET drained = last WHERE t.id = guest_drain.id;
 END
@@ -36,6 +98,8 @@ $$;
 -- process has folded the table.
 CREATE FUNCTION tique.guest_fold(id bigint, until bigint, since bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET standard_conforming_strings = on SET transform_null_equals = off SET array_nulls = on
+SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres' SET TimeZone = 'UTC'
 AS $$
 DECLARE
     last bigint := least(until, tique."lambda"());
@@ -44,6 +108,7 @@ DECLARE
     columns text;
     same text;
     distinct_same text;
+    named text;
     folded bigint;
 BEGIN
     PERFORM tique.guest_drain(id, last);
@@ -62,27 +127,34 @@ BEGIN
         SELECT DISTINCT d.number, d.name, d.is_key
         FROM tique.guest_columns(place::regclass) AS d
     ) AS c;
-    IF same IS NOT NULL THEN
-        EXECUTE format('DELETE FROM %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
-            'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
-        EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s AS _s '
-            'WHERE _s._cts <= $1 AND NOT _s._deleted AND NOT EXISTS (SELECT FROM %3$s '
-            'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
-            place, columns, cache, same) USING last;
-    ELSE
-        -- A copy per tombstone goes; what was inserted and deleted since is neither.
-        EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
-            '(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY %2$s) AS _copy '
-            'FROM %1$s) AS _s JOIN (SELECT %2$s, count(*) AS _copies FROM '
-            '(SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted EXCEPT ALL '
-            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
-            'GROUP BY %2$s) AS _v ON %4$s WHERE _s._copy <= _v._copies))',
-            place, columns, cache, distinct_same) USING last;
-        EXECUTE format('INSERT INTO %1$s (%2$s) '
-            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
-            'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted', place, columns, cache)
-        USING last;
-    END IF;
+    BEGIN
+        IF same IS NOT NULL THEN
+            EXECUTE format('DELETE FROM %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
+                'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
+            EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s AS _s '
+                'WHERE _s._cts <= $1 AND NOT _s._deleted AND NOT EXISTS (SELECT FROM %3$s '
+                'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
+                place, columns, cache, same) USING last;
+        ELSE
+            -- A copy per tombstone goes; what was inserted and deleted since is neither.
+            EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
+                '(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY %2$s) AS _copy '
+                'FROM %1$s) AS _s JOIN (SELECT %2$s, count(*) AS _copies FROM '
+                '(SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted EXCEPT ALL '
+                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
+                'GROUP BY %2$s) AS _v ON %4$s WHERE _s._copy <= _v._copies))',
+                place, columns, cache, distinct_same) USING last;
+            EXECUTE format('INSERT INTO %1$s (%2$s) '
+                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
+                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted', place, columns, cache)
+            USING last;
+        END IF;
+    EXCEPTION WHEN data_exception OR integrity_constraint_violation
+        OR program_limit_exceeded
+    THEN
+        GET STACKED DIAGNOSTICS named = CONSTRAINT_NAME;
+        PERFORM tique.guest_fails(id, SQLSTATE, named);
+    END;
     EXECUTE format('DELETE FROM %s WHERE _cts <= $1', cache) USING last;
     GET DIAGNOSTICS folded = ROW_COUNT;
     RETURN folded;

@@ -1,0 +1,73 @@
+"""What of a shared log cannot be applied (P11).
+
+A log entry is what another client wrote, perhaps by hand, or an older version of tique. What
+of it cannot be applied is *set aside*: it counts for nothing in any process, and stops
+neither those who follow nor a fold nor the next opening. Reasons name no values.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import NamedTuple
+
+logger = logging.getLogger("tique")
+
+NO_ROW = "it leaves columns to a stored row, and there is none"
+"""Of a version with gaps."""
+
+_MOST = 1000
+"""So many are remembered, the first ones."""
+
+
+class SetAside(NamedTuple):
+    """A part of a commit that is not applied.
+
+    Attributes
+    ----------
+    cts : int
+        The commit's timestamp.
+    table_id : int or None
+        The table whose versions they are; None: all of the commit.
+    reason : str
+        What is wrong with it.
+    """
+
+    cts: int
+    table_id: int | None
+    reason: str
+
+
+class Aside:
+    """What this process has set aside; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[tuple[int, int | None], SetAside] = {}
+        self._fresh: list[SetAside] = []
+
+    def note(self, cts: int, table_id: int | None, reason: str) -> None:
+        """Remember that a part of a commit was not applied."""
+        with self._lock:
+            if (cts, table_id) in self._found or len(self._found) >= _MOST:
+                return
+            self._found[cts, table_id] = part = SetAside(cts, table_id, reason)
+            self._fresh.append(part)
+        logger.warning(
+            "what commit %d has for %s was set aside: %s",
+            cts,
+            "any table" if table_id is None else f"table number {table_id}",
+            reason,
+        )
+
+    def fresh(self) -> list[SetAside]:
+        """What was noted since this was asked."""
+        with self._lock:
+            fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def all(self) -> list[SetAside]:
+        """What was noted so far, by timestamp."""
+        with self._lock:
+            found = list(self._found.values())
+        return sorted(found, key=lambda part: (part.cts, part.table_id or 0))
