@@ -46,6 +46,8 @@ class _Draft:
 
     name: str
     columns: list[Column] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    """The columns' names, in small letters."""
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -169,7 +171,7 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
         raise source.unsupported(
             f'the column name "{name}"', element[0].start, "it is reserved"
         )
-    if any(column.name.lower() == name.lower() for column in draft.columns):
+    if name.lower() in draft.taken:
         raise source.syntax(f'the column "{name}" is defined twice', element[0].start)
     constraints = _column_constraints(element)
     type_words = element[1 : len(element) - len(constraints)]
@@ -188,6 +190,7 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
         raise source.unsupported(
             f"the type {type_}", type_words[0].start, "write the type and its DEFAULT"
         )
+    draft.taken.add(name.lower())
     draft.columns.append(Column(name, source.rules.column_type(type_)))
 
 

@@ -17,7 +17,7 @@ from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
-_NEEDS_BLANK = re.compile(r"\S*[$%?]|\w")
+_NEEDS_BLANK = re.compile(r"[^\s$%?]*[$%?]|\w")
 _NAMED = re.compile(r"%\(([^)]*)\)s")
 _OVERLAPPING_EDGES = re.compile(r"/\*/|\*/\*")
 _UNCERTAIN_IN_NAME = re.compile(r"[\\\x00-\x1f\x7f]")
@@ -96,6 +96,8 @@ class _Lexer:
         self.edits: list[Edit] = []
         self.quotes: list[tuple[int, int]] = []
         self.comments: list[tuple[int, int]] = []
+        self.word = -1, -1
+        """Where the word begins and ends that was looked at last."""
 
     def run(self) -> Lexed:
         if self.lexicon.strict and "\0" in self.sql:
@@ -166,6 +168,10 @@ class _Lexer:
         begin = start
         while begin and _IDENTIFIER_CHARACTER.match(self.sql[begin - 1]):
             begin -= 1
+            if begin == self.word[1]:
+                # A word with many signs in it is looked at once.
+                begin = self.word[0]
+        self.word = begin, start
         return self.sql[begin:start]
 
     def check_before(self, start: int) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import duckdb
 import pytest
 from hypothesis import example, given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import tokenize
 
 from tique_rewriter import SyntaxProblem
+from tique_rewriter.dialects import DUCKDB, MONETDB, POSTGRESQL
 from tique_rewriter.placeholders import number_placeholders
 
 QUOTED = (
@@ -162,3 +165,33 @@ def test_placeholders_without_blanks_are_not_a_dollar_quoted_string(text, style)
     lexed = number_placeholders(text, style)
     tokens = tokenize(lexed.text, read="duckdb")
     assert {t.start for t in tokens if t.text == "$"} == set(lexed.starts)
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "dialect"),
+    [
+        (lambda n: ",".join(["%s"] * n), "pyformat", DUCKDB),
+        (lambda n: "f(" * 9 + ",".join(["%(name)s"] * n), "pyformat", DUCKDB),
+        (lambda n: ",".join("?" * n), "qmark", DUCKDB),
+        (lambda n: ",".join(["%s"] * n), "pyformat", POSTGRESQL),
+        (lambda n: ",".join(["%s"] * n), "pyformat", MONETDB),
+        (lambda n: "a" + "$a" * n, "pyformat", DUCKDB),
+        (lambda n: "a" + "$a" * n, "pyformat", POSTGRESQL),
+        (lambda n: "'" + "%%" * n + "'", "pyformat", DUCKDB),
+        (lambda n: "/*" * n + "*/" * n, "pyformat", DUCKDB),
+        (lambda n: "x''" + "''" * n, "pyformat", DUCKDB),
+    ],
+)
+def test_time_grows_with_the_length(text, style, dialect):
+    """Sixteen times the text is far from 256 times the time."""
+
+    def seconds(length):
+        sql = text(length)
+        taken = []
+        for _ in range(3):
+            started = time.process_time()
+            number_placeholders(sql, style, lexicon=dialect.lexicon)
+            taken.append(time.process_time() - started)
+        return min(taken)
+
+    assert seconds(32_000) < 64 * max(seconds(2_000), 0.001)

@@ -54,6 +54,9 @@ COMMIT = "COMMIT"
 
 _MISMATCH = "42804"
 
+MOST_PARAMETERS = 65_535
+"""In the protocol their number is of 16 bits."""
+
 
 class PostgreSQLSession(Session):
     """A connection with its own engine transaction and its own staging tables."""
@@ -82,6 +85,7 @@ class PostgreSQLSession(Session):
         rows: Iterable[Row] | None = None,
     ) -> psycopg.RawCursor[Row]:
         """Run a statement, which is COPY if it takes ``rows``."""
+        _check_number(parameters)
         self._drain()
         with self._running():
             cursor = self._connection.cursor(keeping=keeping)
@@ -174,6 +178,7 @@ class PostgreSQLSession(Session):
             cursor = self._run(sql, parameters, keeping=keeping)
             with self._connection.running(fetches=True):
                 return PostgreSQLResult(cursor)
+        _check_number(parameters)
         self._drain()
         cursor = self._connection.cursor(keeping=keeping)
         tolerate(cursor)
@@ -434,6 +439,17 @@ class PostgreSQLSession(Session):
     def close(self) -> None:  # noqa: D102
         self._stream = None
         self._connection.close()
+
+
+def _check_number(parameters: Sequence[Any] | None) -> None:
+    if parameters is not None and len(parameters) > MOST_PARAMETERS:
+        raise EngineError(
+            ErrorKind.OPERATIONAL,
+            f"PostgreSQL takes {MOST_PARAMETERS:,} parameters in a statement, not "
+            f"{len(parameters):,}: pass the values as a list, as in id = ANY (%s), or "
+            "write rows with executemany()",
+            "54000",
+        )
 
 
 def _without_rows(query: str) -> str:
