@@ -10,7 +10,10 @@ import duckdb
 import psycopg
 
 REACH_THE_ENGINE = frozenset({"execute", "insert_into"})
-READS = ("execute SELECT", "execute \nSELECT", "execute <", "execute EXPLAIN")
+READS = (
+    *("execute SELECT", "execute \nSELECT", "execute <"),
+    *("execute EXPLAIN", "execute DESCRIBE"),
+)
 SEQUENCER = ("execute SELECT tique.", "execute SELECT stamps")
 """Functions that change what processes share are called by SELECT."""
 

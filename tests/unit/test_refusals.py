@@ -237,7 +237,9 @@ READ_ONLY = """
 def test_read_only(what, tmp_path, engine, connection):
     engine.close()
     for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder.name.startswith("pytest"):
+        if folder.stat().st_uid == os.getuid() and folder.name.startswith(
+            ("pytest", "popen")
+        ):
             folder.chmod(0o755)
     name = "test.duckdb" if what == "file" else "new.duckdb"
     if what == "file":

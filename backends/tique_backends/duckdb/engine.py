@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -204,7 +205,7 @@ class DuckDBEngine(Engine):
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0)',
             [number, table.schema, table.name],
         )
-        return introspection.describe(session, table.schema, table.name, int(number))
+        return replace(table, id=int(number))
 
     def _create_cache(self, session: Session, table: Table) -> None:
         stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]

@@ -6,18 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import quote
 from tique_rewriter.schema import Check, Column, Table
 
 if TYPE_CHECKING:
     from tique_backends.base import Session
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
-
-_COLUMNS = """
-SELECT column_name, data_type, NOT is_nullable, column_default
-FROM duckdb_columns()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
-ORDER BY column_index"""
 
 _CONSTRAINTS = """
 SELECT constraint_type, constraint_column_names, expression, constraint_name
@@ -30,9 +25,11 @@ SELECT 1 FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = $1
   AND referenced_table = $2"""
 
-_SQL = """
-SELECT sql FROM duckdb_tables()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2"""
+_FOUND = """
+SELECT database_name, schema_name, table_name, sql FROM duckdb_tables()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+  AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)
+  AND schema_name <> 'tique'"""
 
 _UNIQUE_INDEXES = """
 SELECT index_name FROM duckdb_indexes()
@@ -57,10 +54,18 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         PROGRAMMING if there is no such table, UNSUPPORTED if it has something
         whose promises tique cannot keep.
     """
-    schema, name = _exact_name(session, schema, name)
+    found = session.execute(_FOUND, [schema, name]).fetch_all()
+    if not found:
+        raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")
+    database, schema, name, definition = map(str, found[0])
     label = f"{schema}.{name}"
-    rows = session.execute(_COLUMNS, [schema, name]).fetch_all()
-    columns = tuple(Column(*row) for row in rows)
+    # duckdb_columns() would go through those of every table and view there is.
+    columns = tuple(
+        Column(column, type_name, nullable == "NO", default)
+        for column, type_name, nullable, _, default, _ in session.execute(
+            f"DESCRIBE {quote(database)}.{quote(schema)}.{quote(name)}"
+        ).fetch_all()
+    )
     # A constraint's names are as they were written there, in whichever case.
     positions = {column.name.lower(): i for i, column in enumerate(columns)}
     for column in columns:
@@ -69,7 +74,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 ErrorKind.UNSUPPORTED,
                 f"table {label}: the column name {column.name!r} is reserved",
             )
-    definition = str(session.execute(_SQL, [schema, name]).fetch_all()[0][0])
     words = _QUOTED.sub("", definition).upper()
     if "GENERATED ALWAYS AS" in words:
         raise EngineError(
@@ -110,10 +114,3 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     return Table(
         schema, name, columns, primary_key, tuple(unique), tuple(checks), table_id
     )
-
-
-def _exact_name(session: Session, schema: str, name: str) -> tuple[str, str]:
-    for found_schema, found in session.execute(USER_TABLES).fetch_all():
-        if (found_schema.lower(), found.lower()) == (schema.lower(), name.lower()):
-            return found_schema, found
-    raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")
