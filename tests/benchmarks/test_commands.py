@@ -11,6 +11,8 @@ from benchmarks.measures import percentile, spread
 from benchmarks.micro.group_commit import GroupCommitWorkload
 from benchmarks.targets.duckdb_native import DuckDBTarget
 
+pytestmark = pytest.mark.one_duckdb
+
 TINY = ["--customers", "30", "--items", "100"]
 
 

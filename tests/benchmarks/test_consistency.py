@@ -8,6 +8,8 @@ from benchmarks.targets.duckdb_native import DuckDBTarget
 from benchmarks.tpcc.consistency import failed_conditions
 from benchmarks.tpcc.workload import TpccWorkload
 
+pytestmark = pytest.mark.one_duckdb
+
 
 @pytest.fixture
 def connection(loaded_file, tmp_path):

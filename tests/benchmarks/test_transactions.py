@@ -20,6 +20,8 @@ from benchmarks.tpcc.inputs import (
 from benchmarks.tpcc.rules import LAST_NAMES
 from benchmarks.tpcc.transactions import Application
 
+pytestmark = pytest.mark.one_duckdb
+
 NOW = datetime(2025, 5, 5)
 NEXT_ORDER = 31
 

@@ -3,9 +3,10 @@
     python -m tests.crash.kill_points ENGINE PLACE SCENARIO KILLS FIRST STRIDE
 
 The place is DuckDB's folder or the URL of a server, which lives through all kills.
-Prints a JSON array per point, from the first on, every stride-th. A fresh database and
-a fork are used for each, so that a hundred kills take seconds. After ``KILLS`` kills in a row (the later
-ones hit recovery) the database is opened for good and judged.
+Prints a JSON array per point, from the first on, every stride-th. A fresh database, or a
+copy of a closed one, and a fork are used for each, so that a hundred kills take seconds.
+After ``KILLS`` kills in a row (the later ones hit recovery) the database is opened for
+good and judged.
 """
 
 from __future__ import annotations
@@ -221,10 +222,15 @@ def main(engine_name, place, name, kills, first, stride):
     steps = SCENARIOS[name]
     states = golden(steps)
     engine = ENGINES[engine_name](place)
+    files = {}
     for point in range(first, LONGEST, stride):
         engine.begin_again()
-        code, values = forked(prepare, engine)
-        assert code == 0, values
+        for path, content in files.items():
+            path.write_bytes(content)
+        if not files:
+            code, values = forked(prepare, engine)
+            assert code == 0, values
+            files = engine.files()
         code, values = forked(act, engine, steps, point)
         failure = None
         if code not in (0, -9):

@@ -18,6 +18,8 @@ import pytest
 from tests.crash.bank_child import ACCOUNTS, BIG, START, create
 from tests.effort import effort
 
+pytestmark = pytest.mark.one_duckdb
+
 ROUNDS = effort(4, 50)
 THREADS = 6
 SEED = int(os.environ.get("TIQUE_SEED", "20260"))

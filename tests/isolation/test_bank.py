@@ -11,6 +11,8 @@ import pytest
 import tique
 from tests.effort import effort
 
+pytestmark = pytest.mark.one_duckdb
+
 ACCOUNTS = 20
 START = 1000
 

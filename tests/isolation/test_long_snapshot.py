@@ -16,6 +16,8 @@ import tique
 from tests.effort import effort
 from tests.portable import numbers
 
+pytestmark = pytest.mark.one_duckdb
+
 COMMITS = effort(2_000, 100_000)
 ROWS = 1000
 THREADS = 8

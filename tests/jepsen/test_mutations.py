@@ -12,6 +12,8 @@ from jepsen.checker.models import Model
 from jepsen.mutations import MUTATIONS
 from jepsen.runner import Request, Run
 
+pytestmark = pytest.mark.one_duckdb
+
 SECONDS = 3
 PATIENCE = 100
 """Seconds in which it must be found: two minutes, with what the last run takes."""

@@ -20,6 +20,8 @@ from jepsen.systems.postgresql import PostgreSQL
 from jepsen.workloads import WORKLOADS
 from tique_backends.postgresql.cluster import Cluster, ClusterError
 
+pytestmark = pytest.mark.one_duckdb
+
 SYSTEMS = [
     "duckdb",
     pytest.param("monetdb", marks=pytest.mark.monetdb),

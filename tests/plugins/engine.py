@@ -129,6 +129,10 @@ class Engine(ABC):
     def begin_again(self) -> None:
         """Close every connection and empty the database."""
 
+    def files(self) -> dict[Path, bytes]:
+        """The database, where it is files that a copy of can be put there; closed."""
+        return {}
+
     def restart(self) -> None:
         """Close every connection; the next one finds an engine that has crashed."""
         self.close()
@@ -194,6 +198,10 @@ class DuckDB(Engine):
         self.close()
         for file in self._folder.glob(f"{self.path.name}*"):
             file.unlink()
+
+    def files(self) -> dict[Path, bytes]:
+        found = self._folder.glob(f"{self.path.name}*")
+        return {file: file.read_bytes() for file in found}
 
     def _connect_natively(self) -> Any:
         return duckdb.connect(self.path)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import LONG
 from tests.plugins.engine import Engine, label
 
 DUCKDB, MONETDB, POSTGRESQL = "duckdb", "monetdb", "postgresql"
@@ -39,6 +40,9 @@ RUNS = {
 BOTH_SEQUENCERS = "both_sequencers"
 """A test with the plain sequencer that is in PostgreSQL's run too."""
 
+ONE_DUCKDB = "one_duckdb"
+"""A test that hammers DuckDB 1.5 only in a long run."""
+
 _FOLDERS = {
     "monetdb": MONETDB,
     "postgresql": POSTGRESQL,
@@ -48,9 +52,8 @@ _FOLDERS = {
 _SERVERS = {"monetdb_server": MONETDB, "postgresql_cluster": POSTGRESQL}
 _TESTS = Path(__file__).parent.parent
 
-# Where the two sequencers differ: in what several clients do at the same time, and in
-# what a crash leaves.
-_BOTH_SEQUENCERS = {"crash", "processes", "sharing"}
+# Where the two sequencers differ: in what several clients do at the same time.
+_BOTH_SEQUENCERS = {"processes", "sharing"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,9 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {meaning}")
     for name, subjects in RUNS.items():
         config.addinivalue_line("markers", f"{name}: (derived) {sorted(subjects)}")
-    config.addinivalue_line(
-        "markers", f"{BOTH_SEQUENCERS}: with the plain sequencer in every run, too"
-    )
+    for name, meaning in (
+        (BOTH_SEQUENCERS, "with the plain sequencer in PostgreSQL's run, too"),
+        (ONE_DUCKDB, "takes long with any engine: with DuckDB 1.5 in a long run only"),
+    ):
+        config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,9 +78,11 @@ def add_marks(item: pytest.Item) -> None:
     """Mark a test with its subject and its runs."""
     subject = _given(item) or _derived(item)
     item.add_marker(subject)
-    for run, subjects in RUNS.items():
-        if subject in subjects:
-            item.add_marker(run)
+    runs = [run for run, subjects in RUNS.items() if subject in subjects]
+    if subject == DUCKDB and item.get_closest_marker(ONE_DUCKDB) and not LONG:
+        runs.remove("in_duckdb15")
+    for run in runs:
+        item.add_marker(run)
     if subject == PLAIN and (
         _folder(item) in _BOTH_SEQUENCERS or item.get_closest_marker(BOTH_SEQUENCERS)
     ):

@@ -16,6 +16,7 @@ from tests.plugins.selection import (
     DUCKDB,
     ENGINE_FREE,
     MONETDB,
+    ONE_DUCKDB,
     PLAIN,
     POSTGRESQL,
     RUNS,
@@ -149,3 +150,12 @@ def test_a_mark_nearer_to_the_test_says_it_before(marks):
 def test_a_mark_adds_the_plain_sequencer(marks):
     *_, found = marks(f"@pytest.mark.{BOTH_SEQUENCERS}\ndef test_it(engine): pass")
     assert found & RUNS.keys() == {"in_duckdb15", "in_plain"}
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_what_takes_long_is_with_one_duckdb(marks, monkeypatch, is_long):
+    monkeypatch.setenv("TIQUE_TEST_LONG", str(int(is_long)))
+    found, *_ = marks(f"@pytest.mark.{ONE_DUCKDB}\ndef test_it(engine): pass")
+    assert found & RUNS.keys() == {"in_duckdb20"} | (
+        {"in_duckdb15"} if is_long else set()
+    )
