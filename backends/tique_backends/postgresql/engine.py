@@ -83,6 +83,15 @@ _SURROUNDINGS = (
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
 """Collations that sort text by its bytes."""
 
+_FREEING = """
+SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k.conname)
+FROM pg_catalog.pg_constraint AS k
+JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+JOIN tique."tables" AS t ON c.relname = t.schema_name || '.' || t.table_name
+WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
+"""What takes CHECK constraints from the cache tables of earlier releases (P4)."""
+
 _LAST_COMMIT = (
     "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
     "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
@@ -228,7 +237,7 @@ class PostgreSQLEngine(Engine):
         cache = cache_name(table)
         expect_rights_of_owner(session, table)
         session.execute(
-            f"CREATE TABLE {cache} (LIKE {storage_name(table)} INCLUDING CONSTRAINTS, "
+            f"CREATE TABLE {cache} (LIKE {storage_name(table)}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
         )
         if not table.is_bag:
@@ -246,6 +255,10 @@ class PostgreSQLEngine(Engine):
             [number, table.schema, table.name],
         )
         return introspection.describe(session, table.schema, table.name, int(number))
+
+    def upgrade(self, session: Session) -> None:  # noqa: D102
+        for (statement,) in session.execute(_FREEING).fetch_all():
+            session.execute(statement)
 
     def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
         session.execute(f"DROP TABLE {cache_name(table)}")

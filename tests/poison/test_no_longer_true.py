@@ -1,0 +1,55 @@
+"""P4: a CHECK that says yes to a row, and no when storage is to take it.
+
+None can be defined any more; databases of earlier releases have them.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import tique
+
+
+@pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB has no CHECK")
+def test_a_row_that_was_good_for_two_seconds(engine, monkeypatch):
+    connection = engine.connect(checkpoint="manual")
+    kind = type(connection._database.engine)
+    monkeypatch.setattr(kind, "check_definition", lambda *_: None)
+    connection.execute(
+        "CREATE TABLE offer (a INTEGER PRIMARY KEY, until TIMESTAMP, "
+        "CHECK (until > CAST(now() AS TIMESTAMP)))"
+    )
+    connection.execute("CREATE TABLE other (a INTEGER PRIMARY KEY, b INTEGER)")
+    connection.execute(
+        "INSERT INTO offer SELECT 1, CAST(now() AS TIMESTAMP) + INTERVAL '2 seconds'"
+    )
+    connection.execute("INSERT INTO other VALUES (1, 1)")
+    connection.commit()
+    rows = connection.execute("SELECT * FROM offer").fetchall()
+    connection.rollback()
+    time.sleep(2.1)
+    engine.restart()
+    connection = engine.connect(checkpoint="manual")
+    # By key, from memory, and by a query that has to look into the cache table.
+    for query in ("SELECT * FROM offer", "SELECT max(a), max(until) FROM offer"):
+        assert connection.execute(query).fetchall() == rows
+    connection.execute("UPDATE other SET b = 2")
+    connection.commit()
+    with pytest.raises(tique.errors.CheckViolation, match=r"offer cannot be folded"):
+        connection.checkpoint()
+    status = {table.name: table for table in connection.status().tables}
+    offer = status[f"{engine.schema}.offer"]
+    assert "CheckViolation" in offer.obstacle or "check" in offer.obstacle.lower()
+    assert offer.cached_rows == 1
+    other = status[f"{engine.schema}.other"]
+    assert (other.obstacle, other.cached_rows) == (None, 0)
+    engine.close()
+    assert tique.detach(engine.url, ["other"]) == [f"{engine.schema}.other"]
+    connection = engine.connect(checkpoint="manual")
+    assert connection.execute("SELECT * FROM offer").fetchall() == rows
+    connection.execute("DELETE FROM offer WHERE a = 1")
+    connection.commit()
+    assert connection.checkpoint() > 0
+    assert [table.obstacle for table in connection.status().tables] == [None]
