@@ -175,9 +175,10 @@ class ChangeStatement(WritingStatement):
             )
             found = result.fetch(most)
             result.close()
-            if len(found) <= BUFFERED_ROWS and all(map(self._is_exact, found)):
+            if len(found) <= BUFFERED_ROWS:
                 changes = [self._split(row) for row in found]
-                return self._buffer(transaction, changes, check=check)
+                if all(self._are_exact(change) for change in changes):
+                    return self._buffer(transaction, changes, check=check)
         return self._stage(transaction, parameters)
 
     def query(
@@ -211,6 +212,10 @@ class ChangeStatement(WritingStatement):
         for (position, _), text in zip(assigned, texts, strict=True):
             items[position] = cast(f"({text})", self._table.columns[position].type)
         return items, source, bound
+
+    def _are_exact(self, change: Change) -> bool:
+        """Whether the engine's values came as what they are, old ones and new ones."""
+        return all(row is None or self._is_exact(row) for row in change)
 
     def _split(self, found: Row) -> Change:
         width = len(self._table.columns)

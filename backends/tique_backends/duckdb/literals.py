@@ -10,6 +10,7 @@ JSON in ASCII.
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,4 +59,10 @@ def _text(value: Any) -> str | None:
         return value
     if type(value) is bytes:
         return "".join([f"\\x{byte:02X}" for byte in value])
-    return str(value)
+    return plain_text(value)
+
+
+def plain_text(value: Any) -> str:
+    """A value's text. DuckDB cannot cast 1E-18 to a DECIMAL of so many digits."""
+    text = str(value)
+    return f"{value:f}" if "E" in text and type(value) is Decimal else text

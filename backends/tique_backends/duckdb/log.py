@@ -16,6 +16,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.base import MISSING, CommitRecord
+from tique_backends.duckdb.literals import plain_text
 from tique_backends.names import cache_name, quote, storage_name
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ FROM (SELECT unnest(from_json(commits, '[["JSON"]]')) AS c, committed_at
 def _encoded(value: Any) -> Any:
     if value is MISSING:
         return {}
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return value.hex() if isinstance(value, bytes) else plain_text(value)
 
 
 # Not-a-number and infinity have no JSON form; DOUBLE is read back from text.
