@@ -5,11 +5,16 @@ None can be defined any more; databases of earlier releases have them.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 
 import pytest
 
 import tique
+
+PROGRAM = "from tique.cli import main; main()"
 
 
 @pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB has no CHECK")
@@ -46,6 +51,14 @@ def test_a_row_that_was_good_for_two_seconds(engine, monkeypatch):
     other = status[f"{engine.schema}.other"]
     assert (other.obstacle, other.cached_rows) == (None, 0)
     engine.close()
+    # Another process, on a server that goes on, finds out by itself.
+    command = [sys.executable, "-c", PROGRAM, "status", engine.url, "--json"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    obstacles = {table["name"]: table["obstacle"] for table in told["tables"]}
+    assert "violat" in obstacles[f"{engine.schema}.offer"] or (
+        "CHECK constraint failed" in obstacles[f"{engine.schema}.offer"]
+    )
+    assert obstacles[f"{engine.schema}.other"] is None
     assert tique.detach(engine.url, ["other"]) == [f"{engine.schema}.other"]
     connection = engine.connect(checkpoint="manual")
     assert connection.execute("SELECT * FROM offer").fetchall() == rows

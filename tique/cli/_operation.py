@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -18,9 +19,12 @@ from tique.cli._output import (
     progress,
 )
 from tique.cli._target import opened, url_argument
+from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from tique._database import Database
 
 
 @click.command("checkpoint")
@@ -47,13 +51,29 @@ def checkpoint_command(url: str, as_json: bool) -> None:
 def status_command(url: str, as_json: bool) -> None:
     """Show timestamps, transactions and cached rows."""
     with opened(url, instead="Connection.status()") as database:
-        found = status(database)
+        found = _examined(database)
     if as_json:
         document = asdict(found)
         document["lambda"] = document.pop("stable")
         print_json(document)
     else:
         _show(found, console())
+
+
+def _examined(database: Database) -> Status:
+    """The status, with what keeps tables of a shared database from being folded.
+
+    Another process may know; this one folds when it closes the database, and so it may
+    as well try before.
+    """
+    found = status(database)
+    if not database.timeline.is_shared or not any(t.cached_rows for t in found.tables):
+        return found
+    with suppress(EngineError):
+        database.checkpointer.checkpoint(thorough=True)
+    obstacles = {table.name: table.obstacle for table in status(database).tables}
+    tables = [replace(t, obstacle=obstacles.get(t.name)) for t in found.tables]
+    return replace(found, tables=tuple(tables))
 
 
 def _show(found: Status, output: Console) -> None:
