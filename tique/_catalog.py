@@ -32,6 +32,7 @@ class ManagedCatalog:
         self._row_cache = row_cache
         self._cache = StorageCache(page_cache, engine.capabilities.page_keys)
         self._tables: dict[tuple[str, str], Table] = {}
+        self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
         self._version = 0
@@ -85,7 +86,12 @@ class ManagedCatalog:
 
     def by_id(self) -> Mapping[int, Table]:
         """All managed tables, by id."""
-        return {table.id: table for table in self._tables.values()}
+        return self._by_id
+
+    def is_current(self, table: Table) -> bool:
+        """Whether a table's definition is still the one that a statement went by."""
+        now = self._by_id.get(table.id)
+        return now is table or now == table
 
     def find_versions(self, table_id: int) -> TableVersions | None:
         """The recent versions of a table, if it is managed."""
@@ -115,6 +121,7 @@ class ManagedCatalog:
             for table in tables
         }
         self._buffered = {table.id: self._is_buffered(table) for table in tables}
+        self._by_id = {table.id: table for table in tables}
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
 

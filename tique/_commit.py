@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from tique._rows import Key
     from tique._transaction import Transaction
     from tique._writes import TableWrites
+    from tique_rewriter.schema import Table
 
 _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key's values."""
@@ -298,8 +299,8 @@ class Committer:
                 conflict = self._conflict(ticket, session)
                 if conflict is None and len(batch) > 1:
                     conflict = self._claim(ticket, claimed)
-            except errors.ProgrammingError as gone:
-                # Another process has dropped a table.
+            except (errors.ProgrammingError, errors.SerializationError) as gone:
+                # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)
                 continue
             if conflict is None:
@@ -311,6 +312,7 @@ class Committer:
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._database.certifier
         for writes in ticket.writes:
+            self._expect_current(writes.table)
             if writes.is_staged:
                 conflict = self._staged_conflict(writes, session)
             else:
@@ -318,6 +320,15 @@ class Committer:
             if conflict is not None:
                 return conflict
         return None
+
+    def _expect_current(self, table: Table) -> None:
+        """Refuse rows that were judged by a definition that another one replaced (P9)."""
+        catalog = self._database.catalog
+        if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
+            raise errors.SerializationError(
+                f"the definition of {table.qualified_name} was changed while the "
+                "transaction was writing to it; run the transaction again"
+            )
 
     def _claim(self, ticket: Ticket, claimed: set[_Claim]) -> Conflict | None:
         """Claim a ticket's keys for it, unless one has been claimed."""

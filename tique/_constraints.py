@@ -3,25 +3,28 @@
 NOT NULL and primary keys are checked here, over rows that the driver has. CHECK
 and UNIQUE are the engine's to judge: buffered rows are spilled to the staging
 table, which has the CHECK constraints, and one query looks for doubled values
-in what the transaction would see. All of it happens inside the statement, so
-that a violation undoes the statement and nothing else; against concurrent
-transactions certification holds them.
+in what the transaction would see. What storage may be too small for is the engine's
+too: rows past one of the table's bounds are spilled, and the staging table takes them or
+not. All of it happens inside the statement, so that a violation undoes the statement and
+nothing else; against concurrent transactions certification holds them.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique_backends.base import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tique._rows import Key
     from tique._transaction import Transaction
     from tique._writes import TableWrites
     from tique_backends.base import Row
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Bound, Table
 
 
 def not_null_columns(table: Table) -> list[tuple[int, str]]:
@@ -42,6 +45,33 @@ def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -
             raise errors.NotNullViolation(
                 f"NOT NULL constraint failed: {table.qualified_name}.{name}"
             )
+
+
+def is_doubtful(
+    table: Table, rows: Iterable[Row | None], changed: Collection[int]
+) -> bool:
+    """Whether storage may be too small for one of the rows, of which ``changed`` is new."""
+    bounds = [
+        bound for bound in table.bounds if not set(changed).isdisjoint(bound.columns)
+    ]
+    return bool(bounds) and any(
+        _passes(bound, row) for row in rows if row is not None for bound in bounds
+    )
+
+
+def _passes(bound: Bound, row: Row) -> bool:
+    weight = 0
+    for position, factor in zip(bound.columns, bound.weights, strict=True):
+        value = row[position]
+        if isinstance(value, str):
+            weight += len(value) * (1 if value.isascii() else 4) * factor
+        elif isinstance(value, bytes):
+            weight += len(value) * factor
+        elif isinstance(value, Decimal):
+            weight += len(value.as_tuple().digits) * factor
+        elif value is MISSING:
+            return True
+    return weight > bound.most
 
 
 def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
@@ -67,14 +97,17 @@ def check_buffered(
     changed: Collection[int],
     first: int | None = None,
 ) -> None:
-    """Have the engine judge CHECK and UNIQUE over what the statement buffered.
+    """Have the engine judge what the statement buffered: CHECK, UNIQUE, doubtful rows.
 
     ``changed`` are the positions of the columns that the statement set, ``first``
     the first sequence number that it used, if it used several.
     """
     table = writes.table
     unique = any(set(columns) & set(changed) for columns in table.unique)
-    if unique or (table.checks and changed):
+    if writes.is_doubtful:
+        writes.guard(transaction.session)
+    if unique or (table.checks and changed) or writes.is_doubtful:
+        writes.is_doubtful = False
         writes.spill(transaction.session)
         check_unique(transaction, table, changed, first)
 

@@ -147,13 +147,27 @@ def drop_tables(transaction: Transaction, tables: Sequence[Table]) -> None:
 
 
 def define(transaction: Transaction, table: Table | None, text: str) -> None:
-    """Run a definition that concerns the storage table only (an index)."""
+    """Run a definition that concerns the storage table only (an index).
+
+    A new index has to take the recent versions of its table too, which storage gets later.
+    """
     _refuse_writes(transaction)
     database, session = transaction.database, transaction.session
+    engine = database.engine
     with _alone(database):
         if table is not None:
             _refuse_users(database, [table], transaction)
-        _transact(database, session, lambda: session.execute(text))
+            database.catalog.versions(table).drain(session)
+
+        def change() -> None:
+            session.execute(text)
+            if table is not None:
+                described = engine.describe(session, table.schema, table.name)
+                engine.check_definition(session, described)
+                engine.check_versions(session, table)
+
+        _transact(database, session, change)
+        database.reload(session)
 
 
 def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:

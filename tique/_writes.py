@@ -47,9 +47,12 @@ class TableWrites:
         self.rows: dict[Key, Write] = {}
         self.bag: list[Write] = []
         self.is_staged = False
+        self.is_doubtful = False
+        """Whether the engine is yet to be asked if storage could take what is buffered."""
         self.staged_sts: int | None = None
         self.staged_count = 0
         self._has_stage = False
+        self._is_guarded = False
         self._history: list[tuple[int, Key, Write | None]] = []
         self._unspilled: dict[Key, None] = {}
         self._spilled_bag = 0
@@ -85,6 +88,13 @@ class TableWrites:
             session.create_stage(self.table)
             self._has_stage = True
 
+    def guard(self, session: Session) -> None:
+        """Make sure that the staging table refuses what storage could not take."""
+        self.open_stage(session)
+        if not self._is_guarded:
+            session.guard_stage(self.table)
+            self._is_guarded = True
+
     def spill(self, session: Session) -> None:
         """Copy buffered rows that the staging table lacks into it."""
         self.open_stage(session)
@@ -107,6 +117,8 @@ class TableWrites:
         """
         if self.is_staged:
             return
+        if self.table.bounds:
+            self.guard(session)
         self.spill(session)
         self._stage(session, [previous for _, _, previous in self._history if previous])
         sts = [write.sts for _, write in self.buffered()]
@@ -134,6 +146,7 @@ class TableWrites:
         while self.bag and self.bag[-1].sequence > sequence:
             self.bag.pop()
         self._spilled_bag = min(self._spilled_bag, len(self.bag))
+        self.is_doubtful = False
         if self._has_stage:
             session.unstage(self.table, sequence)
 
@@ -141,7 +154,7 @@ class TableWrites:
         """Drop the staging table, if there is one."""
         if self._has_stage:
             session.drop_stage(self.table)
-            self._has_stage = False
+            self._has_stage = self._is_guarded = False
 
     def _stage(self, session: Session, writes: Sequence[Write]) -> None:
         if writes:

@@ -325,6 +325,13 @@ class Session(ABC):
     def create_stage(self, table: Table) -> None:
         """Create this session's empty staging table for ``table``."""
 
+    def guard_stage(self, table: Table) -> None:
+        """Make the staging table refuse what storage could not take (P4); idempotent.
+
+        Where the table has bounds (:attr:`Table.bounds`); else it does in any case.
+        """
+        return
+
     @abstractmethod
     def stage(self, versions: Versions) -> None:
         """Append rows to the staging table, stamped with sequence numbers."""
@@ -445,6 +452,18 @@ class Engine(ABC):
         ------
         EngineError
             UNSUPPORTED, naming the constraint or index and what it depends on.
+        """
+        return
+
+    def check_versions(self, session: Session, table: Table) -> None:
+        """Refuse a new index that storage could not bring recent versions to (P4).
+
+        The cache table has all of them. Only where an index limits what a row may be.
+
+        Raises
+        ------
+        EngineError
+            What the engine would say if the versions were in storage.
         """
         return
 

@@ -34,11 +34,26 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """Rows that storage certainly takes; about all others the engine has to be asked.
+
+    The values in ``columns`` weigh no more than ``most`` altogether: each of text or
+    bytes its length in bytes, times the column's in ``weights``. With a negative ``most``
+    the engine is asked about all of them. The other columns do not matter.
+    """
+
+    columns: tuple[int, ...]
+    weights: tuple[int, ...]
+    most: int
+
+
+@dataclass(frozen=True)
 class Table:
     """An abstract table: what the application created and names in its SQL.
 
     ``primary_key`` and each entry of ``unique`` are column positions. A table
-    without a primary key is a *bag*: its rows are told apart by value only.
+    without a primary key is a *bag*: its rows are told apart by value only. ``bounds``
+    are of the indexes and rows that storage may be too small for; there are mostly none.
     """
 
     schema: str
@@ -48,6 +63,7 @@ class Table:
     unique: tuple[tuple[int, ...], ...] = ()
     checks: tuple[Check, ...] = ()
     id: int = field(default=0, compare=False)
+    bounds: tuple[Bound, ...] = ()
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ are staged by the same query.
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tique._constraints import check_buffered
@@ -79,7 +80,9 @@ class ChangeStatement(WritingStatement):
             or self._returning
         ):
             return None
-        return [*columns, *dated_columns(self._table)]
+        changed = set(self._changed)
+        weighed = [b.columns for b in self._table.bounds if changed & set(b.columns)]
+        return [*columns, *dated_columns(self._table), *chain.from_iterable(weighed)]
 
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Change the rows that the WHERE clause finds in the snapshot."""

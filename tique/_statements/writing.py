@@ -17,6 +17,7 @@ from tique._constraints import (
     check_staged_keys,
     check_unique,
     duplicate_key,
+    is_doubtful,
     not_null_columns,
 )
 from tique._rows import Key, key_of
@@ -189,6 +190,8 @@ def buffer_changes(
                 writes.add(transaction.version_of(new))
     else:
         _buffer_keyed(transaction, writes, changes)
+    if table.bounds and is_doubtful(table, (new for _, new in changes), changed):
+        writes.is_doubtful = True
     if check:
         check_buffered(transaction, writes, changed)
 

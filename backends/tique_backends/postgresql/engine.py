@@ -25,6 +25,7 @@ from tique_backends.base import (
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, key_list, storage_name
 from tique_backends.postgresql import folding, introspection, purity
+from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.installing import (
     Form,
@@ -227,6 +228,11 @@ class PostgreSQLEngine(Engine):
     def check_definition(self, session: Session, table: Table) -> None:  # noqa: D102
         purity.check_definition(session, table)
 
+    def check_versions(self, session: Session, table: Table) -> None:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+        session.index_as_storage(table, cache_name(table))
+        session.index_no_more(table, cache_name(table))
+
     def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
         return [
             (schema, name)
@@ -237,7 +243,7 @@ class PostgreSQLEngine(Engine):
         cache = cache_name(table)
         expect_rights_of_owner(session, table)
         session.execute(
-            f"CREATE TABLE {cache} (LIKE {storage_name(table)}, "
+            f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
         )
         if not table.is_bag:

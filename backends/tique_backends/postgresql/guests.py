@@ -288,6 +288,13 @@ class GuestSession(PostgreSQLSession):
     def create_stage(self, table: Table) -> None:  # noqa: D102
         self.execute("SELECT tique.guest_stage($1)", [table.id])
 
+    def guard_stage(self, table: Table) -> None:  # noqa: D102
+        with self._named_indexes():
+            for there, name in self.execute(
+                "SELECT there, name FROM tique.guest_guard_stage($1)", [table.id]
+            ).fetch_all():
+                self._guards[there] = name
+
     def drop_stage(self, table: Table) -> None:  # noqa: D102
         self.execute("SELECT tique.guest_drop_stage($1)", [table.id])
 

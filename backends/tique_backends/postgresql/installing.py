@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tique_backends.aside import NO_ROW
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
+from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.presence import ALIVE, COMMITTING, FIRST_EPOCH, LOCKS
 from tique_udfs.postgresql import plain_script
@@ -89,6 +90,8 @@ def guests_script() -> str:
         ("{first_epoch}", FIRST_EPOCH),
         ("{alive}", ALIVE),
         ("{no_row}", NO_ROW),
+        ("{stored}", STORED),
+        ("{indexes}", INDEXES),
     ):
         script = script.replace(name, str(value))
     return script

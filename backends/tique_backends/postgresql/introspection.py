@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import column_list, storage_name
+from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
 from tique_rewriter.schema import Check, Column, Table
@@ -38,7 +39,7 @@ _COLUMNS = """
 SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   format_type(a.atttypid, a.atttypmod),
   a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity::TEXT,
-  a.attgenerated::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
+  a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
   CASE WHEN has_schema_privilege($2, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
@@ -119,10 +120,11 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     if len(label.encode()) > LONGEST:
         raise refuse(f"has a name of more than {LONGEST} bytes with its schema")
     columns: list[Column] = []
+    stored: list[Stored] = []
     numbers: dict[int, int] = {}
     for row in ask(_COLUMNS, number, schema, name):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
-        identity, generated, type_kind, is_collated, sequence = row[7:]
+        identity, generated, length, storage, type_kind, is_collated, sequence = row[7:]
         if column.lower() in _RESERVED:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -140,6 +142,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if type_kind == "p" or is_collated:
             raise refuse(f"has a column with a collation of its own, {column!r}")
         numbers[attribute] = len(columns)
+        stored.append(Stored(length, storage))
         columns.append(
             Column(column, type_name(oid, modifier, display), not_null, default)
         )
@@ -186,7 +189,14 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         elif kind != "n" or not is_valid:
             raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
     table = Table(
-        schema, name, tuple(columns), primary, tuple(unique), tuple(checks), table_id
+        schema,
+        name,
+        tuple(columns),
+        primary,
+        tuple(unique),
+        tuple(checks),
+        table_id,
+        bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
     )
     # One that is managed was asked, and perhaps this role may not read it.
     if table.is_bag and not table_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -19,6 +20,7 @@ from tique_backends.base import (
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
+from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.connection import rows_of, tolerate
 from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import (
@@ -53,6 +55,8 @@ _Outcome = TypeVar("_Outcome")
 COMMIT = "COMMIT"
 
 _MISMATCH = "42804"
+_TOO_LARGE = "54000"
+_GUARD = re.compile(r'"(_i\d+)"')
 
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
@@ -70,6 +74,8 @@ class PostgreSQLSession(Session):
         self._is_running = False
         self._showing: Showing | None = None
         self._types: ParameterTypes | None = None
+        self._guards: dict[str, str] = {}
+        """The names of storage's indexes, by those of a staging table's."""
 
     @property
     def is_lost(self) -> bool:  # noqa: D102
@@ -412,18 +418,66 @@ class PostgreSQLSession(Session):
         self.drop_stage(table)
         self._run(
             f"CREATE TEMPORARY TABLE {stage_name(table).partition('.')[2]} "
-            f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS, "
+            f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS {STORED}, "
             "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
         )
 
+    def guard_stage(self, table: Table) -> None:  # noqa: D102
+        self.index_as_storage(table, stage_name(table))
+
+    def index_as_storage(self, table: Table, target: str) -> None:
+        """Let a table for versions refuse what storage's indexes could not take."""
+        with self._named_indexes():
+            for there, name, shape, condition in self._guarding(table):
+                self._guards[there] = name
+                if condition is None:
+                    self._run(f"CREATE INDEX IF NOT EXISTS {there} ON {target} {shape}")
+                else:
+                    self._run(
+                        f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {there}, "
+                        f"ADD CONSTRAINT {there} CHECK ({condition})"
+                    )
+
+    def index_no_more(self, table: Table, target: str) -> None:
+        """Undo that."""
+        schema = target.partition(".")[0]
+        for there, _, _, condition in self._guarding(table):
+            if condition is None:
+                self._run(f"DROP INDEX {schema}.{there}")
+            else:
+                self._run(f"ALTER TABLE {target} DROP CONSTRAINT {there}")
+
+    def _guarding(self, table: Table) -> list[Row]:
+        return self._ask(INDEXES, [storage_name(table)])
+
+    @contextmanager
+    def _named_indexes(self) -> Iterator[None]:
+        """Let errors speak of the table's own indexes."""
+        try:
+            yield
+        except EngineError as error:
+            found = _GUARD.search(str(error))
+            if found is None or found[1] not in self._guards:
+                raise
+            name = self._guards[found[1]]
+            message = str(error).replace(found[0], f'"{name}"')
+            if error.kind is ErrorKind.CHECK:
+                message = (
+                    f'a row is too large for index "{name}", whose inner rows hold the '
+                    "values of two: tique takes 2700 bytes there"
+                )
+            raise EngineError(ErrorKind.OPERATIONAL, message, _TOO_LARGE) from error
+
     def stage(self, versions: Versions) -> None:  # noqa: D102
         if versions.rows:
-            self._append(versions, stage_name(versions.table))
+            with self._named_indexes():
+                self._append(versions, stage_name(versions.table))
 
     def stage_query(  # noqa: D102
         self, table: Table, query: str, parameters: Sequence[Any]
     ) -> int:
-        return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
+        with self._named_indexes():
+            return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
 
     def unstage(self, table: Table, after: int) -> None:  # noqa: D102
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")

@@ -75,10 +75,56 @@ DECLARE
     stage text := format('%I', 'tique_stage_' || id);
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS pg_temp.%s', stage);
-    EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS, '
+    EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS {stored}, '
         '_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)', stage, place::text);
     EXECUTE format('GRANT SELECT, INSERT, DELETE ON pg_temp.%s TO %I', stage,
         tique.guest());
+END
+$$;
+
+-- What storage could not take it refuses too (bounds.py): it has storage's indexes.
+CREATE FUNCTION tique.guest_guard_stage(id bigint, OUT there text, OUT name text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place regclass := tique.guest_place(id);
+    stage text := tique.guest_own_stage(id);
+    shape text;
+    condition text;
+BEGIN
+    FOR there, name, shape, condition IN SELECT * FROM tique.guest_indexes(place) LOOP
+        IF condition IS NULL THEN
+            EXECUTE format('CREATE INDEX IF NOT EXISTS %s ON %s %s', there, stage, shape);
+        ELSE
+            EXECUTE format('ALTER TABLE %1$s DROP CONSTRAINT IF EXISTS %2$s, '
+                'ADD CONSTRAINT %2$s CHECK (%3$s)', stage, there, condition);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION tique.guest_indexes(place regclass) RETURNS TABLE (
+    there text, name text, shape text, condition text
+)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ {indexes} $$;
+
+-- The staging table that was made here.
+CREATE FUNCTION tique.guest_own_stage(id bigint) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    stage text := format('pg_temp.%I', 'tique_stage_' || id);
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
+        WHERE c.oid = to_regclass(stage) AND r.rolname = current_user AND c.relkind = 'r'
+    ) THEN
+        PERFORM tique.guest_refuse('there is no staging table of tique');
+    END IF;
+    RETURN stage;
 END
 $$;
 
@@ -96,7 +142,7 @@ LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     place regclass := tique.guest_place(id);
-    stage text := format('pg_temp.%I', 'tique_stage_' || id);
+    stage text := tique.guest_own_stage(id);
     columns text;
     same text;
     newest text;
@@ -105,12 +151,6 @@ DECLARE
     appended bigint;
 BEGIN
     PERFORM tique.guest_holds(client, cts);
-    IF NOT EXISTS (
-        SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
-        WHERE c.oid = to_regclass(stage) AND r.rolname = current_user AND c.relkind = 'r'
-    ) THEN
-        PERFORM tique.guest_refuse('there is no staging table of tique');
-    END IF;
     SELECT string_agg('_n.' || c.name, ', ' ORDER BY c.number),
         string_agg(format('_l.%1$s = _n.%1$s', c.name), ' AND ') FILTER (WHERE c.is_key)
     INTO columns, same
