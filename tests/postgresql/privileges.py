@@ -141,7 +141,7 @@ class Hand:
     def append(self, versions, txid=None):
         """Commit these versions, by table; returns the timestamp."""
         entry = [{self.tables[name]: rows for name, rows in versions.items()}]
-        return self.append_text(json.dumps(entry), txid)
+        return self.append_text(json.dumps(entry, separators=(",", ":")), txid)
 
     def append_text(self, entry, txid=None):
         ((stamps,),) = self.run(

@@ -268,7 +268,7 @@ def test_clients_of_others(shop, hand):
     for function in ("finish", "abort"):
         with pytest.raises(psycopg.Error, match="not known"):
             hand.run(f"SELECT tique.{function}(%s, %s)", hand.client, barrier)
-    entry = json.dumps([{hand.tables["open"]: [GOOD]}])
+    entry = json.dumps([{hand.tables["open"]: [GOOD]}], separators=(",", ":"))
     with refused():
         hand.run(
             "SELECT tique.guest_log_bulk(%s, %s, %s, %s)",
