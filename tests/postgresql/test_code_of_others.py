@@ -11,6 +11,7 @@ import time
 import psycopg
 import pytest
 
+import tique
 from tests.postgresql.privileges import tables_of
 
 # ``stranger`` may use schema tique and no table, and takes what he gets.
@@ -216,3 +217,75 @@ def test_a_calling_role_cannot_be_claimed(victim):
                     "CREATE TRIGGER t BEFORE INSERT ON lair.trap FOR EACH ROW "
                     f"EXECUTE FUNCTION {function}"
                 )
+
+
+SPY = """
+CREATE SCHEMA lair;
+GRANT USAGE ON SCHEMA lair TO PUBLIC;
+CREATE TABLE lair.loot (what TEXT);
+GRANT INSERT ON lair.loot TO PUBLIC;
+CREATE FUNCTION lair.spy(x INTEGER) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.note();
+  RETURN TRUE;
+END $$;
+CREATE FUNCTION lair.note() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_user <> 'stranger' THEN
+    INSERT INTO lair.loot VALUES (current_user);
+  END IF;
+END $$;
+CREATE FUNCTION lair.fires() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.note();
+  RETURN NEW;
+END $$;
+"""
+
+ADDED = {
+    "trigger": "CREATE TRIGGER t BEFORE INSERT ON theirs FOR EACH ROW "
+    "EXECUTE FUNCTION lair.fires()",
+    "rule": "CREATE RULE r AS ON INSERT TO theirs DO ALSO SELECT lair.spy(1)",
+    "check": "ALTER TABLE theirs ADD CHECK (lair.spy(v)) NOT VALID",
+    "index": "CREATE INDEX ON theirs (lair.spy(v))",
+    "partial": "CREATE INDEX ON theirs (v) WHERE lair.spy(v)",
+    "domain": "CREATE DOMAIN lair.d AS INTEGER CHECK (lair.spy(VALUE)); "
+    "ALTER TABLE theirs ALTER v TYPE lair.d",
+}
+
+
+@pytest.mark.parametrize("folder", ["owner", "guest"])
+@pytest.mark.parametrize("kind", ADDED)
+def test_code_that_a_tables_owner_has_added(shop, kind, folder):
+    """A fold would run it with the rights of whoever owns schema tique."""
+    shop.natively(
+        "GRANT CREATE ON SCHEMA public TO stranger",
+        "GRANT CREATE ON DATABASE tique TO stranger",
+        "GRANT USAGE ON SCHEMA tique TO stranger",
+    )
+    with shop.by_hand("stranger") as connection:
+        connection.execute(SPY)
+        connection.execute("CREATE TABLE theirs (id INTEGER PRIMARY KEY, v INTEGER)")
+        connection.execute(f"GRANT ALL ON theirs TO {shop.keeper}")
+    shop.owner.close()
+    tique.adopt(shop.url(shop.keeper), ["public.theirs"])
+    owner = shop.process()
+    owner.commit("INSERT INTO theirs VALUES (1, 10)")
+    owner.commit("UPDATE open SET v = 11 WHERE id = 1")
+    with shop.by_hand("stranger") as connection:
+        connection.execute(ADDED[kind])
+        connection.execute("DELETE FROM lair.loot")
+        owner.database.timeline.advance()
+        if folder == "owner":
+            with pytest.raises(tique.Error, match="would run with the rights"):
+                owner.connection.checkpoint()
+        else:
+            sql = "SELECT tique.guest_fold(%s, tique.sts(), NULL)"
+            with pytest.raises(psycopg.Error, match="would run with the rights"):
+                connection.execute(sql, [int(tables_of(shop)["theirs"])])
+            connection.execute(sql, [int(tables_of(shop)["open"])])
+        assert connection.execute("SELECT what FROM lair.loot").fetchall() == []
+    for process in (owner, shop.process()):
+        assert process.rows("SELECT v FROM open WHERE id = 1") == [(11,)]
+        assert process.rows("SELECT v FROM theirs WHERE id = 1") == [(10,)]
+    shop.natively("DROP TABLE public.theirs; DROP SCHEMA lair CASCADE")

@@ -34,6 +34,7 @@ from tique_backends.postgresql.installing import (
     readable_as,
 )
 from tique_backends.postgresql.keeping import is_kept
+from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
@@ -242,6 +243,7 @@ class PostgreSQLEngine(Engine):
     def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
         cache = cache_name(table)
         expect_rights_of_owner(session, table)
+        session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
         session.execute(
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"

@@ -28,7 +28,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
-from tique_backends.postgresql.literals import array_parameters, arrays
+from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import newest, same_rows
 from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
@@ -52,6 +52,8 @@ def claim_fold(
 
     Raises
     ------
+    EngineError
+        PROGRAMMING if code of others would run with this role's rights (P11).
     FoldedMeanwhileError
         It is not folded up to ``since``. Rows that were computed from that state of
         storage would undo parts of a later one.
@@ -59,7 +61,7 @@ def claim_fold(
     known = "" if since is None else f" AND folded = {since}"
     if not session.change(
         f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
-        f" RETURNING {AT_LEISURE}"
+        f" RETURNING {AT_LEISURE}, tique.guest_expect_own({quoted(storage_name(table))})"
     ):
         raise FoldedMeanwhileError(
             ErrorKind.OPERATIONAL,

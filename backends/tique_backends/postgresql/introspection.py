@@ -107,6 +107,13 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     def refuse(what: str) -> EngineError:
         return EngineError(ErrorKind.UNSUPPORTED, f"table {label} {what}")
 
+    def refuse_new(what: str) -> None:
+        # Whoever owns a managed table may add it at any time, and must not keep others
+        # from opening the database (P6, P11). The engine holds to it when versions are
+        # folded, or the fold is refused: that stops at this table, and is in the status.
+        if not table_id:
+            raise refuse(what)
+
     if kind in _KINDS:
         raise refuse(f"is {_KINDS[kind]}")
     if is_part:
@@ -149,21 +156,21 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     if not columns:
         raise refuse("has no columns")
     if referencing := ask(_REFERENCING, number):
-        raise refuse(
+        refuse_new(
             f"is referenced by another table's FOREIGN KEY constraint "
             f"({referencing[0][0]}), which would be checked when versions are folded, "
             "long after the commit"
         )
     if triggers := ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
-        raise refuse(f"has a trigger or a rule, {triggers[0][0]}")
+        refuse_new(f"has a trigger or a rule, {triggers[0][0]}")
     if indexes := ask(_UNIQUE_INDEXES, number):
-        raise refuse(
+        refuse_new(
             f"has a unique index, {indexes[0][0]}; make it a UNIQUE constraint of the "
             "table"
         )
     if indexes := ask(_NULLS_EQUAL, number):
-        raise refuse(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
+        refuse_new(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
     primary: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     checks: list[Check] = []
@@ -171,10 +178,10 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         _CONSTRAINTS, number
     ):
         if deferrable:
-            raise refuse(f"has a deferrable constraint, {constraint}")
+            refuse_new(f"has a deferrable constraint, {constraint}")
         if excludes:
             # From release 18 on, a key may exclude what overlaps.
-            raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
+            refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
         if kind == "p":
             primary = tuple(numbers[i] for i in key)
         elif kind == "u":
@@ -182,12 +189,12 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         elif kind == "c" and is_valid:
             checks.append(Check(expression, constraint))
         elif kind == "f":
-            raise refuse(
+            refuse_new(
                 f"has a FOREIGN KEY constraint ({constraint}), which would be checked "
                 "when versions are folded, long after the commit"
             )
         elif kind != "n" or not is_valid:
-            raise refuse(f"has a constraint of a kind tique cannot keep ({constraint})")
+            refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
     table = Table(
         schema,
         name,

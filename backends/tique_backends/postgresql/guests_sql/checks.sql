@@ -84,6 +84,77 @@ BEGIN
 END
 $$;
 
+-- What code a write to the table runs that neither a superuser nor the owner of the schema
+-- has made: triggers and rules, whoever made them; functions, operators and domains that its
+-- constraints, indexes and types go back to.
+CREATE FUNCTION tique.guest_strange(place regclass) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    -- In PL/pgSQL, which keeps its plan.
+    RETURN (
+        WITH RECURSIVE trusted AS (
+            SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper
+            UNION SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'tique'
+        ), used(class, id) AS (
+            SELECT 'pg_class'::regclass::oid, place::oid
+            UNION
+            SELECT more.class, more.id FROM used AS u CROSS JOIN LATERAL (
+                SELECT d.refclassid, d.refobjid FROM pg_depend AS d
+                WHERE d.classid = u.class AND d.objid = u.id AND d.refclassid IN (
+                    'pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass,
+                    'pg_opclass'::regclass, 'pg_opfamily'::regclass
+                )
+                UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i
+                WHERE u.class = 'pg_class'::regclass AND i.indrelid = u.id
+                UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint AS c
+                WHERE (u.class = 'pg_class'::regclass AND c.conrelid = u.id)
+                    OR (u.class = 'pg_type'::regclass AND c.contypid = u.id)
+                UNION ALL SELECT 'pg_attrdef'::regclass, e.oid FROM pg_attrdef AS e
+                JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+                WHERE u.class = 'pg_class'::regclass AND e.adrelid = u.id
+                    AND a.attgenerated <> ''
+                UNION ALL SELECT 'pg_class'::regclass, t.typrelid FROM pg_type AS t
+                WHERE u.class = 'pg_type'::regclass AND t.oid = u.id AND t.typrelid <> 0
+                UNION ALL SELECT 'pg_proc'::regclass, o.oprcode FROM pg_operator AS o
+                WHERE u.class = 'pg_operator'::regclass AND o.oid = u.id
+            ) AS more(class, id)
+        )
+        SELECT min(found.what) FROM (
+            SELECT format('trigger %s', t.tgname) FROM pg_trigger AS t
+            WHERE t.tgrelid = place AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+            UNION ALL SELECT format('rule %s', r.rulename) FROM pg_rewrite AS r
+            WHERE r.ev_class = place AND r.ev_enabled <> 'D'
+            UNION ALL SELECT format('function %s', p.oid::regprocedure)
+            FROM used AS u JOIN pg_proc AS p
+                ON u.class = 'pg_proc'::regclass AND p.oid = u.id
+            WHERE p.proowner NOT IN (SELECT t.oid FROM trusted AS t)
+            UNION ALL SELECT format('domain %s', format_type(d.oid, NULL))
+            FROM used AS u JOIN pg_type AS d
+                ON u.class = 'pg_type'::regclass AND d.oid = u.id AND d.typtype = 'd'
+            WHERE d.typowner NOT IN (SELECT t.oid FROM trusted AS t)
+        ) AS found(what)
+    );
+END
+$$;
+
+-- Before versions are moved to a table, or it is taken in: no code of its owner's may run
+-- with these rights. The lock keeps it from being added meanwhile.
+CREATE FUNCTION tique.guest_expect_own(place regclass) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    strange text;
+BEGIN
+    EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', place);
+    strange := tique.guest_strange(place);
+    IF strange IS NOT NULL THEN
+        PERFORM tique.guest_refuse(format('nothing is written to table %s: %s would run '
+            'with the rights of the owner of schema tique', place, strange));
+    END IF;
+END
+$$;
+
 -- So many rows and tombstones in a table are the caller's to write. As many rows as
 -- tombstones may be an update that changes keys.
 CREATE FUNCTION tique.guest_writes(id bigint, written bigint, deleted bigint)

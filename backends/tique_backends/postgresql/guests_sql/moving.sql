@@ -112,6 +112,7 @@ DECLARE
     folded bigint;
 BEGIN
     PERFORM tique.guest_drain(id, last);
+    PERFORM tique.guest_expect_own(place::regclass);
     UPDATE tique."tables" AS t SET folded = last
     WHERE t.id = guest_fold.id AND t.folded <= last
         AND t.folded = coalesce(since, t.folded);
