@@ -26,7 +26,7 @@ from tique._catalog import ManagedCatalog
 from tique._certification import Certifier, MemoryCertifier, QueryCertifier
 from tique._checkpoint import Checkpointer
 from tique._commit import Committer
-from tique._recovery import TXIDS_PER_EPOCH, prepare
+from tique._recovery import TXIDS_PER_EPOCH, prepare, txids_of
 from tique._shared_commit import AppendingCommitter, SteppedCommitter
 from tique._shared_timeline import SharedTimeline
 from tique._timeline import Timeline
@@ -122,7 +122,10 @@ class Database:
         self.settings = settings
         self.process = _process.current()
         self.connections = 0
-        self.epoch = 0
+        self.epochs: set[int] = set()
+        """The epochs of this process's transaction ids."""
+        self.txids = range(0)
+        """Those that it hands out now."""
         self.is_detached = False
         self.is_closed = False
         self.is_new = False
@@ -177,6 +180,14 @@ class Database:
             session.close()
         self.engine.attach_sequencer(self.sequencer)
         self.checkpointer.start()
+
+    def count_epoch(self, session: Session) -> int:
+        """Count an epoch durably, whose transaction ids are handed out from now on."""
+        epoch = self.engine.next_epoch(session)
+        txids = txids_of(epoch)
+        self.epochs.add(epoch)
+        self.txids = txids
+        return epoch
 
     def reload(self, session: Session) -> None:
         """Read the managed tables' definitions again after one changed."""

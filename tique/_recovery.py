@@ -3,7 +3,9 @@
 The commit records decide. Versions without one are removed (P5). sts and cts
 start at the greatest committed cts, so that no cts is used twice. Each opening
 counts an epoch, durably and first of all, and txids start with it, so that no
-txid is used twice even if the process died before it wrote anything else. As no
+txid is used twice even if the process died before it wrote anything else. An epoch
+is a million txids; a process that has begun so many counts another one. There are
+8,796,093,022,207 epochs: ten openings in a second use them up in 27,000 years. As no
 snapshot is open, λ = sts: everything is folded, and the index of recent versions
 starts empty. What the log has and the cache tables lack is appended first.
 Each step may be repeated: a crash here is a reason to run it again.
@@ -19,8 +21,9 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
-from tique_backends.base import FORMAT_VERSION
+from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
 from tique_backends.errors import ConnectionLostError, EngineError
+from tique_udfs import LARGEST_TXID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +34,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tique")
 
-TXIDS_PER_EPOCH = 1 << 40
+TXIDS_PER_EPOCH = 1 << 20
+
+_MOST_EPOCHS = LARGEST_TXID // TXIDS_PER_EPOCH
+
+
+def txids_of(epoch: int) -> range:
+    """The transaction ids of an epoch, and before them one that is none.
+
+    Raises
+    ------
+    OperationalError
+        There is no such epoch: all of them are used up.
+    """
+    if epoch >= _MOST_EPOCHS:
+        raise errors.OperationalError(
+            f"the transaction ids of this database are used up, {_MOST_EPOCHS:,} times "
+            f"{TXIDS_PER_EPOCH:,}: copy its tables, which are ordinary tables, into a "
+            "new database",
+            sqlstate="54000",
+        )
+    return range(epoch * TXIDS_PER_EPOCH, (epoch + 1) * TXIDS_PER_EPOCH)
 
 
 def prepare(engine: Engine, session: Session) -> bool:
@@ -51,7 +74,13 @@ def prepare(engine: Engine, session: Session) -> bool:
         engine.install(session)
         return True
     found = engine.format_version()
-    if found != FORMAT_VERSION:
+    if found == FORMAT_OF_LARGE_EPOCHS:
+        # There an epoch has 2**40 txids, of which any may be used.
+        engine.renew_format(session, (1 << 40) // TXIDS_PER_EPOCH)
+        logger.info(
+            "the database was taken from tique's format %d to %d", found, FORMAT_VERSION
+        )
+    elif found != FORMAT_VERSION:
         raise errors.OperationalError(
             f"the database has tique's format {found}, this version reads format "
             f"{FORMAT_VERSION}; open it with the version of tique that wrote it and "
@@ -63,10 +92,10 @@ def prepare(engine: Engine, session: Session) -> bool:
 def recover(database: Database, session: Session) -> None:
     """Bring a database of this process's own to a state in which it can run."""
     engine = database.engine
-    database.epoch = engine.next_epoch(session)
+    database.count_epoch(session)
     engine.upgrade(session)
     last = engine.last_commit(session)
-    database.sequencer.recover(sts=last, txid=database.epoch * TXIDS_PER_EPOCH)
+    database.sequencer.recover(sts=last, txid=database.txids.start)
     database.reload(session)
     restored = restore(engine, session, database.catalog, last)
     database.checkpointer.folded += restored.moved

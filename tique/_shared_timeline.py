@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique._following import Follower
-from tique._recovery import TXIDS_PER_EPOCH, prunable, restore
+from tique._recovery import prunable, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
 from tique_backends.base import CommitRecord
@@ -109,16 +109,19 @@ class SharedTimeline(Timeline):
         joined = time.monotonic()
         self._shared.join(self._lease)
         self._expires = joined + self._lease
-        database.epoch = engine.next_epoch(session)
-        self._shared.introduce(database.epoch)
+        self._count_epoch(session)
         self._thread.start()
         anchor = self._shared.hold()
         # What is defined after this snapshot is followed.
         snapshot = self._shared.snapshot(0)
         database.reload(session)
-        self.follower.load(snapshot, database.epoch * TXIDS_PER_EPOCH)
+        self.follower.load(snapshot, database.txids.start)
         # From here on the thread follows too.
         self._anchor = anchor
+
+    def _count_epoch(self, session: Session) -> None:
+        # No transaction of the epoch begins before the others know of it.
+        self._shared.introduce(self._database.count_epoch(session))
 
     def begin(self) -> tuple[int, int]:
         """Begin a transaction that sees all that any process has committed."""
@@ -264,7 +267,7 @@ class SharedTimeline(Timeline):
 
     def epochs(self) -> tuple[set[int], int]:
         alive, last = self._shared.epochs()
-        return alive - {self._database.epoch}, last
+        return alive - self._database.epochs, last
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Finish durable commits; returns when sts covers them."""

@@ -6,10 +6,13 @@ one that it shares with other processes see :mod:`tique._shared_timeline`.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from tique._recovery import recover
+from tique_backends.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ class Timeline:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._renewing = threading.Lock()
 
     def open(self, session: Session) -> None:
         """Recover, and load the catalog."""
@@ -39,7 +43,30 @@ class Timeline:
 
     def begin(self) -> tuple[int, int]:
         """Begin a transaction: its txid and its sts."""
-        return self._database.sequencer.begin()
+        begun = self._database.sequencer.begin()
+        while begun[0] not in self._database.txids:
+            # Perhaps another thread has found them used up before.
+            self._database.sequencer.end(begun[0])
+            self._renew_txids(begun[0])
+            begun = self._database.sequencer.begin()
+        return begun
+
+    def _renew_txids(self, txid: int) -> None:
+        """Count another epoch if this id is behind those that the process has.
+
+        Whoever dies here leaves an epoch of which nothing is used.
+        """
+        database = self._database
+        with self._renewing:
+            if txid < database.txids.stop:
+                return
+            with closing(database.engine.session()) as session:
+                persist(partial(self._count_epoch, session))
+            database.sequencer.skip_txids(database.txids.start)
+
+    def _count_epoch(self, session: Session) -> None:
+        """Count an epoch for this process, durably."""
+        self._database.count_epoch(session)
 
     def refresh(self, txid: int) -> int:
         """Take a new snapshot for a transaction: its sts."""
@@ -107,7 +134,7 @@ class Timeline:
 
     def epochs(self) -> tuple[set[int], int]:
         """The epochs of other processes that may have transactions open; the last."""
-        return set(), self._database.epoch
+        return set(), max(self._database.epochs)
 
     def close(self) -> None:
         """Leave."""

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
-FORMAT_VERSION = 1
-"""Of what is stored, on any engine; a database of another version is not opened."""
+FORMAT_VERSION = 2
+"""Of what is stored, on any engine; a database of a later version is not opened."""
+
+FORMAT_OF_LARGE_EPOCHS = 1
+"""The version before, which is taken to this one when a database is opened."""
 
 _Outcome = TypeVar("_Outcome")
 
@@ -416,6 +419,23 @@ class Engine(ABC):
         to be interrupted and repeated.
         """
         return
+
+    @abstractmethod
+    def renew_format(self, session: Session, factor: int) -> None:
+        """Take a database of the format before to this one, in one engine transaction.
+
+        Parameters
+        ----------
+        session
+            Where.
+        factor
+            So many epochs of now are one of then.
+
+        Raises
+        ------
+        EngineError
+            IN_USE if other processes use the database, LOCKED if this role may not.
+        """
 
     @abstractmethod
     def uninstall(self, session: Session) -> None:

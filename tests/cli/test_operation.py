@@ -6,6 +6,7 @@ import tique
 from tique import errors
 from tique._database import acquire, release
 from tique._status import UnmanagedTable, status
+from tique_backends.base import FORMAT_VERSION
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_status_of_an_idle_database(run, adopted, path):
     assert found.pop("sequencer") in {"c", "python"}
     assert found == {
         "database": str(path),
-        "format_version": 1,
+        "format_version": FORMAT_VERSION,
         "processes": 1,
         "certifier": "memory",
         "sts": 0,

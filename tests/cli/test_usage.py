@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import tique
 from tique.cli._output import counted, one_line, progress
 from tique.cli._program import main
+from tique_backends.base import FORMAT_VERSION
 
 COMMANDS = ["adopt", "detach", "checkpoint", "status", "explain"]
 
@@ -88,7 +89,7 @@ def test_exit_codes_of_a_process(adopted, tique_process):
     assert tique_process("--version").returncode == 0
     good = tique_process("status", adopted, "--json")
     assert (good.returncode, good.stderr) == (0, "")
-    assert json.loads(good.stdout)["format_version"] == 1
+    assert json.loads(good.stdout)["format_version"] == FORMAT_VERSION
     assert tique_process("status").returncode == 2
     assert tique_process("detach", adopted, "nothing").returncode == 1
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from tests.monetdb.model import Model, append, bag_model, keyed_model
-from tique_backends.base import MISSING, CommitRecord, Versions
+from tique_backends.base import FORMAT_VERSION, MISSING, CommitRecord, Versions
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding
 
@@ -352,7 +352,7 @@ def test_install_and_uninstall(home):
     session = home.session(engine)
     engine.install(session)
     assert engine.is_managed()
-    assert engine.format_version() == 1
+    assert engine.format_version() == FORMAT_VERSION
     assert engine.next_epoch(session) == 1
     assert engine.next_epoch(session) == 2
     assert not engine.compact(session, force=True)

@@ -132,7 +132,7 @@ class Hand:
         ((self.client,),) = self.run("SELECT tique.guest_join(60000)")
         sql = "SELECT tique.guest_introduce(%s, 77)"
         ((epoch,),) = self.run(sql, self.client)
-        self.txid = (epoch << 40) + 1
+        self.txid = (epoch << 20) + 1
 
     def run(self, sql, *parameters):
         cursor = self._connection.execute(sql, parameters or None)

@@ -12,6 +12,7 @@ import pytest
 
 import tique
 import tique.errors
+from tique_backends.base import FORMAT_VERSION
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_another_format_version(engine, connection):
             tique.connect(engine.url)
     # The file is let go of, and untouched.
     native = engine.native()
-    native.execute("UPDATE tique.format SET version = 1")
+    native.execute(f"UPDATE tique.format SET version = {FORMAT_VERSION}")
     assert native.execute("SELECT * FROM t").fetchall() == [(1, 10)]
     assert engine.connect().execute("SELECT * FROM t").fetchall() == [(1, 10)]
 

@@ -11,6 +11,7 @@ import os
 
 from ._interface import (
     KEYS_PER_CALL,
+    LARGEST_TXID,
     RING_CAPACITY,
     ActiveSnapshot,
     FencedError,
@@ -26,6 +27,7 @@ from .build import BuildError
 
 __all__ = [
     "KEYS_PER_CALL",
+    "LARGEST_TXID",
     "RING_CAPACITY",
     "ActiveSnapshot",
     "BuildError",

@@ -36,7 +36,10 @@ BARRIERS_PER_CLIENT = 16
 KEYS_PER_CALL = 65536
 """Keys that one write set may have: others wait while it is certified."""
 
-_LARGEST_START = 2**62
+LARGEST_TXID = 2**63 - 2
+"""The last transaction id that may be skipped, or recovered behind."""
+
+_LARGEST_STS = 2**62 - 1
 _LONGEST_WAIT = 10.0**9
 
 
@@ -141,6 +144,13 @@ class Sequencer(ABC):
         SequencerError
             A transaction is active or a timestamp unfinished, or a number would
             be handed out for the second time.
+        """
+
+    @abstractmethod
+    def skip_txids(self, txid: int) -> None:
+        """Hand out no transaction id up to this one from now on.
+
+        Transactions may be active. None is handed out twice, whatever is skipped.
         """
 
     @abstractmethod
@@ -468,9 +478,12 @@ class Sequencer(ABC):
 
 def check_start(*, sts: int, txid: int) -> None:
     """Refuse a start state that no sequencer can have reached."""
-    for name, number in (("sts", sts), ("txid", txid)):
-        if not 0 <= number < _LARGEST_START:
-            raise ValueError(f"{name} must be from 0 to 2**62 - 1, not {number}")
+    for name, number, largest in (
+        ("sts", sts, _LARGEST_STS),
+        ("txid", txid, LARGEST_TXID),
+    ):
+        if not 0 <= number <= largest:
+            raise ValueError(f"{name} must be from 0 to {largest}, not {number}")
 
 
 def joined(keys: Sequence[bytes]) -> bytes:

@@ -88,6 +88,7 @@ class Library:
         self.open = declare("tique_open", number)
         self.close = declare("tique_close", status, number)
         self.recover = declare("tique_recover", status, number, number, number)
+        self.skip_txids = declare("tique_skip_txids", status, number, number)
         self.begin = declare("tique_begin", _Transaction, number)
         self.refresh = declare("tique_refresh", number, number, number)
         self.end = declare("tique_end", status, number, number)
@@ -173,6 +174,10 @@ class NativeSequencer(Sequencer):
         if status == _BACKWARDS:
             raise self._backwards(sts, txid)
         self._check(status)
+
+    def skip_txids(self, txid: int) -> None:
+        check_start(sts=0, txid=txid)
+        self._check(self.library.skip_txids(self.handle, txid))
 
     def begin(self) -> tuple[int, int]:
         begun = self._begin(self.handle)

@@ -87,6 +87,12 @@ class PythonSequencer(Sequencer):
             self._txid = txid
             self._advanced.notify_all()
 
+    def skip_txids(self, txid: int) -> None:
+        check_start(sts=0, txid=txid)
+        with self._lock:
+            self._settle()
+            self._txid = max(self._txid, txid)
+
     def begin(self) -> tuple[int, int]:
         with self._lock:
             self._settle()

@@ -171,6 +171,12 @@ class DuckDBEngine(Engine):
             session.rollback()
             raise
 
+    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+        session.execute(
+            f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
+            f"epoch = (epoch + 1) * {factor}"
+        )
+
     def uninstall(self, session: Session) -> None:  # noqa: D102
         session.execute("DROP SCHEMA tique CASCADE")
 

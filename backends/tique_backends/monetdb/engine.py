@@ -170,6 +170,22 @@ class MonetDBEngine(Engine):
         if self.shared is None:
             self._ownership.claimed()
 
+    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+        assert isinstance(session, MonetDBSession)
+
+        def change() -> None:
+            if self.format_version() == FORMAT_VERSION:
+                # Another process was faster.
+                return
+            if self.shared is not None:
+                self.shared.expect_nobody(session)
+            session.execute(
+                f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
+                f"epoch = (epoch + 1) * {factor}"
+            )
+
+        session.transact(change)
+
     def uninstall(self, session: Session) -> None:  # noqa: D102
         session.execute("DROP SCHEMA tique CASCADE")
 

@@ -343,6 +343,25 @@ class MonetDBSequencer(SteppedSequencer):
             f"UPDATE tique.checkpointer SET expires = 0 WHERE holder = {self._client}"
         )
 
+    def expect_nobody(self, session: Session) -> None:
+        """Refuse, in an engine transaction, if any process uses the database.
+
+        Raises
+        ------
+        EngineError
+            IN_USE.
+        """
+        ((others,),) = session.execute(
+            "SELECT count(DISTINCT _c.client) FROM tique.clients AS _c "
+            "JOIN sys.sessions AS _s ON _s.querytimeout = _c.token"
+        ).fetch_all()
+        if others:
+            raise EngineError(
+                ErrorKind.IN_USE,
+                f"processes with an older version of tique use this database ({others}): "
+                "end them, then it is taken to this version's format",
+            )
+
     def expect_alone(self, session: Session) -> None:  # noqa: D102
         self.tend()
         # Whoever joins changes the same row before it reads any definition.

@@ -29,6 +29,7 @@ from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.installing import (
     Form,
+    expect_nobody_of_before,
     expect_rights_of_owner,
     guests_script,
     readable_as,
@@ -67,10 +68,11 @@ _SCHEMA = (
     "CREATE TABLE tique.outcomes (cts BIGINT PRIMARY KEY, txid BIGINT NOT NULL, "
     "committed_at BIGINT NOT NULL)",
     "CREATE INDEX ON tique.outcomes (txid)",
-    "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY)",
+    "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY, settled XID8, "
+    "is_swept BOOLEAN NOT NULL DEFAULT FALSE)",
     # What of the log could not be applied; a table's number of 0 stands for all.
-    "CREATE TABLE tique.aside (cts BIGINT, id BIGINT, reason TEXT NOT NULL, "
-    "PRIMARY KEY (cts, id))",
+    "CREATE TABLE IF NOT EXISTS tique.aside (cts BIGINT, id BIGINT, "
+    "reason TEXT NOT NULL, PRIMARY KEY (cts, id))",
 )
 
 _TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000)"
@@ -178,6 +180,30 @@ class PostgreSQLEngine(Engine):
 
         session.transact(create)
         self.format_version()
+
+    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+        assert isinstance(session, PostgreSQLSession)
+        form = Form.of(self.shared.form)
+
+        def change() -> None:
+            session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
+            if self.format_version() == FORMAT_VERSION:
+                return
+            expect_nobody_of_before(session)
+            for statement in (*form.removal, *form.statements, *SCHEMA):
+                session.change(statement)
+            session.change(
+                "ALTER TABLE tique.fences ADD COLUMN settled XID8, "
+                "ADD COLUMN is_swept BOOLEAN NOT NULL DEFAULT FALSE"
+            )
+            session.change(_SCHEMA[-1])
+            session.change(guests_script())
+            session.change(
+                "UPDATE tique.format SET version = $1, epoch = (epoch + 1) * $2",
+                [FORMAT_VERSION, factor],
+            )
+
+        session.transact(change)
 
     @staticmethod
     def _is_installed(session: Session) -> bool:

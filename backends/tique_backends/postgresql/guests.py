@@ -34,7 +34,6 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import encode_content
-from tique_backends.postgresql.presence import FIRST_EPOCH
 from tique_backends.postgresql.sequencer import (
     PostgreSQLSequencer,
     rows_of,
@@ -65,7 +64,6 @@ _FOLLOW = (
 )
 
 _DENIED = "42501"
-_NO_TABLE = "42P01"
 
 
 def is_guest(presence: Presence) -> bool:
@@ -157,7 +155,7 @@ class GuestSequencer(PostgreSQLSequencer):
         yield False
 
     def introduce(self, epoch: int) -> None:  # noqa: D102
-        self._presence.held(FIRST_EPOCH + epoch)
+        self._presence.shown()
 
     def next_epoch(self) -> int:
         """Count this opening of the database, and tell the others of it."""
@@ -238,25 +236,7 @@ class GuestSequencer(PostgreSQLSequencer):
             for mark in marks:
                 if mark != self._presence.mark:
                     self._presence.end(mark)
-            while cts := self._disown():
-                self._fence(cts)
-
-    def _fence(self, cts: int) -> None:
-        try:
-            self._ask("SELECT tique.guest_fence($1)", [cts])
-        except EngineError:
-            # Another process may have been faster.
-            if self._value("SELECT tique.doubtful()") == cts:
-                raise
-
-    def _disown(self) -> int:
-        while True:
-            try:
-                return self._value("SELECT tique.guest_disown()")
-            except EngineError as error:
-                # Another process drops one of the tables.
-                if error.sqlstate != _NO_TABLE:
-                    raise
+            self._fence()
 
 
 class GuestSession(PostgreSQLSession):
@@ -309,6 +289,13 @@ class GuestEngine(PostgreSQLEngine):
 
     def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
         return GuestSession(self._presence, self.shared)
+
+    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+        raise EngineError(
+            ErrorKind.LOCKED,
+            "an older version of tique has written this database: a process of the role "
+            "that owns schema tique has to connect first, which takes it to this version",
+        )
 
     def next_epoch(self, session: Session) -> int:  # noqa: D102
         return self.shared.next_epoch()

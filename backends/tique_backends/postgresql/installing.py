@@ -20,7 +20,12 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.literals import quoted
-from tique_backends.postgresql.presence import ALIVE, COMMITTING, FIRST_EPOCH, LOCKS
+from tique_backends.postgresql.presence import (
+    ALIVE,
+    COMMITTING,
+    LOCK_OF_MARK,
+    LOCKS,
+)
 from tique_udfs.postgresql import plain_script
 
 if TYPE_CHECKING:
@@ -42,6 +47,21 @@ class Form(NamedTuple):
     statements: tuple[str, ...]
 
     @classmethod
+    def of(cls, name: str | None) -> Form:
+        """The form of that name."""
+        assert name is not None
+        return cls(name, _STATEMENTS[name]())
+
+    @property
+    def removal(self) -> tuple[str, ...]:
+        """Statements that take away what an older version has made, but for what is stored.
+
+        The sequencer is empty afterwards, or as it was: nobody uses it.
+        """
+        dropped = ("DROP EXTENSION tique",) if self.name == "extension" else ()
+        return (_REMOVAL, *dropped)
+
+    @classmethod
     def choose(cls, session: Session, wanted: str | None) -> Form:
         """The form that is wanted; else the extension, if it may be made here.
 
@@ -60,6 +80,29 @@ class Form(NamedTuple):
         name = "plain" if wanted == "plain" or obstacle else "extension"
         return cls(name, _STATEMENTS[name]())
 
+
+_REMOVAL = """
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN SELECT p.oid::regprocedure AS place FROM pg_proc AS p
+        WHERE p.pronamespace = 'tique'::regnamespace AND NOT EXISTS (
+            SELECT FROM pg_depend AS d WHERE d.objid = p.oid AND d.deptype = 'e'
+        )
+    LOOP
+        EXECUTE 'DROP FUNCTION ' || found.place || ' CASCADE';
+    END LOOP;
+    FOR found IN SELECT c.oid::regclass AS place, c.relkind FROM pg_class AS c
+        WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v')
+            AND c.relname ~ '^(clients|barriers|sequencer_[a-z]+|guest_[a-z_]+)$'
+    LOOP
+        EXECUTE format('DROP %s %s', CASE found.relkind WHEN 'r' THEN 'TABLE'
+            WHEN 'v' THEN 'VIEW' ELSE 'SEQUENCE' END, found.place);
+    END LOOP;
+END
+$$
+"""
 
 _STATEMENTS: dict[str, Callable[[], tuple[str, ...]]] = {
     "extension": lambda: ("CREATE EXTENSION tique WITH SCHEMA tique",),
@@ -80,6 +123,26 @@ def _obstacle(session: Session) -> str | None:
     return None if is_allowed else "only a superuser may make it"
 
 
+def expect_nobody_of_before(session: Session) -> None:
+    """Refuse if processes use the database that know the format before only.
+
+    Raises
+    ------
+    EngineError
+        IN_USE.
+    """
+    # There an epoch's lock said that its process is there.
+    ((others,),) = session.execute(
+        f"SELECT count(*) FROM tique.clients WHERE epoch + 16 IN ({ALIVE})"
+    ).fetch_all()
+    if others:
+        raise EngineError(
+            ErrorKind.IN_USE,
+            f"processes with an older version of tique use this database ({others}): end "
+            "them, then it is taken to this version's format",
+        )
+
+
 def guests_script() -> str:
     """The statements that make what guests call, in either form."""
     folder = files("tique_backends.postgresql").joinpath("guests_sql")
@@ -87,7 +150,7 @@ def guests_script() -> str:
     for name, value in (
         ("{locks}", LOCKS),
         ("{committing}", COMMITTING),
-        ("{first_epoch}", FIRST_EPOCH),
+        ("{lock_of_mark}", LOCK_OF_MARK),
         ("{alive}", ALIVE),
         ("{no_row}", NO_ROW),
         ("{stored}", STORED),

@@ -1,12 +1,12 @@
 """How a process shows the others that it lives, and how its statements are stopped.
 
-The engine's own connection holds a session-level advisory lock for the epoch of the
-process's transactions: PostgreSQL drops it with the session, however that ends, and
+The engine's own connection holds a session-level advisory lock for the engine's *mark*, a
+random number: PostgreSQL drops it with the session, however that ends, and
 ``pg_locks`` shows it to everybody. Other locks of the same connection say who recovers
 and who folds. One more is a transaction's own, while the server commits what may be
 fenced (:mod:`.sequencer`).
 
-*Every connection of the engine* holds a lock for the engine's *mark*. Whoever finds that
+*Every connection of the engine* holds another lock for the mark, shared. Whoever finds that
 the process was given up ends its sessions by that: a process that is stopped inside an
 engine transaction would have others wait for its locks.
 
@@ -40,8 +40,11 @@ _MARKS = LOCKS + 0x1_00_00_00
 """The first number of the locks for marks."""
 
 RECOVERY, FOLDING, INSTALLATION, COMMITTING = 1, 2, 3, 4
-FIRST_EPOCH = 16
-"""Epochs' locks are numbered from here."""
+_FIRST_MARK = 16
+_LARGEST_MARK = 2**30 - 1
+
+LOCK_OF_MARK = f"({_FIRST_MARK} + (mark & {_LARGEST_MARK}))"
+"""The number of the lock that says that a process is there, of its ``mark``."""
 
 _HERE = (
     "locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid "
@@ -77,7 +80,7 @@ class Presence:
         self._lock = threading.Lock()
         self._lost: set[int] = set()
         self._held: set[int] = set()
-        self.mark = secrets.randbits(31)
+        self.mark = secrets.randbits(30)
         self._connection = self.connect()
 
     def connect(self) -> Connection:
@@ -115,6 +118,14 @@ class Presence:
         if taken:
             self._held.add(number)
         return bool(taken)
+
+    def show(self) -> None:
+        """Show that the process is there, if it does not yet."""
+        self.hold(_FIRST_MARK + self.mark)
+
+    def shown(self) -> None:
+        """Note that a function of its own shows it."""
+        self.held(_FIRST_MARK + self.mark)
 
     def held(self, number: int) -> None:
         """Note a lock that this connection has taken in a function of its own."""

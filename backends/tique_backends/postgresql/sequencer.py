@@ -14,26 +14,27 @@ sts passes it. The engine transaction that is fenced may be in its COMMIT, thoug
 client is gone: from before the server looks at the client until that COMMIT is over it
 has a lock, which whoever fences waits for. Who comes for it later finds that the client
 is gone. If the fencer dies, the next one does it again. A thread that has a lease to
-renew waits for nobody long: what is held up stays in doubt, and is tried again.
+renew waits for nobody long: what is held up stays in doubt, and is tried again; and it
+fences one set at a time, of a thousand. A fence that can have no more effect is swept
+away and forgotten (``guests_sql/clients.sql``, whose functions the owner calls too).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tique_backends.aside import SetAside
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
-from tique_backends.names import quote
 from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
     ALIVE,
     COMMITTING,
-    FIRST_EPOCH,
     FOLDING,
+    LOCK_OF_MARK,
     LOCKS,
     RECOVERY,
     sessions,
@@ -68,10 +69,13 @@ _HURRY = "set_config('lock_timeout', '100ms', TRUE)"
 """For what a thread does that has to renew the lease as well."""
 
 _HELD_UP = "55P03"
+_NO_TABLE = "42P01"
 
 SCHEMA = (
-    "CREATE TABLE tique.clients (client BIGINT PRIMARY KEY, epoch BIGINT NOT NULL, "
+    # Each epoch that a client has, with what is the same in all of its rows.
+    "CREATE TABLE tique.clients (client BIGINT NOT NULL, epoch BIGINT PRIMARY KEY, "
     "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
+    "CREATE INDEX ON tique.clients (client)",
     "CREATE UNLOGGED TABLE tique.barriers (cts BIGINT PRIMARY KEY, "
     "client BIGINT NOT NULL)",
     # The log is read by a statement, hence with a snapshot, of its own after sts.
@@ -139,7 +143,6 @@ class PostgreSQLSequencer(AppendingSequencer):
         self._presence = presence
         self._idle: deque[Connection] = deque()
         self._client = 0
-        self._epoch = 0
         self._lease = 0.0
         self._is_closed = False
 
@@ -178,8 +181,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         self._client = self._value(f"SELECT {self._JOIN}($1)", [_milliseconds(lease)])
 
     def introduce(self, epoch: int) -> None:  # noqa: D102
-        self._epoch = FIRST_EPOCH + epoch
-        self._presence.hold(self._epoch)
+        self._presence.show()
         self._ask(
             "INSERT INTO tique.clients VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
             [self._client, epoch, self._presence.mark],
@@ -323,14 +325,13 @@ class PostgreSQLSequencer(AppendingSequencer):
         with unless_held_up():
             self._end_dead()
             self._end_given_up()
-            while cts := self._value("SELECT tique.doubtful()"):
-                self._fence(cts)
+            self._fence()
 
     def _end_dead(self) -> None:
         """Drop the clients of processes that are gone, and end what they had sent."""
         dead = self._ask(
-            "SELECT client, mark, role FROM tique.clients "
-            f"WHERE epoch + {FIRST_EPOCH} NOT IN ({ALIVE})"
+            "SELECT DISTINCT client, mark, role FROM tique.clients "
+            f"WHERE {LOCK_OF_MARK} NOT IN ({ALIVE})"
         )
         for client, mark, role in dead:
             if client != self._client:
@@ -340,12 +341,12 @@ class PostgreSQLSequencer(AppendingSequencer):
     def _end_given_up(self) -> None:
         """End the sessions of processes that live but whose leases ran out."""
         ((known, joined),) = self._ask(
-            "SELECT (SELECT count(*) FROM tique.clients), tique.clients()"
+            "SELECT (SELECT count(DISTINCT client) FROM tique.clients), tique.clients()"
         )
         if known <= joined:
             return
         others = self._ask(
-            "SELECT client, mark, role FROM tique.clients WHERE client <> $1",
+            "SELECT DISTINCT client, mark, role FROM tique.clients WHERE client <> $1",
             [self._client],
         )
         for client, mark, role in others:
@@ -355,36 +356,25 @@ class PostgreSQLSequencer(AppendingSequencer):
                 self._presence.end(mark, role)
                 self._drop_other(client, mark)
 
-    def _fence(self, cts: int) -> None:
-        with closing(PostgreSQLSession(self._presence.connect(), self._presence)) as s:
+    def _fence(self) -> None:
+        """Fence what is in doubt, one set of it, and forget what is fenced and over."""
+        ((is_doubtful, is_fenced),) = self._ask(
+            "SELECT tique.doubtful() > 0, EXISTS (SELECT FROM tique.fences)"
+        )
+        if is_doubtful:
+            ((stamps,),) = self._persist("SELECT tique.guest_disown()")
+            self._ask("SELECT tique.guest_fence($1)", [stamps])
+        elif is_fenced and self._persist("SELECT tique.guest_sweep()") == [(True,)]:
+            self._ask("SELECT tique.guest_forget()")
 
-            def disown() -> None:
-                s.execute(f"SELECT {_HURRY}")
-                # It waits here for whoever commits, and whoever fences it too for it.
-                s.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {COMMITTING})")
-                s.change(
-                    "INSERT INTO tique.fences VALUES ($1) ON CONFLICT DO NOTHING", [cts]
-                )
-                tables = s.execute('SELECT schema_name, table_name FROM tique."tables"')
-                for schema, name in tables.fetch_all():
-                    cache = f"tique.{quote(f'{schema}.{name}')}"
-                    s.change(f"DELETE FROM {cache} WHERE _cts = $1", [cts])
-
-            is_disowned = False
-            while not is_disowned:
-                try:
-                    s.transact(disown)
-                    is_disowned = True
-                except EngineError as error:
-                    # Another process drops one of the tables.
-                    if error.sqlstate != "42P01":
-                        raise
-        try:
-            self._ask("SELECT tique.fence($1)", [cts])
-        except EngineError:
-            # Another process may have been faster.
-            if self._value("SELECT tique.doubtful()") == cts:
-                raise
+    def _persist(self, sql: str) -> list[Row]:
+        while True:
+            try:
+                return self._ask(sql)
+            except EngineError as error:
+                # Another process drops one of the tables.
+                if error.sqlstate != _NO_TABLE:
+                    raise
 
     def position(self) -> Position:  # noqa: D102
         ((sts, cts, stable, clients),) = self._ask(

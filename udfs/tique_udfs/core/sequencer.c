@@ -26,6 +26,19 @@ tique_recover(tique_handle handle, int64_t sts, int64_t txid)
 	return status;
 }
 
+int
+tique_skip_txids(tique_handle handle, int64_t txid)
+{
+	struct sequencer *sequencer = tique_enter(handle);
+
+	if (!sequencer)
+		return TIQUE_CLOSED;
+	if (txid > sequencer->txid)
+		sequencer->txid = txid;
+	tique_exit(sequencer);
+	return TIQUE_OK;
+}
+
 int64_t
 tique_take(struct sequencer *sequencer, tique_client client)
 {

@@ -184,6 +184,9 @@ TIQUE_EXPORT int tique_close(tique_handle handle);
  * txid + 1. Refused while anything is active, and backwards always. */
 TIQUE_EXPORT int tique_recover(tique_handle handle, int64_t sts, int64_t txid);
 
+/* From now on no transaction id up to `txid` is handed out. */
+TIQUE_EXPORT int tique_skip_txids(tique_handle handle, int64_t txid);
+
 TIQUE_EXPORT struct tique_transaction tique_begin(tique_handle handle);
 
 /* Registers txid anew at the current sts and returns that. */

@@ -105,6 +105,7 @@ SELECT tique.guest_opens('tique.inner_introduce(bigint, integer)'),
     tique.guest_opens('tique.inner_follow(bigint, bigint)'),
     tique.guest_opens('tique.inner_logged(bigint)'),
     tique.guest_opens('tique.inner_append(bigint, bigint, bytea, integer[], bigint[], text)'),
+    tique.guest_opens('tique.inner_barrier(bigint)'),
     tique.guest_opens('tique.inner_log_bulk(bigint, bigint, bigint, text)'),
     tique.guest_opens('tique.inner_stage(bigint)'),
     tique.guest_opens('tique.inner_append_staged(bigint, bigint, bigint)');

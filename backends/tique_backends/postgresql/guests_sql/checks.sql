@@ -304,12 +304,16 @@ DECLARE
     part record;
 BEGIN
     PERFORM tique.sts_for(client);
-    -- As the driver writes it: without blanks, and no longer than others can read.
+    -- As the driver writes it: without blanks, and no longer than others can read. A commit
+    -- of nothing would take a timestamp without a privilege.
     IF length(entry::text) > 33554432
         OR entry::text !~ '^([^"\s]|"([^"\\]|\\.)*")*$'
         OR json_array_length(entry) NOT IN (1, 2) OR NOT EXISTS (
+            SELECT FROM json_each(entry->0)
+            UNION ALL SELECT FROM json_each(entry->1)
+        ) OR NOT EXISTS (
         SELECT FROM tique.clients AS c
-        WHERE c.client = guest_enters.client AND c.epoch = guest_enters.txid >> 40
+        WHERE c.client = guest_enters.client AND c.epoch = guest_enters.txid >> 20
     ) THEN
         PERFORM tique.guest_refuse('this is no commit of the client');
     END IF;

@@ -8,7 +8,9 @@ CREATE FUNCTION tique.guest_renew(client bigint, milliseconds bigint) RETURNS vo
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT tique.renew_client(client, least(milliseconds, 300000)) $$;
 
--- The epoch, whose lock the session has before others could miss it.
+-- An epoch for the client: its first one, or another one when its transaction ids are
+-- used up. The session has the lock of the mark before others could miss it. Of very many
+-- epochs the oldest go: the transactions in them are a billion transactions old.
 CREATE FUNCTION tique.inner_introduce(client bigint, mark integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
@@ -17,9 +19,15 @@ DECLARE
 BEGIN
     PERFORM tique.sts_for(client);
     UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch INTO taken;
-    PERFORM pg_try_advisory_lock({locks}, ({first_epoch} + taken)::integer);
-    INSERT INTO tique.clients VALUES (client, taken, mark)
-    ON CONFLICT ON CONSTRAINT clients_pkey DO UPDATE SET epoch = taken;
+    PERFORM FROM tique.clients AS c WHERE c.client = inner_introduce.client;
+    IF NOT FOUND THEN
+        PERFORM pg_try_advisory_lock({locks}, {lock_of_mark});
+    END IF;
+    INSERT INTO tique.clients VALUES (client, taken, mark);
+    DELETE FROM tique.clients AS c WHERE c.epoch IN (
+        SELECT o.epoch FROM tique.clients AS o WHERE o.client = inner_introduce.client
+        ORDER BY o.epoch DESC OFFSET 1024
+    );
     RETURN taken;
 END
 $$;
@@ -46,16 +54,16 @@ DECLARE
     other record;
 BEGIN
     PERFORM tique.guest_sees_all();
-    FOR other IN SELECT c.client, c.mark, c.role FROM tique.clients AS c
-        WHERE c.epoch + {first_epoch} NOT IN ({alive})
+    FOR other IN SELECT DISTINCT c.client, c.mark, c.role FROM tique.clients AS c
+        WHERE {lock_of_mark} NOT IN ({alive})
     LOOP
         PERFORM tique.guest_leave(other.client);
         IF other.role = session_user THEN
             marks := marks || other.mark;
         END IF;
     END LOOP;
-    IF (SELECT count(*) FROM tique.clients) > tique.clients() THEN
-        FOR other IN SELECT c.client, c.mark FROM tique.clients AS c
+    IF (SELECT count(DISTINCT c.client) FROM tique.clients AS c) > tique.clients() THEN
+        FOR other IN SELECT DISTINCT c.client, c.mark FROM tique.clients AS c
             WHERE c.role = session_user
         LOOP
             BEGIN
@@ -70,40 +78,115 @@ BEGIN
 END
 $$;
 
--- Writes down that a timestamp in doubt counts for nothing; which one.
-CREATE FUNCTION tique.guest_disown() RETURNS bigint
+-- Fences, which the owner's processes make with these functions too. First it is written
+-- down which timestamps in doubt count for nothing, as many at a time as are done soon;
+-- then, in another transaction, the sequencer lets sts pass them.
+
+CREATE FUNCTION tique.guest_clear(stamps bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id bigint;
+BEGIN
+    FOR id IN SELECT t.id FROM tique."tables" AS t LOOP
+        EXECUTE format('DELETE FROM %s WHERE _cts = ANY ($1)', tique.guest_cache(id))
+        USING stamps;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION tique.guest_disown() RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
 AS $$
 DECLARE
-    disowned bigint := tique.doubtful();
-    id bigint;
+    disowned bigint[] := tique.doubts(1024);
 BEGIN
     PERFORM tique.guest_sees_all();
-    IF disowned > 0 THEN
+    IF disowned <> '{}' THEN
         -- The transaction that is fenced may be in its COMMIT.
         PERFORM pg_advisory_xact_lock({locks}, {committing});
-        INSERT INTO tique.fences VALUES (disowned) ON CONFLICT DO NOTHING;
-        FOR id IN SELECT t.id FROM tique."tables" AS t LOOP
-            EXECUTE format('DELETE FROM %s WHERE _cts = $1', tique.guest_cache(id))
-            USING disowned;
-        END LOOP;
+        INSERT INTO tique.fences SELECT unnest(disowned) ON CONFLICT DO NOTHING;
+        PERFORM tique.guest_clear(disowned);
     END IF;
     RETURN disowned;
 END
 $$;
 
 -- What is not committed yet might be rolled back, after sts has passed it.
-CREATE FUNCTION tique.guest_fence(cts bigint) RETURNS void
+CREATE FUNCTION tique.guest_fence(stamps bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    stamp bigint;
 BEGIN
-    IF pg_current_xact_id_if_assigned() IS NOT NULL
-        OR NOT EXISTS (SELECT FROM tique.fences AS f WHERE f.cts = guest_fence.cts)
-    THEN
+    IF pg_current_xact_id_if_assigned() IS NOT NULL OR EXISTS (
+        SELECT FROM unnest(stamps) AS s
+        WHERE s NOT IN (SELECT f.cts FROM tique.fences AS f)
+    ) THEN
         PERFORM tique.guest_refuse('nothing was written down of this fence');
     END IF;
-    PERFORM tique.fence(cts);
+    FOREACH stamp IN ARRAY stamps LOOP
+        BEGIN
+            PERFORM tique.fence(stamp);
+        EXCEPTION WHEN SQLSTATE 'TQ003' THEN
+            -- Another process was faster, and may have forgotten it by now.
+            IF stamp > tique.sts() THEN
+                RAISE;
+            END IF;
+        END;
+    END LOOP;
+END
+$$;
+
+-- A fence is forgotten when nothing has its timestamp and nothing can get it any more: sts
+-- has passed it, so that nothing more is begun in its name (guest_holds, and the look at
+-- the client before COMMIT); then all transactions have ended that ran at that moment;
+-- then what they have left is swept away; then, in a transaction of its own, readers need
+-- not be told of it any more. Whether there is more to do, now or later.
+CREATE FUNCTION tique.guest_sweep() RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    passed bigint := tique.sts();
+    swept bigint[];
+BEGIN
+    PERFORM tique.guest_sees_all();
+    swept := ARRAY(
+        SELECT f.cts FROM tique.fences AS f
+        WHERE NOT f.is_swept AND f.settled <= pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY f.cts LIMIT 4096
+    );
+    UPDATE tique.fences AS f SET settled = pg_snapshot_xmax(pg_current_snapshot())
+    WHERE f.settled IS NULL AND f.cts <= passed;
+    IF swept <> '{}' THEN
+        DELETE FROM tique.log AS l WHERE l.cts = ANY (swept);
+        PERFORM tique.guest_clear(swept);
+        UPDATE tique.fences AS f SET is_swept = true WHERE f.cts = ANY (swept);
+    END IF;
+    RETURN EXISTS (SELECT FROM tique.fences AS f WHERE f.is_swept);
+END
+$$;
+
+CREATE FUNCTION tique.guest_forget() RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    until bigint;
+BEGIN
+    PERFORM tique.guest_sees_all();
+    IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+        PERFORM tique.guest_refuse('what was swept away is not committed');
+    END IF;
+    SELECT max(f.cts) INTO until FROM tique.fences AS f WHERE f.is_swept
+        AND f.cts < ALL (SELECT n.cts FROM tique.fences AS n WHERE NOT n.is_swept);
+    -- No fence is made any more below sts, and each of these is.
+    IF until <= tique.sts() THEN
+        PERFORM tique.forget_fences(until);
+        DELETE FROM tique.fences AS f WHERE f.cts <= until;
+    END IF;
 END
 $$;
 

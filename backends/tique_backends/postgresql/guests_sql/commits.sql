@@ -26,12 +26,29 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION tique.guest_barrier(client bigint) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION tique.inner_barrier(client bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    taken bigint := tique.next_cts(client);
+    taken bigint;
 BEGIN
+    -- All commits wait for it: whoever may write nothing has no use for one.
+    PERFORM FROM tique."tables" AS t WHERE tique.guest_may(
+        to_regclass(format('%I.%I', t.schema_name, t.table_name)),
+        'INSERT, UPDATE, DELETE'
+    );
+    IF NOT FOUND THEN
+        PERFORM tique.guest_refuse('there is no table that the role may write');
+    END IF;
+    -- Each has to be fenced if its client goes, and every reader is told of the fences.
+    IF (SELECT count(*) FROM tique.barriers AS b WHERE b.cts > tique.sts())
+        + (SELECT count(*) FROM tique.fences) >= 1024
+    THEN
+        RAISE EXCEPTION USING ERRCODE = '53400',
+            MESSAGE = 'too many commits in bulk were begun and given up',
+            HINT = 'Try again when no transaction runs any more that is older.';
+    END IF;
+    taken := tique.next_cts(client);
     -- One of an earlier life of the server may have had the number.
     INSERT INTO tique.barriers VALUES (taken, client)
     ON CONFLICT (cts) DO UPDATE SET client = excluded.client;
@@ -43,6 +60,8 @@ CREATE FUNCTION tique.guest_holds(client bigint, stamp bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    -- So that whoever sweeps up behind a fence waits for this transaction.
+    PERFORM pg_current_xact_id();
     IF stamp <= tique.sts() OR NOT EXISTS (
         SELECT FROM tique.barriers AS b
         WHERE b.cts = stamp AND b.client = guest_holds.client
