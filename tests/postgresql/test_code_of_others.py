@@ -39,7 +39,7 @@ BEGIN
   PERFORM lair.attempt('SELECT c::TEXT FROM tique."public.closed" AS c');
   PERFORM lair.attempt('SELECT stamps::TEXT FROM tique.guest_join(60000) AS c, '
     'LATERAL tique.guest_introduce(c, 77) AS e, LATERAL tique.guest_append(c, '
-    'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 40) + 1], '
+    'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 20) + 1], '
     '''[{"CLOSED":[[0,1,666,"forged"]]}]'')');
   PERFORM lair.attempt('SELECT tique.guest_stage(CLOSED)::TEXT');
 END $$;
