@@ -15,7 +15,7 @@ from tique._database import Database, release
 from tique._statements import Outcome, Statement, executable
 from tique._status import Status, status
 from tique._transaction import IsolationLevel, Transaction
-from tique._translation import translated, translating
+from tique._translation import judged, translated, translating
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import TransactionControl
@@ -225,7 +225,7 @@ class Connection:
                 return self._in_transaction(statement, bound)
             except (EngineError, RewriteError) as error:
                 self._drop_statement()
-                raise translated(error) from error
+                raise self._translated(error) from error
 
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
         """Plan a statement, by the definitions that its transaction begins with."""
@@ -265,7 +265,18 @@ class Connection:
                 return self._in_transaction(statement, bound, many=True)
             except (EngineError, RewriteError) as error:
                 self._drop_statement()
-                raise translated(error) from error
+                raise self._translated(error) from error
+
+    def _translated(self, error: EngineError | RewriteError) -> errors.Error:
+        """The error to raise; the engine says whether what is not understood is SQL."""
+        if isinstance(error, RewriteError) and error.text is not None:
+            try:
+                is_sql = self._session.understands(error.text)
+            except EngineError as problem:
+                return translated(problem)
+            if is_sql is not None:
+                error = judged(error, is_sql=is_sql)
+        return translated(error)
 
     def _drop_statement(self) -> None:
         """End a transaction that began for a statement which came to nothing."""

@@ -6,12 +6,15 @@ from tique import errors
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError
 from tique_rewriter.errors import (
+    DuplicateAlias,
+    DuplicateColumn,
     RewriteError,
     SyntaxProblem,
     UnknownColumn,
     UnknownKey,
     UnknownTable,
     UnsupportedSQL,
+    WrongDefinition,
 )
 from tique_udfs import BuildError, SequencerError
 
@@ -41,6 +44,9 @@ _SQLSTATES = {
 
 _REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
     SyntaxProblem: "42601",
+    DuplicateColumn: "42701",
+    DuplicateAlias: "42712",
+    WrongDefinition: "42P16",
     UnknownTable: "42P01",
     UnknownColumn: "42703",
     UnknownKey: "42P10",
@@ -60,6 +66,23 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
         return errors.NotSupportedError(str(error))
     state = _REWRITING_SQLSTATES.get(type(error))
     return errors.ProgrammingError(str(error), sqlstate=state)
+
+
+def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
+    """What is wrong with a text that the rewriter does not understand.
+
+    The engine has said whether it is SQL.
+    """
+    place = (
+        "" if error.line is None else f" at line {error.line}, column {error.column}"
+    )
+    what, _, _ = error.message.partition(" at line ")
+    if is_sql and isinstance(error, SyntaxProblem):
+        what = f"what stands{what.removeprefix('syntax error')}{place}"
+        return UnsupportedSQL(f"{what if place else 'the statement'} is not supported")
+    if not is_sql and not isinstance(error, SyntaxProblem):
+        return SyntaxProblem(f'syntax error near "{what}"{place}')
+    return error
 
 
 def given_up(cause: object) -> errors.OperationalError:

@@ -216,6 +216,18 @@ class Session(ABC):
         """
         return
 
+    def understands(self, sql: str) -> bool | None:
+        """Whether a text is a statement to the engine, which does not run it.
+
+        None if the engine cannot be asked. ``$n`` may be in it.
+
+        Raises
+        ------
+        EngineError
+            What else the engine finds wrong with it.
+        """
+        return None
+
     def names_of(self, expressions: Sequence[str]) -> Sequence[str]:
         """What results are called that have no alias and are these expressions.
 

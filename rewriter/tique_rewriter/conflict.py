@@ -8,7 +8,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.clauses import ClauseText, scope_of_target
-from tique_rewriter.errors import UnknownKey
+from tique_rewriter.errors import UnknownKey, UnknownTable
 from tique_rewriter.plan import (
     PROPOSED,
     ColumnValue,
@@ -17,7 +17,8 @@ from tique_rewriter.plan import (
     Expression,
 )
 from tique_rewriter.references import quote, unknown_column
-from tique_rewriter.scalars import split
+from tique_rewriter.scalars import outside_subqueries, split
+from tique_rewriter.shape import starts_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 Key = tuple[int, ...]
 
 _EXCLUDED = "excluded"
+_WORDS = frozenset(
+    [
+        *("default", "user", "session_user", "system_user", "current_user"),
+        *("current_role", "current_catalog", "current_schema", "localtime"),
+        *("localtimestamp", "current_time", "current_date", "current_timestamp"),
+    ]
+)
+"""Words that stand for values and that the parser may take for columns."""
 
 
 def conflict_parts(tree: exp.Expr) -> list[exp.Expr]:
@@ -64,10 +73,16 @@ def plan_alternative(
 
 def plan_conflict(
     source: Source, tree: exp.Expr, target: Read, words: list[Word], reads: Reads
-) -> Conflict:
-    """Return the plan of the ON CONFLICT clause, which these words are."""
+) -> Conflict | None:
+    """Return the plan of the ON CONFLICT clause, which these words are.
+
+    None if no row can be in conflict with another.
+    """
     start = words[0].start
     table = target.table
+    nothing = [word.keyword for word in words[2:]] == ["DO", "NOTHING"]
+    if nothing and not source.rules.conflict_needs_key and not _all_keys(table):
+        return None
     keys = _keys(source, table, start)
     key, action = _target(source, table, keys, words[2:])
     match [word.keyword for word in action]:
@@ -98,8 +113,12 @@ def proposed_name(position: int) -> str:
     return quote(f"{PROPOSED}{position}")
 
 
+def _all_keys(table: Table) -> tuple[Key, ...]:
+    return tuple(key for key in (table.primary_key, *table.unique) if key)
+
+
 def _keys(source: Source, table: Table, start: int) -> tuple[Key, ...]:
-    keys = tuple(key for key in (table.primary_key, *table.unique) if key)
+    keys = _all_keys(table)
     if not keys:
         raise source.error(
             UnknownKey,
@@ -158,6 +177,8 @@ def _plan_update(
         raise source.syntax("SET without a column", source.find("SET"))
     _check_reserved(source, tree, target, reads)
     text = ClauseText(source, words, reads.marks, _proposed(source, tree, table))
+    for part in conflict_parts(tree):
+        _check_columns(source, part, target)
     scope = scope_of_target(target)
 
     def position_of(node: exp.Column) -> int | None:
@@ -178,6 +199,35 @@ def _plan_update(
         text.cut(condition[0].start, condition[-1].end) if condition else (),
         target.qualifier,
     )
+
+
+def _check_columns(source: Source, part: exp.Expr, target: Read) -> None:
+    """Refuse names of nothing: the engine sees them only when a row is in conflict.
+
+    Raises
+    ------
+    UnknownTable, UnknownColumn
+        Outside of subqueries, which have tables of their own.
+    """
+    if part.find(exp.Lambda):
+        return
+    for node in outside_subqueries(part):
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            continue
+        start = starts_at(node)
+        if node.args.get("db"):
+            raise source.unsupported(
+                "a column qualified by schema and table", start, "leave the schema out"
+            )
+        if node.table and node.table.lower() not in (target.name, _EXCLUDED):
+            raise source.error(
+                UnknownTable, f'no table "{node.table}" in ON CONFLICT', start
+            )
+        name = node.name.lower()
+        is_word = not node.this.args.get("quoted") and name in _WORDS
+        is_row = not node.table and name == target.name
+        if name not in target.table.positions and not is_word and not is_row:
+            raise unknown_column(source, target.table, node.name, start)
 
 
 def _proposed(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tique_rewriter.errors import DuplicateColumn, WrongDefinition
 from tique_rewriter.names import refusal
 from tique_rewriter.plan import CreateTable
 from tique_rewriter.references import unknown_column
@@ -106,6 +107,8 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         raise source.syntax("a table needs a column", body[0].start)
     draft = _Draft(name)
     elements = split(body[1:-1])
+    if source.rules.comma_may_end and len(elements) > 1 and not elements[-1]:
+        elements.pop()
     for element in elements:
         if not element:
             raise source.syntax("a column is expected", body[0].start)
@@ -172,7 +175,9 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
             f'the column name "{name}"', element[0].start, "it is reserved"
         )
     if name.lower() in draft.taken:
-        raise source.syntax(f'the column "{name}" is defined twice', element[0].start)
+        raise source.error(
+            DuplicateColumn, f'the column "{name}" is defined twice', element[0].start
+        )
     constraints = _column_constraints(element)
     type_words = element[1 : len(element) - len(constraints)]
     if constraints and constraints[0].keyword in _REFUSED_CONSTRAINTS:
@@ -208,7 +213,7 @@ def _read_constraints(
             continue
         if keywords == ["PRIMARY", "KEY"]:
             if draft.primary_key:
-                raise source.syntax("a second PRIMARY KEY", word.start)
+                raise source.error(WrongDefinition, "a second PRIMARY KEY", word.start)
             key, words = _key(source, draft, words[2:], column)
             draft.primary_key = key
         elif word.keyword == "UNIQUE":
@@ -275,7 +280,9 @@ def _key(
             raise source.unsupported("a key that is not just columns", inside[0].start)
         position = _position(source, draft, piece[0])
         if position in key:
-            raise source.syntax("a column twice in one key", piece[0].start)
+            raise source.error(
+                DuplicateColumn, "a column twice in one key", piece[0].start
+            )
         key.append(position)
     return tuple(key), rest
 

@@ -17,6 +17,12 @@ class RewriteError(Exception):
     position, line, column
         Character offset (from 0) and line and column (from 1) in the
         application's text, None where the whole statement is meant.
+
+    Attributes
+    ----------
+    text : str or None
+        The statement, with ``$n`` for placeholders, where its words mean nothing to the
+        parser: then only the engine knows whether it is SQL.
     """
 
     def __init__(
@@ -28,6 +34,7 @@ class RewriteError(Exception):
     ) -> None:
         super().__init__(message, position, line, column)
         self.message = message
+        self.text: str | None = None
         self.position = position
         self.line = line
         self.column = column
@@ -42,6 +49,18 @@ class UnsupportedSQL(RewriteError):
 
 class SyntaxProblem(RewriteError):
     """The text is not a statement that makes sense (``ProgrammingError``)."""
+
+
+class DuplicateColumn(SyntaxProblem):
+    """A column is named twice where it may be once (``ProgrammingError``)."""
+
+
+class DuplicateAlias(SyntaxProblem):
+    """Two tables of one FROM have the same name (``ProgrammingError``)."""
+
+
+class WrongDefinition(SyntaxProblem):
+    """A table that cannot be as it is defined (``ProgrammingError``)."""
 
 
 class UnknownTable(RewriteError):

@@ -9,6 +9,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.bindings import select_bindings
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
+from tique_rewriter.errors import DuplicateColumn
 from tique_rewriter.names import check_case
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, InsertQuery, InsertRows
@@ -218,7 +219,9 @@ def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int,
         if position is None:
             raise unknown_column(source, table, node.name, start)
         if position in columns:
-            raise source.syntax(f'the column "{node.name}" is given twice', start)
+            raise source.error(
+                DuplicateColumn, f'the column "{node.name}" is given twice', start
+            )
         columns.append(position)
     return tuple(columns)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import UnknownColumn, UnknownTable
+from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
 from tique_rewriter.labels import labels
 from tique_rewriter.names import check_case
 from tique_rewriter.plan import Hole
@@ -198,6 +198,8 @@ def _managed(
     if table is not None:
         return table
     rules = source.rules
+    if name in rules.refused_functions:
+        raise source.unsupported(f'the relation "{name}"', starts_at(node))
     if schema in rules.system_schemas:
         return None
     if schema in rules.relation_schemas and rules.system_relations.fullmatch(name):
@@ -233,8 +235,11 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
             read = reads.of(relation)
             name = relation.alias_or_name.lower()
             if read is not None and name in names:
-                raise source.syntax(
-                    f'the name "{name}" of two tables', read.span.start, "give an alias"
+                raise source.error(
+                    DuplicateAlias,
+                    f'the name "{name}" of two tables',
+                    read.span.start,
+                    "give an alias",
                 )
             names.add(name)
 

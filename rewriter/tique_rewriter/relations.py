@@ -65,6 +65,8 @@ def _seen_from(
     source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
 ) -> exp.CTE | None:
     """Return what the WITH list calls ``name`` where its member ``common`` is read."""
+    if with_.args.get("recursive") and source.rules.recursive_sees_all:
+        return next((c for c in _members(with_) if _is_named(c, name)), None)
     for sibling in _members(with_):
         if sibling is common:
             break

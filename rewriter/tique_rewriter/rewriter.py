@@ -244,4 +244,5 @@ def _verb_after_with(source: Source) -> str:
 def _refusal(source: Source) -> UnsupportedSQL:
     word = source.words[0]
     shown = word.keyword or source.text[word.start : word.end]
-    return source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
+    refusal = source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
+    return source.unread(refusal)

@@ -86,12 +86,24 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
     if is_star and before[-2:] == ["ROW", "("]:
         return
     if before[-1:] == ["("] and not _WHOLE_ROWS.isdisjoint(before[-2:-1]):
+        if before[-2] != "COUNT" and any(map(_lists_columns, _named(reads, name))):
+            # Releases before 16 make JSON of it with the table's own names.
+            raise source.unsupported(
+                f'the row "{name}" with other names for its columns',
+                starts_at(column),
+                "name its columns",
+            )
         return
     if after[:2] == ["IS", "NULL"] or after[:3] == ["IS", "NOT", "NULL"]:
         return
     raise source.unsupported(
         f'the row "{name}" as a value', starts_at(column), "name its columns"
     )
+
+
+def _lists_columns(read: Read) -> bool:
+    alias = read.node.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
 
 
 def _is_column(source: Source, node: exp.Expr, name: str, reads: Reads) -> bool:

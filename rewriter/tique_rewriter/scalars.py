@@ -33,7 +33,7 @@ def split(words: list[Word], separator: str = ",") -> list[list[Word]]:
 
 def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None:
     """Refuse what is not one value computed from one row."""
-    for inner in _outside_subqueries(node):
+    for inner in outside_subqueries(node):
         if isinstance(inner, _REFUSED):
             raise source.unsupported(f"{_name(inner)} in {where}", start)
         sets = source.rules.set_functions
@@ -57,9 +57,10 @@ def _name(node: exp.Expr) -> str:
     return f"{node.sql_name()}()" if isinstance(node, exp.Func) else node.key.upper()
 
 
-def _outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
+def outside_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of an expression that are in none of its subqueries."""
     yield node
     if isinstance(node, exp.Query):
         return
     for child in node.iter_expressions():
-        yield from _outside_subqueries(child)
+        yield from outside_subqueries(child)

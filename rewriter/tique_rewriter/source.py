@@ -122,14 +122,14 @@ class Source:
         try:
             trees = self._dialect.parser().parse(list(self.tokens), self.text)
         except ParseError as error:
-            raise self._parse_problem(error) from None
+            raise self.unread(self._parse_problem(error)) from None
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
         except (TypeError, AttributeError, LookupError, ValueError):
             # The parser stumbles over an operator that lacks a side.
-            raise SyntaxProblem("the statement cannot be read") from None
+            raise self.unread(SyntaxProblem("the statement cannot be read")) from None
         if len(trees) != 1 or trees[0] is None:
-            raise SyntaxProblem("the statement cannot be read")
+            raise self.unread(SyntaxProblem("the statement cannot be read"))
         if self.rules.exact_quoted_names:
             for name in trees[0].find_all(exp.Identifier):
                 if not name.quoted:
@@ -232,6 +232,11 @@ class Source:
     def syntax(self, what: str, start: int, advice: str = "") -> SyntaxProblem:
         """Return the complaint about the text at ``start``."""
         return self.error(SyntaxProblem, what, start, advice)
+
+    def unread(self, error: _Error) -> _Error:
+        """Return the error with the statement: the engine may understand it."""
+        error.text = self.text[self.words[0].start : self.end]
+        return error
 
     def _check_effort(self) -> None:
         """Refuse what the parser would need too much stack or time for.

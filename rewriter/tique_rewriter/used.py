@@ -38,6 +38,8 @@ def used_columns(
                 return [None] * len(reads)
             if isinstance(node, exp.Join) and node.args.get("method"):
                 return [None] * len(reads)
+            if _names_a_join(node):
+                return [None] * len(reads)
             if isinstance(node, exp.Identifier):
                 names.add(node.name.lower())
             if isinstance(node, exp.Column) and not node.table:
@@ -47,6 +49,15 @@ def used_columns(
 
 def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+
+
+def _names_a_join(node: exp.Expr) -> bool:
+    """Whether it is ``(a JOIN b …) AS j``: its row is ``j``, and it may list columns."""
+    return (
+        isinstance(node, exp.Subquery)
+        and bool(node.args.get("alias"))
+        and not isinstance(node.this, exp.Query)
+    )
 
 
 def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | None:

@@ -529,3 +529,19 @@ SELECT id = ANY (SELECT id FROM item), id >= ALL (SELECT id FROM item) FROM item
 SELECT i.id + s.quantity, count(*) FROM item i JOIN sale s ON i.id = s.item GROUP BY i.id + s.quantity
 
 SELECT id + 1 FROM item UNION SELECT quantity * 2 FROM sale
+
+-- joins in brackets with a name, whose columns may have others
+
+SELECT a, b FROM (item i JOIN sale s ON i.id = s.item) AS j(a, b) WHERE a = 3
+
+SELECT to_json(j) FROM (item i JOIN sale s ON i.id = s.item) AS j WHERE id = 3
+
+SELECT count(j) FROM (item i JOIN sale s ON i.id = s.item) AS j(a, b)
+
+-- what members of WITH RECURSIVE see
+
+WITH RECURSIVE x AS (SELECT * FROM node), node AS (SELECT 7 AS id) SELECT * FROM x
+
+WITH RECURSIVE x AS (SELECT * FROM later), later AS (SELECT id FROM node) SELECT * FROM x
+
+WITH RECURSIVE node AS (SELECT * FROM node) SELECT count(*) FROM node

@@ -243,6 +243,15 @@ class DuckDBSession(Session):
         found = self.execute(f"EXPLAIN {query}", parameters).fetch_all()
         return [(str(name), str(text)) for name, text in found]
 
+    def understands(self, sql: str) -> bool | None:  # noqa: D102
+        self._drain()
+        try:
+            return len(self._connection.extract_statements(sql)) == 1
+        except duckdb.ParserException:
+            return False
+        except Exception as error:
+            raise translated(error) from error
+
     def names_of(self, expressions: Sequence[str]) -> Sequence[str]:  # noqa: D102
         rows = self.execute(naming(expressions)).fetch_all()
         return [

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
@@ -135,6 +137,20 @@ class Connection:
                 f"the {address} has the encoding {encoding}: tique needs UTF8; dump it "
                 "and restore it into a database made with ENCODING 'UTF8'",
             )
+
+    def problem(self, sql: str) -> psycopg.Error | None:
+        """What is wrong with a statement, which is parsed and not run.
+
+        By the message ``Parse``, which takes one statement only.
+        """
+        if self.wire.closed:
+            raise ConnectionLostError(
+                ErrorKind.OPERATIONAL, "the connection to PostgreSQL is closed"
+            )
+        found = self.wire.pgconn.prepare(b"", sql.encode())
+        if found.status == ExecStatus.COMMAND_OK:
+            return None
+        return error_from_result(found, "utf-8")
 
     def cursor(self, *, keeping: bool = False) -> psycopg.RawCursor[Row]:
         """A cursor of its own; one for rows that are kept."""

@@ -22,6 +22,7 @@ from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.connection import rows_of, tolerate
+from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import (
     array_parameter,
@@ -57,6 +58,9 @@ COMMIT = "COMMIT"
 _MISMATCH = "42804"
 _TOO_LARGE = "54000"
 _GUARD = re.compile(r'"(_i\d+)"')
+_SYNTAX = "42601"
+_NO_TYPE = ("42P18", "42P08")
+"""A placeholder's type is not clear: the statement is."""
 
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
@@ -146,6 +150,16 @@ class PostgreSQLSession(Session):
     def change(self, sql: str, parameters: Sequence[Any] | None = None) -> int:
         """Run a statement; returns its number of rows."""
         return max(self._run(sql, parameters).rowcount, 0)
+
+    def understands(self, sql: str) -> bool | None:  # noqa: D102
+        self._drain()
+        with self._running():
+            problem = self._connection.problem(sql)
+        if problem is None or problem.sqlstate in _NO_TYPE:
+            return True
+        if problem.sqlstate == _SYNTAX:
+            return False
+        raise translated(problem)
 
     def execute(  # noqa: D102
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False

@@ -50,6 +50,21 @@ _TABLE_FUNCTIONS = (
     "pragma_collations",
 )
 
+_PRIVATE_FUNCTIONS = (
+    "duckdb_dependencies",
+    "duckdb_eviction_queues",
+    "duckdb_log_contexts",
+    "duckdb_logs",
+    "duckdb_logs_parsed",
+    "duckdb_memory",
+    "duckdb_prepared_statements",
+    "duckdb_profiling_settings",
+    "duckdb_table_sample",
+    "duckdb_temporary_files",
+    "pragma_metadata_info",
+)
+"""Table functions that tell of what tique has and does beside the application."""
+
 DUCKDB = Rules(
     name="duckdb",
     engine="DuckDB",
@@ -88,7 +103,13 @@ DUCKDB = Rules(
             "from_substrait_json",
             "currval",
             "setval",
+            "stats",
+            "current_query",
+            "write_log",
+            *_PRIVATE_FUNCTIONS,
         ]
     ),
+    comma_may_end=True,
+    conflict_needs_key=True,
     names_by_text=True,
 )

@@ -125,5 +125,6 @@ POSTGRESQL = Rules(
     typed_rows=True,
     index_parts=frozenset({"using"}),
     refused_types=_SERIAL,
+    recursive_sees_all=True,
     column_type=column_type,
 )

@@ -149,6 +149,13 @@ class Rules:
     refused_types
         Matches the types, as :func:`~tique_rewriter.values.normal_type` writes them,
         that say more of a column than its type.
+    comma_may_end
+        Whether a comma may follow the last element of CREATE TABLE.
+    conflict_needs_key
+        Whether ON CONFLICT DO NOTHING is an error where the table has no key.
+    recursive_sees_all
+        Whether the members of WITH RECURSIVE see those after them, and themselves
+        everywhere.
     names_by_text
         Whether a result without an alias is called by its expression's text.
     column_type
@@ -191,6 +198,9 @@ class Rules:
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
     refused_types: Pattern[str] | None = None
+    comma_may_end: bool = False
+    conflict_needs_key: bool = False
+    recursive_sees_all: bool = False
     names_by_text: bool = False
     column_type: Callable[[str], str] = str
 
