@@ -35,8 +35,10 @@ progress. A leader runs batches until its own ticket is done, then hands over.
 Before it takes a batch it yields as long as the queue grows, which is at most once
 per open transaction.
 A ticket is in the queue or in the leader's batch at every instant, and an
-exception in the leader settles its batch before it propagates. A follower that
-is interrupted withdraws, so that its connection can drop the writes.
+exception in the leader settles its batch before it propagates. Is it an
+interruption (a signal handler raised in the leader's thread), only the leader's own
+commit fails; the others' tickets go back to the queue, unless they are committed
+already. A follower that is interrupted withdraws, so that its connection can drop the writes.
 
 Staged writes (bulk) are in their own session's staging tables: such a
 transaction is a batch of its own, in its own session. So is one that deletes
@@ -107,7 +109,7 @@ class Committer:
                 if self._leader.acquire(blocking=False):
                     try:
                         while not ticket.done:
-                            self._run()
+                            self._run(ticket)
                     finally:
                         self._leader.release()
                         self._hand_over()
@@ -193,7 +195,8 @@ class Committer:
                 batch.append(ticket)
             self._queue.popleft()
 
-    def _run(self) -> None:
+    def _run(self, own: Ticket) -> None:
+        """Commit what is queued, for all; ``own`` is the leader's ticket."""
         batch: list[Ticket] = []
         try:
             self._settle_earlier()
@@ -201,12 +204,16 @@ class Committer:
             self._fill(batch)
             self._commit_batch(batch)
         except BaseException as error:
-            self._clear_up(batch, error)
+            self._clear_up(batch, error, own)
             if not isinstance(error, Exception):
                 raise
 
-    def _clear_up(self, batch: list[Ticket], error: BaseException) -> None:
-        """Give every ticket its outcome after ``error``."""
+    def _clear_up(self, batch: list[Ticket], error: BaseException, own: Ticket) -> None:
+        """Give every ticket its outcome after ``error``, or its place in the queue.
+
+        An interruption is the leader's own: what of its batch is not committed waits
+        for the next leader.
+        """
         if not batch and isinstance(error, Exception):
             self._fill(batch)
         try:
@@ -214,9 +221,15 @@ class Committer:
         except BaseException as cause:
             for ticket in self._unsettled:
                 ticket.settle(outcome_unknown(ticket, cause))
-        for ticket in batch:
-            if not ticket.done:
+        for ticket in reversed(batch):
+            if ticket.done:
+                continue
+            if isinstance(error, Exception) or ticket is own:
                 ticket.settle(failure(error))
+            elif ticket not in self._queue:
+                # It is still there if the interruption came while the batch was filled.
+                ticket.cts = 0
+                self._queue.appendleft(ticket)
 
     def _settle_earlier(self) -> None:
         """Bring memory in line with a batch that was cut short, if there is one.

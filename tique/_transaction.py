@@ -6,7 +6,7 @@ version with cts ≤ sts in the index of recent versions, the storage table.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from tique._pages import Page
 from tique._rows import columns_to_read, lacks, merged
 from tique._writes import TableWrites, Write
 from tique_backends.base import MISSING, Row, Session
-from tique_backends.errors import EngineError
+from tique_backends.errors import ConnectionLostError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -84,7 +84,10 @@ class _StatementScope:
         transaction = self._transaction
         try:
             if kind is not None:
-                transaction.undo(self._before)
+                # What was staged went with a connection that is lost: whatever needs
+                # it says so. The error to raise is the statement's own.
+                with suppress(ConnectionLostError):
+                    transaction.undo(self._before)
                 transaction.sequence = self._before
         finally:
             transaction.visible_sequence = transaction.sequence
@@ -178,9 +181,10 @@ class Transaction:
         raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
 
     def undo(self, sequence: int) -> None:
-        """Undo what statements after ``sequence`` wrote."""
-        for writes in self.writes.values():
-            writes.rollback_to(sequence, self.session)
+        """Undo what statements after ``sequence`` wrote, to all tables."""
+        with ExitStack() as stack:
+            for writes in self.writes.values():
+                stack.callback(writes.rollback_to, sequence, self.session)
 
     # Reading
 

@@ -162,14 +162,11 @@ class DuckDBEngine(Engine):
         return -1 if row is None else int(row[0])
 
     def install(self, session: Session) -> None:  # noqa: D102
-        session.begin()
-        try:
+        def create() -> None:
             for statement in _SCHEMA:
                 session.execute(statement)
-            session.commit()
-        except EngineError:
-            session.rollback()
-            raise
+
+        session.transact(create)
 
     def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
         session.execute(
@@ -298,8 +295,8 @@ class DuckDBEngine(Engine):
                 known = tuple([i for i, v in enumerate(row) if v is not MISSING])
                 values = tuple([v for v in row if v is not MISSING])
                 partial.setdefault(known, []).append(values)
-        session.begin()
-        try:
+
+        def move() -> None:
             if whole:
                 session.replace(
                     table,
@@ -309,10 +306,8 @@ class DuckDBEngine(Engine):
             for known, changed in partial.items():
                 session.update(table, known, changed)
             self._drop_versions(session, table, until)
-            session.commit()
-        except BaseException:
-            session.rollback()
-            raise
+
+        session.transact(move)
 
     def fold(  # noqa: D102
         self,
@@ -322,18 +317,8 @@ class DuckDBEngine(Engine):
         *,
         since: int | None = None,
     ) -> int:
-        session.begin()
-        try:
-            moved = (
-                self._fold_bag(session, table, until)
-                if table.is_bag
-                else self._fold_keyed(session, table, until)
-            )
-            session.commit()
-        except BaseException:
-            session.rollback()
-            raise
-        return moved
+        fold = self._fold_bag if table.is_bag else self._fold_keyed
+        return session.transact(lambda: fold(session, table, until))
 
     def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
         cache, storage = cache_name(table), storage_name(table)
@@ -398,8 +383,8 @@ class DuckDBEngine(Engine):
             f"FROM tique.outcomes WHERE committed_at < {oldest} "
             "AND cts < (SELECT max(cts) FROM tique.outcomes)"
         )
-        session.begin()
-        try:
+
+        def prune() -> None:
             session.execute(
                 "INSERT INTO tique.outcomes SELECT cts, txid, committed_at "
                 f"FROM ({entries})"
@@ -410,10 +395,8 @@ class DuckDBEngine(Engine):
                 f"(SELECT coalesce(max(txid), 0) {old}))"
             )
             session.execute(f"DELETE {old}")
-            session.commit()
-        except BaseException:
-            session.rollback()
-            raise
+
+        session.transact(prune)
 
     def forgotten_until(self, session: Session) -> int:  # noqa: D102
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()

@@ -144,17 +144,16 @@ class _Stream:
     ----------
     is_open : bool
         Whether there may be more rows.
-    reader : weakref.ref
-        The result that fetches them, if it is still there.
+    reader : callable
+        Returns the result that fetches them, None if it is gone or never came to be.
     """
 
     __slots__ = ("connection", "is_open", "reader")
 
-    reader: weakref.ref[DuckDBResult]
-
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
         self.is_open = True
+        self.reader: Callable[[], DuckDBResult | None] = lambda: None
 
     def close(self) -> None:
         """Give up the rows that were not fetched."""
@@ -265,8 +264,11 @@ class DuckDBSession(Session):
         return len(self.execute(f"SELECT * FROM ({query}) LIMIT 0", parameters).columns)
 
     def begin(self) -> None:  # noqa: D102
-        self._run("BEGIN", ())
+        # One may be left whose ROLLBACK was interrupted.
+        self.rollback()
+        # An interruption may come when the engine has begun it.
         self._in_transaction = True
+        self._run("BEGIN", ())
 
     def commit(self) -> None:  # noqa: D102
         self._run("COMMIT", ())
@@ -274,17 +276,18 @@ class DuckDBSession(Session):
 
     def rollback(self) -> None:  # noqa: D102
         if self._in_transaction:
+            # There is none if BEGIN failed, or an interrupted COMMIT did not.
+            with suppress(EngineError):
+                self._run("ROLLBACK", ())
             self._in_transaction = False
-            self._run("ROLLBACK", ())
 
     def transact(self, body: Callable[[], _Fetched]) -> _Fetched:  # noqa: D102
-        self.begin()
         try:
+            self.begin()
             outcome = body()
             self.commit()
         except BaseException:
-            with suppress(EngineError):
-                self.rollback()
+            self.rollback()
             raise
         return outcome
 

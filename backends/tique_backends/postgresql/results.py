@@ -72,11 +72,9 @@ class Stream:
 
     Attributes
     ----------
-    reader : weakref.ref
-        The result that reads it, if it is still there.
+    reader : callable
+        Returns the result that reads it, None if it is gone or never came to be.
     """
-
-    reader: weakref.ref[StreamedResult]
 
     def __init__(
         self,
@@ -87,6 +85,7 @@ class Stream:
         self._wire = wire
         self._rows = rows
         self._running = running
+        self.reader: Callable[[], StreamedResult | None] = lambda: None
 
     def take(self, size: int | None = None) -> list[Row]:
         """Read ``size`` further rows, or all."""
