@@ -118,6 +118,7 @@ class Connection:
         self._holder = _Holder(database, self._session)
         self._finalizer = weakref.finalize(self, self._holder.abandon)
         self._finalizer.atexit = False
+        database.users.add(weakref.ref(self, database.users.discard))
 
     # State
 
@@ -224,6 +225,7 @@ class Connection:
                     statement = self._executable(prepared)
                 return self._in_transaction(statement, bound)
             except (EngineError, RewriteError) as error:
+                _process.park_if_exiting()
                 self._drop_statement()
                 raise self._translated(error) from error
 
@@ -264,6 +266,7 @@ class Connection:
                     return Outcome(0)
                 return self._in_transaction(statement, bound, many=True)
             except (EngineError, RewriteError) as error:
+                _process.park_if_exiting()
                 self._drop_statement()
                 raise self._translated(error) from error
 
@@ -349,6 +352,9 @@ class Connection:
         try:
             if transaction is not None and transaction.has_writes:
                 self._database.committer.commit(transaction)
+        except errors.Error:
+            _process.park_if_exiting()
+            raise
         finally:
             self._end()
 
@@ -416,6 +422,17 @@ class Connection:
 
     # The end
 
+    def seize(self, patience: float) -> None:
+        """Let the call that runs end, and no other begin: the interpreter ends.
+
+        After ``patience`` (in seconds) the engine is asked to stop it, and after as long
+        again it is left alone.
+        """
+        if not self._lock.acquire(timeout=patience):
+            with suppress(EngineError):
+                self._session.interrupt()
+            self._lock.acquire(timeout=patience)
+
     def close(self) -> None:
         """Roll back what is open and close; further use is an error. Idempotent."""
         with self._lock:
@@ -433,6 +450,8 @@ class Connection:
                         release(self._database)
 
     def _check_usable(self) -> None:
+        if _process.is_exiting:
+            _process.park_if_exiting()
         if not self._finalizer.alive:
             raise errors.InterfaceError("the connection is closed", sqlstate="08003")
         if self._process != _process.current():

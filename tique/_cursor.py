@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tique import errors
+from tique import _process, errors
 from tique._translation import translating
 from tique.rows import tuple_row
 from tique_backends.errors import EngineError
@@ -191,6 +191,7 @@ class Cursor:
             with self._connection._lock, translating():
                 yield
         except BaseException as error:
+            _process.park_if_exiting()
             lost = errors.OperationalError(
                 "fetching was interrupted and rows of this result are lost; run the "
                 "query again",

@@ -38,8 +38,10 @@ from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Mapping
 
+    from tique._connection import Connection
     from tique._transaction import Transaction
     from tique_backends.base import Engine, Session
 
@@ -48,6 +50,10 @@ logger = logging.getLogger("tique")
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
 _numbers = itertools.count(1)
+
+_LAST_CALL = 1.0
+"""Seconds that a connection's last call has when the interpreter ends, and once more so
+many when it was told to stop."""
 
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
@@ -130,6 +136,8 @@ class Database:
         self.is_closed = False
         self.is_new = False
         """Whether this process put tique's schema into it."""
+        self.users: set[weakref.ref[Connection]] = set()
+        """Its connections."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.row_cache, settings.page_cache)
@@ -277,6 +285,7 @@ def acquire(
     DatabaseLocked
         If another process has it open.
     """
+    _process.park_if_exiting()
     parsed = url if isinstance(url, DatabaseURL) else parse_url(url)
     try:
         settings = Settings(**options)  # type: ignore[arg-type]
@@ -341,10 +350,23 @@ def release(database: Database) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    """Close what is open when the interpreter ends.
+
+    Daemon threads go on meanwhile, and may be in the middle of a commit. Each
+    connection's lock is taken for good, which lets its call end and no other begin; a
+    call that takes longer is interrupted. An error that it gets of that parks its
+    thread (:func:`tique._process.park_if_exiting`).
+    """
+    _process.is_exiting = True
     # Not under the lock: a checkpointer that is waited for may want it.
     with _registry_lock:
         databases = list(_registry.values())
         _registry.clear()
     for database in databases:
         if database.process == _process.current():
-            database.close()
+            for reference in list(database.users):
+                user = reference()
+                if user is not None:
+                    user.seize(_LAST_CALL)
+            with suppress(EngineError):
+                database.close()

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
+from typing import NoReturn
+
+is_exiting = False
+"""Whether the interpreter is about to end: set when databases begin to be closed."""
 
 _current = os.getpid()
 
@@ -15,6 +20,24 @@ def current() -> int:
 def _note_fork() -> None:
     global _current
     _current = os.getpid()
+
+
+def park_if_exiting() -> None:
+    """Never return, if this is a daemon thread that outlives the interpreter.
+
+    Its connection is being closed under it, which is no error of the application's. It
+    has to wait in Python: a thread that comes back from an engine's C++ code when the
+    interpreter is gone is ended by an exception, which that code answers with abort().
+    """
+    if is_exiting and threading.current_thread() is not threading.main_thread():
+        _park()
+
+
+def _park() -> NoReturn:
+    forever = threading.Lock()
+    forever.acquire()
+    while True:
+        forever.acquire()
 
 
 os.register_at_fork(after_in_child=_note_fork)
