@@ -27,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .PHONY: help
 help:
-	@echo 'make setup | test | test-long | lint | demo | elle | clean'
+	@echo 'make setup | test | test-long | coverage | lint | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), and PostgreSQL with what
@@ -103,9 +103,12 @@ test-long: $(VENV)/.ready $(VENV15)/.ready
 %/nosync.so: tests/nosync.c | %/.ready
 	@cc -O2 -shared -fPIC -o $@ $< || touch $@
 
+unsynced = LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) $(1)/bin
+
 # A worker that has done its share takes over what another one has not begun.
-pytest = LD_PRELOAD=$$(test -s $(1)/nosync.so && realpath $(1)/nosync.so) \
-	$(1)/bin/python -m pytest -n $(WORKERS) --dist worksteal
+workers = -n $(WORKERS) --dist worksteal
+
+pytest = $(call unsynced,$(1))/python -m pytest $(workers)
 
 # What is in a run, tests/plugins/selection.py says.
 .PHONY: test-duckdb20
@@ -119,6 +122,17 @@ test-duckdb15: $(VENV15)/.ready $(VENV15)/nosync.so
 .PHONY: test-plain
 test-plain: $(VENV15)/.ready $(VENV15)/nosync.so
 	$(call pytest,$(VENV15)) -m in_plain $(PYTEST_ARGS)
+
+# Branches of tique, tique_rewriter and tique_backends that any test of `make test` takes,
+# in any of its processes. Twice as long as `make test`, and timing is off: a test that
+# fails here only says nothing.
+.PHONY: coverage
+coverage: $(VENV)/nosync.so $(VENV15)/nosync.so
+	@rm -f .coverage .coverage.*
+	-$(call unsynced,$(VENV15))/coverage run -m pytest $(workers) -m in_duckdb15 -q $(PYTEST_ARGS)
+	-$(call unsynced,$(VENV))/coverage run -m pytest $(workers) -m in_duckdb20 -q $(PYTEST_ARGS)
+	@$(VENV)/bin/coverage combine --quiet
+	@$(VENV)/bin/coverage report --show-missing --skip-covered
 
 .PHONY: lint
 lint: $(VENV)/.ready
@@ -158,5 +172,5 @@ elle: $(VENV)/.ready
 
 .PHONY: clean
 clean:
-	rm -rf $(VENV) $(VENV15) jepsen/elle/target build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV15) jepsen/elle/target build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

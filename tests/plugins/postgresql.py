@@ -32,9 +32,11 @@ def private_cluster(**settings: str) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="tique-postgresql-"))
     folder.chmod(0o755)
     try:
-        # Servers are killed here, machines are not.
+        # Servers are killed here, machines are not: no page is ever torn.
         with Cluster(
-            folder / "server", {"fsync": "off", **settings}, extension=True
+            folder / "server",
+            {"fsync": "off", "full_page_writes": "off", **settings},
+            extension=True,
         ) as cluster:
             yield cluster
     finally:
