@@ -20,6 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+_HOME = "TIQUE_TEST_SERVERS"
+"""The folder of all servers of a run: a worker that is killed leaves its behind."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _HOME in os.environ or hasattr(config, "workerinput"):
+        return
+    # Below pytest's own folder the server's account cannot get.
+    home = Path(tempfile.mkdtemp(prefix="tique-servers-"))
+    home.chmod(0o755)
+    os.environ[_HOME] = str(home)
+
+    def remove() -> None:
+        del os.environ[_HOME]
+        shutil.rmtree(home, ignore_errors=True)
+
+    config.add_cleanup(remove)
+
+
 def server_pg_config() -> str:
     """The ``pg_config`` of the server that clusters run, if there are several."""
     return str(binaries() / "pg_config")
@@ -28,8 +47,8 @@ def server_pg_config() -> str:
 @contextmanager
 def private_cluster(**settings: str) -> Iterator[Cluster]:
     """A server in a folder that goes with it, which has the extension's files."""
-    # Below pytest's own folder the server's account cannot get.
-    folder = Path(tempfile.mkdtemp(prefix="tique-postgresql-"))
+    home = os.environ.get(_HOME)
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=home))
     folder.chmod(0o755)
     try:
         # Servers are killed here, machines are not: no page is ever torn.
