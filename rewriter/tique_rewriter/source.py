@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import expressions as exp
@@ -29,8 +30,11 @@ if TYPE_CHECKING:
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
+_OPENING_TYPES = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
+_CLOSING_TYPES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _DEEPEST = 250
 _MOST_LACKING = 8
+_MOST_TYPES = 8
 _WITHOUT_CONDITION = frozenset({"CROSS", "NATURAL", "POSITIONAL"})
 _NOT_SPACE = re.compile(r"\S+")
 _NUMBER = re.compile(r"\d+")
@@ -241,7 +245,9 @@ class Source:
     def _check_effort(self) -> None:
         """Refuse what the parser would need too much stack or time for.
 
-        The time that it takes doubles with every JOIN that lacks its condition.
+        The time that it takes doubles with every JOIN that lacks its condition, and with
+        every bracket that stands after the name of a type inside another such bracket:
+        the parser reads what is in it as the type's, then as an expression.
         """
         deepest = max(self.words, key=lambda word: word.depth)
         if deepest.depth > _DEEPEST:
@@ -254,6 +260,16 @@ class Source:
                 lacking += 1
         if lacking > _MOST_LACKING:
             raise self.syntax("a JOIN without ON", self.find("JOIN"))
+        types = self._dialect.parser_class.TYPE_TOKENS
+        opened: list[bool] = []
+        for previous, token in pairwise(self.tokens):
+            if token.token_type in _OPENING_TYPES:
+                opened.append(previous.token_type in types)
+                if sum(opened) > _MOST_TYPES:
+                    what = f"so deep a nesting of {previous.text.upper()}"
+                    raise self.unsupported(what, previous.start)
+            elif token.token_type in _CLOSING_TYPES and opened:
+                opened.pop()
 
     def _one_statement(self, tokens: list[Token]) -> list[Token]:
         ends = [i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON]

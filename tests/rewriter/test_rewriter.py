@@ -218,6 +218,23 @@ def test_many_joins_without_conditions_do_not_take_for_ever(rewriter: Rewriter):
         assert len(rewriter.plan(joined(kind)).plan.references) == 61
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("dialect", ["duckdb", "monetdb", "postgresql"])
+def test_types_in_types_do_not_take_for_ever(dialect: str):
+    rewriter = Rewriter(Tables(), dialect)
+
+    def nested(begin: str, end: str, depth: int) -> str:
+        return f"SELECT {begin * depth}1{end * depth}"
+
+    pairs = [("STRUCT(", ")"), ("INT(", ")"), ("INT(1, (DATE(", ")))")]
+    if dialect != "monetdb":
+        pairs += [("ARRAY[", "]"), ("INT[", "]"), ("ARRAY[(0 + ", ")]")]
+    for begin, end in pairs:
+        with pytest.raises(UnsupportedSQL, match="so deep a nesting of"):
+            rewriter.plan(nested(begin, end, 30))
+    assert rewriter.plan(nested("DATE(", ")", 5))
+
+
 def test_long_conditions_are_planned(rewriter: Rewriter):
     sql = "FROM account WHERE " + " AND ".join(f"balance <> {n}" for n in range(100))
     assert isinstance(rewriter.plan(sql).plan, Select)
