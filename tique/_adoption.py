@@ -34,7 +34,8 @@ def adopt(
     ------
     NotSupportedError
         If a table has something whose promises tique cannot keep (foreign keys,
-        generated columns, collations, unique indexes); then none is adopted.
+        generated columns, collations, unique indexes, a CHECK that depends on more than
+        the row); then none is adopted.
     ProgrammingError
         If a table does not exist or is managed already.
     """
@@ -71,7 +72,8 @@ def detach(
     Raises
     ------
     OperationalError
-        If an open transaction still needs a table's recent versions.
+        If an open transaction still needs a table's recent versions, or they cannot be
+        folded (SQLSTATE 55000).
     """
     with translating():
         database = acquire(url, {})

@@ -410,6 +410,9 @@ class Connection:
         OperationalError
             If another checkpoint, perhaps of another process, does not end for ten
             seconds (SQLSTATE 55P03).
+        DatabaseError
+            If a table cannot be folded, of the class of what the engine said; the
+            others were folded, and the rows stay readable where they are.
         """
         self._check_usable()
         with translating():
