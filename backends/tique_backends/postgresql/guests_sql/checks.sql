@@ -259,8 +259,10 @@ DECLARE
     deleted bigint;
     width bigint;
     key text;
+    checks text;
     taken bigint;
     keys bigint;
+    violating bigint;
 BEGIN
     SELECT count(*) FILTER (WHERE v->>0 = '0'), count(*) FILTER (WHERE v->>0 = '1')
     INTO written, deleted FROM json_array_elements(versions) AS v;
@@ -281,15 +283,24 @@ BEGIN
     ) THEN
         PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
     END IF;
-    -- Nothing stays of this but that the cache table took them.
+    SELECT string_agg(format('(%s)', pg_get_expr(c.conbin, c.conrelid)), ' AND ')
+    INTO checks FROM pg_constraint AS c
+    WHERE c.conrelid = place AND c.contype = 'c' AND c.convalidated;
+    -- Nothing stays of this but that the cache table took them, and storage's CHECKs do.
     BEGIN
-        EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s FROM _i',
+        EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s, '
+            'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
             tique.guest_filling(id),
-            coalesce(format('count(DISTINCT (%s))', key), 'count(*)'))
-        INTO taken, keys USING ARRAY[0::bigint], ARRAY[versions];
+            coalesce(format('count(DISTINCT (%s))', key), 'count(*)'),
+            coalesce(checks, 'TRUE'))
+        INTO taken, keys, violating USING ARRAY[0::bigint], ARRAY[versions];
         RAISE EXCEPTION USING ERRCODE = 'TQ005', MESSAGE = 'taken';
     EXCEPTION WHEN SQLSTATE 'TQ005' THEN
     END;
+    IF violating > 0 THEN
+        RAISE EXCEPTION USING ERRCODE = '23514',
+            MESSAGE = 'a CHECK constraint of table ' || place::text || ' is violated';
+    END IF;
     IF taken < json_array_length(versions) OR keys < taken THEN
         PERFORM tique.guest_refuse('these are no versions of table ' || place::text);
     END IF;
