@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tique_udfs import (
+    LARGEST_TXID,
     RING_CAPACITY,
     RingFullError,
     Sequencer,
@@ -442,3 +443,18 @@ def test_both_sequencers_do_the_same(monkeypatch):
         ]
     native.close()
     python.close()
+
+
+def test_ids_that_are_skipped(sequencer):
+    """P5: also while transactions are active; none is handed out twice."""
+    first, _ = sequencer.begin()
+    sequencer.skip_txids(100)
+    second, _ = sequencer.begin()
+    sequencer.skip_txids(7)
+    third, _ = sequencer.begin()
+    assert (first, second, third) == (1, 101, 102)
+    assert [found.txid for found in sequencer.active()] == [1, 101, 102]
+    sequencer.skip_txids(LARGEST_TXID)
+    assert sequencer.begin()[0] == LARGEST_TXID + 1 == 2**63 - 1
+    with pytest.raises(ValueError, match="txid must be from 0"):
+        sequencer.skip_txids(LARGEST_TXID + 1)
