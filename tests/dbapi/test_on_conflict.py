@@ -349,7 +349,7 @@ def test_savepoints(connection):
             "id, name",
         ),
         ("INTO t (id) VALUES (1) ON CONFLICT DO UPDATE SET n = 1", "42P10", "several"),
-        ("INTO keyless VALUES (1) ON CONFLICT DO NOTHING", "42P10", "keyless"),
+        ("INTO keyless VALUES (1) ON CONFLICT DO UPDATE SET n = 1", "42P10", "keyless"),
         ("INTO t (id) VALUES (1) ON CONFLICT (nope) DO NOTHING", "42703", "nope"),
     ],
 )
@@ -359,6 +359,18 @@ def test_no_such_key(connection, statement, sqlstate, message):
     with pytest.raises(tique.ProgrammingError, match=message) as caught:
         connection.execute("INSERT " + statement)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.never(
+    ["duckdb"], raises=tique.ProgrammingError, reason="DuckDB refuses that"
+)
+def test_without_keys_nothing_is_in_conflict(engine):
+    connection = engine.connect()
+    connection.execute("CREATE TABLE keyless (n INTEGER)")
+    for _ in range(2):
+        sql = "INSERT INTO keyless VALUES (1) ON CONFLICT DO NOTHING"
+        assert connection.execute(sql).rowcount == 1
+    assert connection.execute("SELECT * FROM keyless").fetchall() == [(1,), (1,)]
 
 
 @pytest.mark.written_for(["duckdb"], reason="the type is DuckDB's")
