@@ -1,0 +1,132 @@
+"""Runs of numbered statements in child processes, which may die and be stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fuzz.mutations import statement
+from tests.plugins.postgresql import private_cluster
+from tique_backends.monetdb.server import MonetDBServer
+
+ENGINES = ("duckdb", "monetdb", "postgresql")
+_PATIENCE = 120.0
+"""Seconds without a word from a child, after which it is killed."""
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    counts: Counter = field(default_factory=Counter)
+    findings: list[dict] = field(default_factory=list)
+    done: int = 0
+
+    @property
+    def read(self):
+        """The share of statements that some parser could read."""
+        return 1 - self.counts["syntax"] / max(1, self.done)
+
+
+@contextmanager
+def place_of(engine):
+    """A database of the run's own: what a child needs to open it."""
+    with tempfile.TemporaryDirectory(prefix="tique-fuzz-") as folder:
+        if engine == "duckdb":
+            yield str(Path(folder) / "fuzz.duckdb")
+        elif engine == "monetdb":
+            with MonetDBServer(Path(folder) / "server") as server:
+                yield server.url
+        else:
+            with private_cluster(dynamic_shared_memory_type="mmap") as cluster:
+                yield cluster.socket_url
+
+
+def run(engine, place, seed, start, stop, *, report=None):
+    """Run the statements ``start`` up to ``stop`` of a seed; a crash is a finding."""
+    outcome = Outcome()
+
+    def found(finding):
+        outcome.findings.append(finding)
+        if report is not None:
+            report(finding)
+
+    at = start
+    while at < stop:
+        last, fate = _child(engine, place, seed, at, stop, outcome, found)
+        if fate is None:
+            last = stop - 1
+        else:
+            sql, parameters = statement(engine, seed, last)
+            found(
+                {
+                    "number": last,
+                    "sql": sql,
+                    "parameters": repr(parameters)[:2000],
+                    "what": fate,
+                }
+            )
+        outcome.done += last + 1 - at
+        at = last + 1
+    return outcome
+
+
+def _child(engine, place, seed, start, stop, outcome, found):
+    """One child's life: the number of its last statement, and how it died, if so."""
+    arguments = [engine, place, str(seed), str(start), str(stop)]
+    last = start
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.child", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        ) as child,
+    ):
+        hung = False
+        for line in _lines(child):
+            if line is None:
+                hung = True
+                child.send_signal(signal.SIGABRT)
+            elif line.startswith(b"@"):
+                last = int(line[1:])
+            elif line == b"...":
+                pass
+            else:
+                said = json.loads(line)
+                if "counts" in said:
+                    outcome.counts.update(said["counts"])
+                else:
+                    found(said)
+        code = child.wait()
+        if code == 0:
+            return last, None
+        errors.seek(0)
+        tail = errors.read()[-4000:].decode(errors="replace")
+    what = f"nothing for {_PATIENCE:.0f} s" if hung else f"exit {code}"
+    return last, f"{what}\n{tail}"
+
+
+def _lines(child):
+    """The child's lines, and None when it says nothing for too long."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([child.stdout], [], [], _PATIENCE)
+        if not ready:
+            yield None
+            continue
+        piece = os.read(child.stdout.fileno(), 1 << 16)
+        if not piece:
+            return
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
