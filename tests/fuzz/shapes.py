@@ -20,8 +20,8 @@ _ORDERED = (
 _SETS = (
     *("sum(v)", "count(*)", "count(v)", "min(v)", "max(v)", "avg(v)", "median(v)"),
     *("sum(DISTINCT v)", "count(DISTINCT g)", "count(*) FILTER (WHERE v > 1)"),
-    *("list(v ORDER BY id)", "bool_or(v > 2)", "max(v) FILTER (WHERE g = 1)"),
-    *("string_agg(g::VARCHAR, ',' ORDER BY id)", "approx_count_distinct(g)"),
+    *("list(v ORDER BY id, v)", "bool_or(v > 2)", "max(v) FILTER (WHERE g = 1)"),
+    *("string_agg(g::VARCHAR, ',' ORDER BY id, g)", "approx_count_distinct(g)"),
 )
 _WHOLE = ("rank()", "dense_rank()", "percent_rank()", "cume_dist()")
 _FRAMES = (
@@ -115,9 +115,11 @@ class Shapes:
 
     def whole(self):
         function = self.pick((*_WHOLE, *_SETS[:12]))
+        # Over a UNION ALL of the query's own dense_rank() crashes the bare engine.
+        source = self.source(deep=function != "dense_rank()")
         over = self.pick(("()", "(PARTITION BY g)", "w", "(RANGE UNBOUNDED PRECEDING)"))
         query = (
-            f"SELECT {function} OVER {over} AS w, id, v FROM {self.source()}{self.where('a')}"
+            f"SELECT {function} OVER {over} AS w, id, v FROM {source}{self.where('a')}"
             f"{' WINDOW w AS ()' if over == 'w' else ''}"
         )
         return self.pick(
@@ -175,7 +177,7 @@ class Shapes:
             (
                 f"{one} {kind} {other}",
                 f"SELECT v, count(*) FROM ({one} {kind} {other}) AS q GROUP BY v",
-                f"SELECT id, dense_rank() OVER () FROM ({one} {kind} {other}) AS q",
+                f"SELECT id, {self.pick(('rank', 'percent_rank'))}() OVER () FROM ({one} {kind} {other}) AS q",
                 f"SELECT id FROM ({one} {kind} {other}) AS q WHERE id > 2",
             )
         )
@@ -233,7 +235,7 @@ class Shapes:
                 "count(*) OVER ()",
             )
         )
-        return f"SELECT id, g, v FROM {self.source()}{self.where('a')} QUALIFY {which} {self.pick(('= 1', '<= 2', '> 1'))}"
+        return f"SELECT id, g, v FROM {self.source(deep=False)}{self.where('a')} QUALIFY {which} {self.pick(('= 1', '<= 2', '> 1'))}"
 
     def lateral(self):
         kind = self.pick((", LATERAL", "JOIN LATERAL", "LEFT JOIN LATERAL"))
