@@ -1,3 +1,5 @@
+from hypothesis import settings
+
 pytest_plugins = (
     "pytester",
     "tests.plugins.monetdb",
@@ -6,3 +8,7 @@ pytest_plugins = (
     "tests.plugins.support",
     "tests.plugins.selection",
 )
+
+# What an example takes depends on what else the machine does.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
