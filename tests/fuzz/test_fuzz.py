@@ -12,7 +12,13 @@ COUNT = int(os.environ.get("TIQUE_FUZZ_COUNT", "300"))
 SEED = int(os.environ.get("TIQUE_FUZZ_SEED", "20230801"))
 
 
-@pytest.fixture(params=["duckdb", "monetdb", "postgresql"])
+@pytest.fixture(
+    params=[
+        pytest.param("duckdb", marks=pytest.mark.duckdb),
+        pytest.param("monetdb", marks=pytest.mark.monetdb),
+        pytest.param("postgresql", marks=pytest.mark.postgresql),
+    ]
+)
 def place(request, tmp_path):
     match request.param:
         case "duckdb":

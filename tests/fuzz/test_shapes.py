@@ -13,9 +13,9 @@ COUNT = 40
 
 
 @pytest.mark.slow
+@pytest.mark.duckdb
 @pytest.mark.parametrize("stored", STORED)
-@pytest.mark.parametrize("engine_name", ["duckdb"])
-def test_shapes(tmp_path, stored, engine_name):
+def test_shapes(tmp_path, stored):
     file = str(tmp_path / "shapes.duckdb")
     child = [sys.executable, "-m", "tests.fuzz.shapes_child"]
     done = subprocess.run(
