@@ -15,6 +15,7 @@ from tique_rewriter.references import Read, Reads, find_reads
 from tique_rewriter.relations import only_read
 from tique_rewriter.shape import has_only
 from tique_rewriter.used import used_columns
+from tique_rewriter.windows import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,20 +71,10 @@ def _beside(part: exp.Expr) -> Iterator[Beside]:
     """What it has that may need other forms."""
     for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral, exp.Window):
         if isinstance(node, exp.Window):
-            if _is_whole(node):
+            if is_whole(node):
                 yield Beside.WHOLE_WINDOW
         elif not isinstance(node, exp.In) or node.args.get("query") is not None:
             yield Beside.COMPARISON
-
-
-def _is_whole(window: exp.Window) -> bool:
-    """Whether a window, or a definition in a WINDOW clause, is of all rows, unordered.
-
-    One that only names a definition is what that says, and the definition is found by
-    itself.
-    """
-    args = window.args
-    return not (args.get("partition_by") or args.get("order") or args.get("alias"))
 
 
 def _point_read(source: Source, tree: exp.Expr, reads: Reads) -> PointRead | None:

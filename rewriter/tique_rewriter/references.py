@@ -16,6 +16,7 @@ from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Mark, Source, Span
+from tique_rewriter.windows import check_windows
 from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
@@ -175,6 +176,8 @@ def find_reads(
     reads = Reads(found)
     check_case(source, parts[0].root(), [read.table for read in found])
     check_functions(source, parts[0].root())
+    if found:
+        check_windows(source, parts[0].root())
     for part in parts:
         _check_names(source, part, reads)
         check_rows(source, part, reads)

@@ -44,6 +44,15 @@ with tique.connect(sys.argv[1], checkpoint="manual") as connection:
                 rows = connection.execute(sql).fetchall()
                 assert sorted(row[0] for row in rows) == expected, rows
                 assert sorted(row[1:] for row in rows) == [(1, 1), (2, 2), (3, 3)]
+    # Beside a semi join the function itself is refused, and what the refusal says works.
+    sql = "SELECT dense_rank() OVER ({}) FROM keyed WHERE i IN (SELECT i FROM bag)"
+    try:
+        connection.execute(sql.format(""))
+        raise AssertionError("it is not refused")
+    except tique.NotSupportedError as error:
+        assert "(PARTITION BY 1)" in str(error), error
+    for _ in range(200):
+        assert connection.execute(sql.format("PARTITION BY 1")).fetchall()[0] == (1,)
 print("done")
 """
 

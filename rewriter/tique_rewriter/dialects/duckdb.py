@@ -109,6 +109,7 @@ DUCKDB = Rules(
             *_PRIVATE_FUNCTIONS,
         ]
     ),
+    crashing_windows=frozenset({"dense_rank"}),
     comma_may_end=True,
     conflict_needs_key=True,
     names_by_text=True,

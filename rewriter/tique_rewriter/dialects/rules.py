@@ -103,6 +103,9 @@ class Rules:
         nodes, and parts of nodes.
     refused_joins
         Words before JOIN that the engine does not have.
+    crashing_windows
+        Folded names of functions that crash the engine over all rows of a snapshot
+        beside a semi join.
     types
         Matches the types that a column may be given, as
         :func:`~tique_rewriter.values.normal_type` writes them; None for any.
@@ -181,6 +184,7 @@ class Rules:
         default_factory=dict
     )
     refused_joins: frozenset[str] = frozenset()
+    crashing_windows: frozenset[str] = frozenset()
     lateral_functions: bool = True
     types: Pattern[str] | None = None
     checks: bool = True

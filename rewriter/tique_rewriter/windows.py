@@ -1,0 +1,56 @@
+"""Windows without PARTITION BY and ORDER BY, which not every engine is ready for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+if TYPE_CHECKING:
+    from tique_rewriter.source import Source
+
+_SUBQUERIES = (exp.Any, exp.All, exp.Exists)
+
+
+def is_whole(window: exp.Window) -> bool:
+    """Whether a window, or a definition in a WINDOW clause, is of all rows, unordered.
+
+    One that only names a definition is what that says, and the definition is found by
+    itself.
+    """
+    args = window.args
+    return not (args.get("partition_by") or args.get("order") or args.get("alias"))
+
+
+def check_windows(source: Source, tree: exp.Expr) -> None:
+    """Refuse what crashes the engine when it is asked for over a snapshot.
+
+    The dialect's ``crashing_windows`` are functions over all rows, unordered, beside a
+    semi join, which is also what an engine makes of IN and EXISTS.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Naming the function.
+    """
+    crashing = source.rules.crashing_windows
+    if not crashing or not any(map(is_whole, tree.find_all(exp.Window))):
+        return
+    for word in source.words:
+        name = source.text[word.start : word.end].strip('"').lower()
+        if name not in crashing or not _has_semi_join(tree):
+            continue
+        raise source.unsupported(
+            f"{name}() over all rows beside a semi join or a subquery in a condition",
+            word.start,
+            f"{source.rules.engine} crashes; its window may be (PARTITION BY 1)",
+        )
+
+
+def _has_semi_join(tree: exp.Expr) -> bool:
+    if any(join.kind in ("SEMI", "ANTI") for join in tree.find_all(exp.Join)):
+        return True
+    return any(
+        not isinstance(node, exp.In) or node.args.get("query") is not None
+        for node in tree.find_all(exp.In, *_SUBQUERIES)
+    )
