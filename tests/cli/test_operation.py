@@ -50,6 +50,7 @@ def test_status_of_an_idle_database(run, adopted, path):
             {"name": "main.log", "cached_rows": 0, "tombstones": 0, "obstacle": None},
         ],
         "unmanaged": [],
+        "set_aside": [],
         "checkpoint": {
             "mode": "auto",
             "rounds": 0,

@@ -61,13 +61,13 @@ def conflicts(session, monkeypatch, request):
     def abort(times):
         left = [None] * times
 
-        def aborting(sql):
+        def aborting(sql, **options):
             if left and (sql == "COMMIT" or sql.startswith("INSERT INTO tique.log")):
                 left.pop()
                 if sql == "COMMIT":
                     ask("ROLLBACK")
                 raise request.param(ErrorKind.OPERATIONAL, "conflict")
-            return ask(sql)
+            return ask(sql, **options)
 
         monkeypatch.setattr(session._connection, "_send", aborting)
 
@@ -102,12 +102,12 @@ def test_a_staged_query_that_meets_a_commit_is_repeated_as_a_whole(
     session.create_stage(table)
     ask, left = session._connection._send, [None]
 
-    def breaking(sql):
+    def breaking(sql, **options):
         if left and "; INSERT INTO " in sql:
             left.pop()
             ask("START TRANSACTION")
             raise UnreadableError(ErrorKind.OPERATIONAL, "unable to find app.c(k)")
-        return ask(sql)
+        return ask(sql, **options)
 
     monkeypatch.setattr(session._connection, "_send", breaking)
     assert session.stage_query(table, "SELECT 1, 2, 7, FALSE", []) == 1

@@ -83,12 +83,12 @@ def test_a_fold_that_is_cut_short_anywhere_leaves_nothing(
         victim = home.session(engine)
         ask, left = victim._connection._send, [None] * moves
 
-        def dying(sql, ask=ask, left=left, victim=victim):
+        def dying(sql, *, ask=ask, left=left, victim=victim, **options):
             if not left:
                 victim._connection._wire.mapi.sock.close()
                 raise Crash
             left.pop()
-            return ask(sql)
+            return ask(sql, **options)
 
         monkeypatch.setattr(victim._connection, "_send", dying)
         try:

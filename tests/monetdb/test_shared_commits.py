@@ -35,10 +35,10 @@ def test_who_waits_for_an_aborted_commit_commits(pair, monkeypatch):
     first, second = pair
     ask = Connection._send
 
-    def broken(connection, sql):
+    def broken(connection, sql, **options):
         if sql.startswith("INSERT INTO tique.log"):
             raise EngineError(ErrorKind.FULL, "the disk is full")
-        return ask(connection, sql)
+        return ask(connection, sql, **options)
 
     first.run("UPDATE t SET v = 5 WHERE id = 1")
     second.run("UPDATE t SET v = 6 WHERE id = 1")
@@ -113,11 +113,11 @@ def test_what_a_process_says_of_itself_is_said_again(
     send = Connection._send
     refused = []
 
-    def conflicting(connection, sql):
+    def conflicting(connection, sql, **options):
         if sql.startswith(change) and len(refused) < 3:
             refused.append(sql)
             raise ConflictError(ErrorKind.OPERATIONAL, "COMMIT: transaction is aborted")
-        return send(connection, sql)
+        return send(connection, sql, **options)
 
     monkeypatch.setattr(Connection, "_send", conflicting)
     third = process()
