@@ -46,7 +46,7 @@ from tique._commit import Committer
 from tique._tickets import failure, serialization_error
 from tique._translation import given_up
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import MOST_KEYS, FencedError
+from tique_backends.sharing import MOST_KEYS, FencedError, OverdueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,6 +139,11 @@ class SharedCommitter(Committer):
                     ticket.settle()
             else:
                 self._timeline.abort([ticket.cts for ticket in stamped])
+        except OverdueError as error:
+            # It counts for nothing; when it is fenced, whoever asks is told so.
+            self._timeline.wait(max(ticket.cts for ticket in stamped))
+            for ticket in stamped:
+                ticket.settle(failure(error))
         except FencedError as error:
             self._timeline.fence_own(max(ticket.cts for ticket in stamped))
             for ticket in stamped:

@@ -17,6 +17,12 @@ stopped. A statement's result counts only if the lease ran when it was there
 (:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
 acknowledged only if the shared sequencer let this client finish its timestamp.
 
+*A time limit.* The client of a role that is not trusted to finish soon loses a barrier that
+it keeps for too long, and nothing else: its anchor and its lease hold, so what was said
+above of reads does. That the commit is aborted it learns in COMMIT or from
+:meth:`SharedTimeline.finish`. Until that, a bulk commit of such a client is not expected,
+but found in the log like another process's, where a fence hides it.
+
 *Nobody waits for the dead.* A killed process's sessions vanish, and whoever waits, or
 the next beat of anybody's thread, makes its client leave and fences what it had under
 way. A stopped one is given up when its lease runs out.
@@ -41,7 +47,7 @@ from tique._timeline import Timeline
 from tique._translation import given_up
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import FencedError, SharedSnapshot
+from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -225,6 +231,9 @@ class SharedTimeline(Timeline):
         self.follower.expect_nothing(barrier)
         try:
             self._shared.finish([barrier])
+        except OverdueError:
+            # Others fence it.
+            return
         except EngineError:
             # Nobody waits for it when the lease is over.
             self._is_lost = True
@@ -235,6 +244,9 @@ class SharedTimeline(Timeline):
 
         On return all before it is finished, and known here.
         """
+        if self._shared.limits_barriers:
+            # What others take to finish is not of the time that this one has.
+            self.wait(self.position().cts)
         with self.taking():
             cts = self._shared.barrier()
         try:
@@ -271,8 +283,10 @@ class SharedTimeline(Timeline):
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Finish durable commits; returns when sts covers them."""
-        for ticket in tickets:
-            self.follower.expect(ticket, staged)
+        if not self._shared.limits_barriers:
+            # Else what became of them is known from the log only.
+            for ticket in tickets:
+                self.follower.expect(ticket, staged)
         last = tickets[-1].cts
         with self.noticing():
             sts = self._shared.finish([ticket.cts for ticket in tickets])

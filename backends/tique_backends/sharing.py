@@ -39,6 +39,13 @@ class FoldedMeanwhileError(EngineError):
     """Another process has folded a table that this one was about to fold."""
 
 
+class OverdueError(EngineError):
+    """A commit in bulk that was not finished in time: the others go on without it.
+
+    Its timestamp is in doubt, and will be fenced. The client is still there.
+    """
+
+
 class UnstoredRowError(EngineError):
     """A fold from memory has changes of a row that storage does not have."""
 
@@ -91,6 +98,9 @@ class SharedSequencer(ABC):
 
     form: str | None = None
     """Which of the engine's sequencers it is, where there are several."""
+
+    limits_barriers = False
+    """Whether a barrier that is not finished soon is taken away from this client."""
 
     def __init__(self) -> None:
         self.aside = Aside()
@@ -194,7 +204,13 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def finish(self, stamps: Sequence[int]) -> int:
-        """Finish timestamps whose transactions are durable; what sts is then."""
+        """Finish timestamps whose transactions are durable; what sts is then.
+
+        Raises
+        ------
+        OverdueError
+            One was taken away: its transaction counts for nothing, durable or not.
+        """
 
     @abstractmethod
     def abort(self, stamps: Sequence[int]) -> None:

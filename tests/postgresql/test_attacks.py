@@ -23,10 +23,6 @@ CALLS = 30
 
 SECRETS = ("secret open", "secret closed")
 
-# A barrier holds everybody's commits back until it is finished or its lease has run out
-# (README, Privileges), so none is taken; all else that may be done with one is.
-HOLDING = ("guest_barrier",)
-
 
 class Healthy(threading.Thread):
     """A process of the owner's that commits all the time, and notices what it waits for."""
@@ -147,8 +143,6 @@ class Attacker:
         """Call a function, or insert into a view, again and again."""
         self.hand = Hand(self.connection, self.tables)
         client = self.hand.client
-        if name.startswith(HOLDING):
-            self.hand.client = 0
         for _ in range(CALLS if may and kinds else 2):
             self.call(sql, kinds)
         with suppress(psycopg.Error):

@@ -22,21 +22,27 @@ def hand(shop):
         yield Hand(connection, tables_of(shop))
 
 
-def flood(hand, barriers=BARRIERS):
-    """Take barriers, as many as are given, and leave."""
-    ((client,),) = hand.run("SELECT tique.guest_join(60000)")
-    hand.flooding = client
-    hand.run(
-        "SELECT count(tique.guest_barrier(%s)) FROM generate_series(1, %s)",
-        client,
-        barriers,
+def flood(hand, clients=BARRIERS):
+    """Let so many clients take a barrier each, and leave."""
+    ((hand.flooding,),) = hand.run(
+        "SELECT array_agg(tique.guest_join(60000)) FROM generate_series(1, %s)", clients
     )
-    hand.run("SELECT tique.guest_leave(%s)", client)
+    hand.run(
+        "SELECT count(tique.guest_barrier(c)) FROM unnest(%s::BIGINT[]) AS c",
+        hand.flooding,
+    )
+    leave(hand)
+
+
+def leave(hand):
+    hand.run(
+        "SELECT tique.guest_leave(c) FROM unnest(%s::BIGINT[]) AS c", hand.flooding
+    )
 
 
 def flood_on(hand):
     for _ in range(100):
-        flood(hand)
+        flood(hand, 256)
 
 
 def natively(shop, sql, *parameters):
@@ -58,8 +64,11 @@ NOTHING = "NOT EXISTS (SELECT FROM tique.fences) AND tique.doubtful() = 0"
 def test_two_thousand_barriers_of_one_client(shop, hand):
     """It has its share of them and no more."""
     with pytest.raises(psycopg.Error, match="has as much as one may have"):
-        flood(hand, 2000)
-    hand.run("SELECT tique.guest_leave(%s)", hand.flooding)
+        hand.run(
+            "SELECT count(tique.guest_barrier(%s)) FROM generate_series(1, 2000)",
+            hand.client,
+        )
+    hand.run("SELECT tique.guest_leave(%s)", hand.client)
     started = time.monotonic()
     shop.owner.commit("UPDATE open SET v = 11 WHERE id = 1")
     assert time.monotonic() - started < PATIENCE
@@ -71,7 +80,7 @@ def test_barriers_of_very_many_clients(shop, hand):
     shop.owner.run("SELECT 1")
     with pytest.raises(psycopg.Error, match="begun and given up"):
         flood_on(hand)
-    hand.run("SELECT tique.guest_leave(%s)", hand.flooding)
+    leave(hand)
     doubtful, cts = natively(shop, "SELECT tique.doubtful(), tique.cts()")[0]
     other = shop.process("writer")
     started = time.monotonic()

@@ -10,7 +10,8 @@ from tique_backends.errors import (
     EngineError,
     ErrorKind,
 )
-from tique_backends.sharing import FencedError
+from tique_backends.postgresql.limits import OVERDUE, TOO_SLOW
+from tique_backends.sharing import FencedError, OverdueError
 
 _KINDS = {
     "23505": ErrorKind.UNIQUE,
@@ -63,6 +64,8 @@ def translated(error: Exception) -> EngineError:
         message += f" ({error.diag.message_hint})"
     if state in FENCED:
         return FencedError(ErrorKind.OPERATIONAL, message, state)
+    if state == OVERDUE:
+        return OverdueError(ErrorKind.OPERATIONAL, TOO_SLOW, "54000")
     if state in _CONFLICTS:
         return ConflictError(ErrorKind.OPERATIONAL, message, state)
     if state in _LOST or (state or "").startswith("08"):

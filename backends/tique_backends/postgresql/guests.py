@@ -110,9 +110,13 @@ class GuestSequencer(PostgreSQLSequencer):
     _JOIN, _RENEW = "tique.guest_join", "tique.guest_renew"
     _APPEND = "SELECT stamps, sts FROM tique.guest_append($1, $2, $3, $4, $5, $6)"
 
+    limits_barriers = True
+
     def __init__(self, presence: Presence) -> None:
         super().__init__(presence)
         self._said = ""
+        self._barrier = 0
+        """The timestamp of the commit in bulk under way; the committer's lock is held."""
         self._privileges: Mapping[int, str] = {}
         self._hiding = threading.Lock()
         self._hidden: dict[int, int] = {}
@@ -217,9 +221,10 @@ class GuestSequencer(PostgreSQLSequencer):
 
     def barrier(self) -> int:  # noqa: D102
         try:
-            return self._value(
+            self._barrier = self._value(
                 "SELECT tique.guest_barrier($1)", [self._client], repeat=False
             )
+            return self._barrier
         except FencedError:
             raise
         except EngineError as error:
@@ -229,6 +234,20 @@ class GuestSequencer(PostgreSQLSequencer):
                 ErrorKind.OPERATIONAL,
                 f"a commit timestamp may have been handed out: {error}; connect again",
             ) from error
+
+    def _ending(self) -> str:
+        check = f"SELECT tique.guest_in_time({self._client}, {self._barrier})"
+        lock, rest = super()._ending().split("; ", 1)
+        return "; ".join((lock, check, rest) if self._barrier else (lock, rest))
+
+    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+        sts = super().finish(stamps)
+        self._barrier = 0
+        return sts
+
+    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+        super().abort(stamps)
+        self._barrier = 0
 
     def tend(self) -> None:  # noqa: D102
         with unless_held_up():

@@ -19,6 +19,7 @@ from tique_backends.aside import NO_ROW
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
+from tique_backends.postgresql.limits import LIMIT
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.presence import (
     ALIVE,
@@ -152,6 +153,7 @@ def guests_script() -> str:
         ("{committing}", COMMITTING),
         ("{lock_of_mark}", LOCK_OF_MARK),
         ("{alive}", ALIVE),
+        ("{limit}", LIMIT),
         ("{no_row}", NO_ROW),
         ("{stored}", STORED),
         ("{indexes}", INDEXES),

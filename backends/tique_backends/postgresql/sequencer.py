@@ -77,7 +77,7 @@ SCHEMA = (
     "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
     "CREATE INDEX ON tique.clients (client)",
     "CREATE UNLOGGED TABLE tique.barriers (cts BIGINT PRIMARY KEY, "
-    "client BIGINT NOT NULL)",
+    "client BIGINT NOT NULL, role NAME NOT NULL)",
     # The log is read by a statement, hence with a snapshot, of its own after sts.
     """
     CREATE FUNCTION tique.follow(
@@ -358,8 +358,10 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     def _fence(self) -> None:
         """Fence what is in doubt, one set of it, and forget what is fenced and over."""
-        ((is_doubtful, is_fenced),) = self._ask(
-            "SELECT tique.doubtful() > 0, EXISTS (SELECT FROM tique.fences)"
+        # Whoever holds the sequencer's mutex must not hold this thread up too.
+        ((_, _, is_doubtful, is_fenced),) = self._ask(
+            f"SELECT tique.guest_release(), {_HURRY}, tique.doubtful() > 0, "
+            "EXISTS (SELECT FROM tique.fences)"
         )
         if is_doubtful:
             ((stamps,),) = self._persist("SELECT tique.guest_disown()")

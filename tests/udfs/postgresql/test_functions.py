@@ -31,7 +31,8 @@ def test_every_function_says_what_it_does_and_is_for_nobody(connection):
         *("ready", "recover", "join_client", "renew_client", "leave_client"),
         *("begin_transaction", "advance_transaction", "end_transaction", "sts_for"),
         *("certify", "next_cts", "finish", "abort", "wait", "sts", "cts", "lambda"),
-        *("clients", "active", "keys", "doubtful", "fence"),
+        *("clients", "active", "keys", "doubtful", "doubts", "fence", "forget_fences"),
+        *("holds", "limit_transaction"),
     }
     for name, comment, *properties in rows:
         assert comment.endswith("."), name

@@ -44,9 +44,14 @@ note_deadlines(struct sequencer *sequencer)
 {
 	int64_t earliest = INT64_MAX;
 
-	for (int64_t i = 0; i < sequencer->client_count; i++)
-		if (sequencer->clients[i].deadline < earliest)
-			earliest = sequencer->clients[i].deadline;
+	for (int64_t i = 0; i < sequencer->client_count; i++) {
+		const struct client *client = &sequencer->clients[i];
+
+		if (client->deadline < earliest)
+			earliest = client->deadline;
+		if (client->finish_by > 0 && client->finish_by < earliest)
+			earliest = client->finish_by;
+	}
 	sequencer->next_deadline = earliest;
 	tique_wake(sequencer);
 }
@@ -93,6 +98,21 @@ settle_estate(struct sequencer *sequencer, const struct estate *left)
 	}
 }
 
+/* Takes the client's timestamp away, if it was not finished in time. */
+static void
+limit(struct sequencer *sequencer, struct client *client, int64_t time)
+{
+	if (client->finish_by == 0 || client->finish_by > time)
+		return;
+	client->finish_by = 0;
+	if (!tique_is_under_way(sequencer, client->id, client->limited))
+		return;
+	client->is_overdue = true;
+	client->unfinished--;
+	sequencer->owners[client->limited % TIQUE_RING_CAPACITY] = DOUBTFUL;
+	sequencer->doubtful++;
+}
+
 int64_t
 tique_first_expiry(const struct sequencer *sequencer)
 {
@@ -113,7 +133,7 @@ tique_expire(struct sequencer *sequencer)
 		return;
 	while (i < sequencer->client_count)
 		if (sequencer->clients[i].deadline > time)
-			i++;
+			limit(sequencer, &sequencer->clients[i++], time);
 		else
 			bury(sequencer, &sequencer->clients[i], &left);
 	settle_estate(sequencer, &left);
@@ -153,21 +173,34 @@ tique_enter_for(tique_handle handle, tique_client client, int *status)
 	return NULL;
 }
 
+static int64_t
+clients_of(const struct sequencer *sequencer, int64_t role)
+{
+	int64_t count = 0;
+
+	for (int64_t i = 0; i < sequencer->client_count; i++)
+		count += sequencer->clients[i].role == role;
+	return count;
+}
+
 static tique_client
-join(struct sequencer *sequencer, int64_t nanoseconds)
+join(struct sequencer *sequencer, int64_t nanoseconds, int64_t role)
 {
 	struct client *client = &sequencer->clients[sequencer->client_count];
 	tique_client id;
 
 	if (sequencer->client_count >= TIQUE_CLIENT_CAPACITY)
 		return TIQUE_CLIENTS_FULL;
+	if (role != 0 && clients_of(sequencer, role) >= TIQUE_ROLE_SHARE)
+		return TIQUE_ROLE_TOO_MUCH;
 	do {
 		if (getentropy(&id, sizeof id) != 0)
 			return TIQUE_NO_MEMORY;
 		id &= INT64_MAX;
 	} while (id == 0 || tique_find_client(sequencer, id));
 	*client_link(sequencer, id) = (int32_t)sequencer->client_count + 1;
-	*client = (struct client){.id = id, .deadline = deadline_after(nanoseconds)};
+	*client = (struct client){
+	    .id = id, .deadline = deadline_after(nanoseconds), .role = role};
 	sequencer->client_count++;
 	note_deadlines(sequencer);
 	return id;
@@ -176,12 +209,18 @@ join(struct sequencer *sequencer, int64_t nanoseconds)
 tique_client
 tique_join(tique_handle handle, int64_t nanoseconds)
 {
+	return tique_join_as(handle, nanoseconds, 0);
+}
+
+tique_client
+tique_join_as(tique_handle handle, int64_t nanoseconds, int64_t role)
+{
 	struct sequencer *sequencer = tique_enter(handle);
 	tique_client client;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	client = join(sequencer, nanoseconds);
+	client = join(sequencer, nanoseconds, role);
 	tique_exit(sequencer);
 	return client;
 }
@@ -278,15 +317,57 @@ tique_next_cts_for(tique_handle handle, tique_client client)
 	return cts;
 }
 
+int64_t
+tique_next_cts_within(tique_handle handle, tique_client client,
+                      int64_t nanoseconds)
+{
+	int status;
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
+	struct client *taker;
+	int64_t cts = TIQUE_CLIENT_TOO_MUCH;
+
+	if (!sequencer)
+		return status;
+	taker = tique_find_client(sequencer, client);
+	if (taker->unfinished == 0)
+		cts = tique_take(sequencer, client);
+	if (cts > 0) {
+		sequencer->barrier = taker->limited = cts;
+		taker->finish_by = deadline_after(nanoseconds);
+		taker->is_overdue = false;
+		note_deadlines(sequencer);
+	}
+	tique_exit(sequencer);
+	return cts;
+}
+
 int
-tique_finish_for(tique_handle handle, tique_client client, int64_t cts)
+tique_holds(tique_handle handle, tique_client client, int64_t cts)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
 
 	if (!sequencer)
 		return status;
-	status = tique_settle(sequencer, client, cts);
+	status = tique_is_under_way(sequencer, client, cts);
+	tique_exit(sequencer);
+	return status;
+}
+
+int
+tique_finish_for(tique_handle handle, tique_client client, int64_t cts)
+{
+	int status;
+	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
+	const struct client *finisher;
+
+	if (!sequencer)
+		return status;
+	finisher = tique_find_client(sequencer, client);
+	if (finisher->is_overdue && finisher->limited == cts)
+		status = TIQUE_OVERDUE;
+	else
+		status = tique_settle(sequencer, client, cts);
 	tique_exit(sequencer);
 	return status;
 }

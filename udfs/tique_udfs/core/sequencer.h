@@ -45,6 +45,15 @@
  *   (tique_fences tells them which), whatever versions it has. The client itself
  *   cannot have been told that it committed, since it never finished.
  *
+ *   A client that is not trusted to finish soon (P11) takes its timestamp with a time
+ *   limit (tique_next_cts_within), one at a time. After that time the timestamp is
+ *   doubtful, and nothing else changes: the client keeps its lease and its snapshots, on
+ *   which it relies for reads until it is told otherwise. What the client must not
+ *   believe is that it committed, so the sequencer remembers the timestamp with the
+ *   client and refuses to finish it, also when sts has passed it long since. A
+ *   doubtful timestamp leaves that state only through a fence: whoever was refused can
+ *   tell for certain that nobody will ever see its versions.
+ *
  *   A client asks for its commit timestamp with the write set: tique_certify_for
  *   refuses it when a key was committed, or is being committed, after `sts`, up to
  *   which the client has certified it by itself, and otherwise takes the timestamp
@@ -96,7 +105,7 @@
  *   What is done under the mutex is bounded too, since nobody can interrupt it (P6). A
  *   call does at most TIQUE_PROBES steps for each of TIQUE_KEYS_PER_CALL keys, or one
  *   pass over a table; many leases that run out together are one pass. One client has
- *   no more snapshots and barriers than its share.
+ *   no more snapshots and barriers than its share, and one role no more clients.
  *
  * Leases
  *   They run on the monotonic clock and are looked at by whoever calls next;
@@ -137,6 +146,7 @@
 #define TIQUE_SNAPSHOTS_PER_CLIENT 256
 #define TIQUE_BARRIERS_PER_CLIENT 16
 #define TIQUE_KEYS_PER_CALL 65536
+#define TIQUE_ROLE_SHARE 1024 /* clients */
 
 /* Results below zero; everything a function hands out is zero or more. */
 enum tique_status {
@@ -153,7 +163,9 @@ enum tique_status {
 	TIQUE_CLIENTS_FULL = -10,
 	TIQUE_FENCES_FULL = -11,
 	TIQUE_KEYS_TOO_MANY = -12,    /* more than TIQUE_KEYS_PER_CALL */
-	TIQUE_CLIENT_TOO_MUCH = -13   /* more than one client may have */
+	TIQUE_CLIENT_TOO_MUCH = -13,  /* more than one client may have */
+	TIQUE_ROLE_TOO_MUCH = -14,    /* more clients than one role may have */
+	TIQUE_OVERDUE = -15           /* not finished within its time */
 };
 
 typedef int64_t tique_handle;
@@ -221,6 +233,10 @@ TIQUE_EXPORT tique_client tique_join(tique_handle handle, int64_t nanoseconds);
 TIQUE_EXPORT int tique_renew(tique_handle handle, tique_client client,
                              int64_t nanoseconds);
 
+/* As tique_join, for a role (not 0) that may have TIQUE_ROLE_SHARE clients. */
+TIQUE_EXPORT tique_client tique_join_as(tique_handle handle, int64_t nanoseconds,
+                                        int64_t role);
+
 /* As if the lease had run out. */
 TIQUE_EXPORT int tique_leave(tique_handle handle, tique_client client);
 
@@ -240,6 +256,16 @@ TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
  * TIQUE_BARRIERS_PER_CLIENT timestamps to finish: each has to be fenced if it goes. */
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
+
+/* As tique_next_cts_for, for a client that has none to finish; when it has not done so
+ * within that time, the timestamp is doubtful, and TIQUE_OVERDUE for the client. */
+TIQUE_EXPORT int64_t tique_next_cts_within(tique_handle handle,
+                                           tique_client client,
+                                           int64_t nanoseconds);
+
+/* 1 if the client has that timestamp to finish, else 0. */
+TIQUE_EXPORT int tique_holds(tique_handle handle, tique_client client,
+                             int64_t cts);
 
 /* The commit timestamp of a transaction that its client has certified up to `sts` by
  * itself; or TIQUE_CONFLICT, and in *winner the other one's timestamp, or the barrier. */

@@ -42,6 +42,10 @@ struct client {
 	int32_t next;       /* in its bucket: a place, counted from 1 */
 	int32_t snapshots;  /* how many it has */
 	int32_t unfinished; /* how many timestamps it has to finish */
+	int64_t role;       /* 0 when it has no share */
+	int64_t limited;    /* the last timestamp that it has or had to finish in time */
+	int64_t finish_by;  /* until when; 0 when that is over */
+	bool is_overdue;    /* whether it was not */
 };
 
 /* A key that a timestamp wrote. */
@@ -135,7 +139,7 @@ bool tique_is_under_way(const struct sequencer *sequencer, tique_client owner,
 /* NULL when it is gone. */
 struct client *tique_find_client(struct sequencer *sequencer, tique_client id);
 
-/* Sees to the leases that have run out, and to those who wait because of it. */
+/* Sees to the leases and time limits that have run out, and to those who wait because of it. */
 void tique_expire(struct sequencer *sequencer);
 int64_t tique_first_expiry(const struct sequencer *sequencer);
 int64_t tique_first_doubtful(const struct sequencer *sequencer);

@@ -167,12 +167,18 @@ tique_abort_for(tique_handle handle, tique_client client, int64_t cts)
 {
 	int status;
 	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
+	const struct client *aborter;
 
 	if (!sequencer)
 		return status;
 	if (tique_is_under_way(sequencer, client, cts))
 		tique_revert_writes(sequencer, cts);
-	status = tique_settle(sequencer, client, cts);
+	aborter = tique_find_client(sequencer, client);
+	/* What was taken away is aborted by the fence. */
+	if (aborter->is_overdue && aborter->limited == cts)
+		status = TIQUE_OK;
+	else
+		status = tique_settle(sequencer, client, cts);
 	tique_exit(sequencer);
 	return status;
 }

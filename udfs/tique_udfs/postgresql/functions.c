@@ -29,6 +29,7 @@ PG_MODULE_MAGIC;
 #define CLIENT_GONE MAKE_SQLSTATE('T', 'Q', '0', '0', '1')
 #define NOT_RECOVERED MAKE_SQLSTATE('T', 'Q', '0', '0', '2')
 #define REFUSED MAKE_SQLSTATE('T', 'Q', '0', '0', '3')
+#define OVERDUE MAKE_SQLSTATE('T', 'Q', '0', '0', '4')
 
 #define LARGEST_START (INT64_C(1) << 62)
 #define NANOSECONDS_PER_MILLISECOND INT64_C(1000000)
@@ -55,6 +56,8 @@ static const struct {
      "Take a barrier for it: next_cts."},
     {TIQUE_CLIENT_TOO_MUCH, "the client has as much as one may have",
      "End some of its transactions, or finish its timestamps."},
+    {TIQUE_ROLE_TOO_MUCH, "the role has as many clients as one may have",
+     "Close the database in some of its processes."},
     {TIQUE_IN_USE, "it is in use",
      "Recover once, before the first transaction; fence only what is in "
      "doubt."},
@@ -74,6 +77,14 @@ refuse(const char *function, int64_t status)
 		         errmsg("tique.%s: fenced: the client's lease ran out",
 		                function),
 		         errhint("What it had under way is aborted; connect again.")));
+	if (status == TIQUE_OVERDUE)
+		ereport(ERROR,
+		        (errcode(OVERDUE),
+		         errmsg("tique.%s: the timestamp was not finished within its "
+		                "time, and others went on without it",
+		                function),
+		         errhint("What has it is aborted; write less in one "
+		                 "transaction.")));
 	for (size_t i = 0; i < lengthof(refusals); i++)
 		if (refusals[i].status == status)
 			ereport(ERROR, (errcode(REFUSED),
@@ -182,6 +193,14 @@ FUNCTION(join_client)
 	need_recovery("join_client");
 	PG_RETURN_INT64(accepted("join_client",
 	                         tique_join(HERE, nanoseconds(PG_GETARG_INT64(0)))));
+}
+
+FUNCTION(join_client_as)
+{
+	need_recovery("join_client");
+	PG_RETURN_INT64(
+	    accepted("join_client", tique_join_as(HERE, nanoseconds(PG_GETARG_INT64(0)),
+	                                          PG_GETARG_OID(1))));
 }
 
 FUNCTION(renew_client)
@@ -310,6 +329,28 @@ FUNCTION(next_cts)
 	need_recovery("next_cts");
 	PG_RETURN_INT64(
 	    accepted("next_cts", tique_next_cts_for(HERE, PG_GETARG_INT64(0))));
+}
+
+FUNCTION(next_cts_within)
+{
+	need_recovery("next_cts");
+	PG_RETURN_INT64(
+	    accepted("next_cts", tique_next_cts_within(HERE, PG_GETARG_INT64(0),
+	                                               nanoseconds(PG_GETARG_INT64(1)))));
+}
+
+FUNCTION(holds)
+{
+	need_recovery("holds");
+	PG_RETURN_BOOL(accepted(
+	    "holds", tique_holds(HERE, PG_GETARG_INT64(0), PG_GETARG_INT64(1))));
+}
+
+FUNCTION(limit_transaction)
+{
+	keeper_attach();
+	transaction_limit(Min(Max(PG_GETARG_INT64(0), 1), INT32_MAX));
+	PG_RETURN_VOID();
 }
 
 FUNCTION(finish)

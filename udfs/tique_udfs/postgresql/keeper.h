@@ -29,4 +29,8 @@ void transaction_prepare(void);
 void transaction_own(int64_t cts);
 void transaction_register(void);
 
+/* The backend is ended when the transaction does not reach its commit within so many
+ * milliseconds; of several limits the first counts. */
+void transaction_limit(int64_t milliseconds);
+
 #endif

@@ -27,6 +27,14 @@ REVOKE ALL ON FUNCTION @extschema@.join_client(bigint) FROM PUBLIC;
 COMMENT ON FUNCTION @extschema@.join_client(bigint) IS
     'A new client, whose lease lasts that long: a number that nobody can guess.';
 
+CREATE FUNCTION @extschema@.join_client(milliseconds bigint, role oid)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_join_client_as';
+REVOKE ALL ON FUNCTION @extschema@.join_client(bigint, oid) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.join_client(bigint, oid) IS
+    'A new client as above, of a role that may have 1024 of them.';
+
 CREATE FUNCTION @extschema@.renew_client(client bigint, milliseconds bigint)
     RETURNS void
     LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
@@ -88,6 +96,30 @@ CREATE FUNCTION @extschema@.next_cts(client bigint)
 REVOKE ALL ON FUNCTION @extschema@.next_cts(bigint) FROM PUBLIC;
 COMMENT ON FUNCTION @extschema@.next_cts(bigint) IS
     'Takes a commit timestamp that is a barrier, for finish or abort.';
+
+CREATE FUNCTION @extschema@.next_cts(client bigint, milliseconds bigint)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_next_cts_within';
+REVOKE ALL ON FUNCTION @extschema@.next_cts(bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.next_cts(bigint, bigint) IS
+    'Takes a commit timestamp that is a barrier, for a client that has none, and is in doubt unless it is finished within that time.';
+
+CREATE FUNCTION @extschema@.holds(client bigint, cts bigint)
+    RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_holds';
+REVOKE ALL ON FUNCTION @extschema@.holds(bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.holds(bigint, bigint) IS
+    'Whether a timestamp of next_cts is still the client''s to finish.';
+
+CREATE FUNCTION @extschema@.limit_transaction(milliseconds bigint)
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_limit_transaction';
+REVOKE ALL ON FUNCTION @extschema@.limit_transaction(bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.limit_transaction(bigint) IS
+    'Ends the session if this PostgreSQL transaction does not reach its COMMIT within that time.';
 
 CREATE FUNCTION @extschema@.finish(client bigint, cts bigint)
     RETURNS bigint

@@ -17,12 +17,24 @@
  *               to the level above when it is released.
  *   PREPARE     is refused: a prepared transaction outlives its backend.
  *
+ * A transaction with a limit (P6, P11) is over when that has passed, whatever its session
+ * does, waits for or has set: a timer ends the backend as pg_terminate_backend does, also
+ * one that waits for its client. A mere cancel could be caught, and does nothing to a
+ * transaction that is idle. From XACT_EVENT_PRE_COMMIT on, after the last code of
+ * anybody's (deferred triggers), the timer is off: a COMMIT is never cut off in its wait
+ * for a replica. An error takes all timers away; when only a savepoint is rolled back by
+ * it, this one is set again for the time that is left.
+ *
  * Nothing below the registration may fail, since an abort may not.
  */
 #include "keeper.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
 #include "utils/memutils.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
 
 struct taken {
 	int64_t cts;
@@ -32,6 +44,10 @@ struct taken {
 static struct taken *list;
 static int count;
 static int room;
+
+static TimeoutId timer;
+static bool has_timer;
+static TimestampTz deadline; /* 0 when the transaction has none */
 
 void
 transaction_prepare(void)
@@ -73,9 +89,47 @@ finish(int level, bool committed)
 	tique_exit(sequencer);
 }
 
+/* In a signal handler. */
+static void
+at_deadline(void)
+{
+	if (deadline == 0)
+		return;
+	ProcDiePending = true;
+	InterruptPending = true;
+	SetLatch(MyLatch);
+}
+
+void
+transaction_limit(int64_t milliseconds)
+{
+	TimestampTz wanted =
+	    TimestampTzPlusMilliseconds(GetCurrentTimestamp(), milliseconds);
+
+	if (!has_timer) {
+		timer = RegisterTimeout(USER_TIMEOUT, at_deadline);
+		has_timer = true;
+	}
+	if (deadline != 0 && deadline <= wanted)
+		return;
+	deadline = wanted;
+	enable_timeout_at(timer, deadline);
+}
+
+static void
+limit_no_more(void)
+{
+	if (deadline == 0)
+		return;
+	deadline = 0;
+	disable_timeout(timer, false);
+}
+
 static void
 at_end(XactEvent event, void *ignored)
 {
+	if (event != XACT_EVENT_PRE_PREPARE)
+		limit_no_more();
 	if (event == XACT_EVENT_COMMIT)
 		finish(0, true);
 	else if (event == XACT_EVENT_ABORT)
@@ -94,6 +148,8 @@ at_end_of_level(SubXactEvent event, SubTransactionId id,
 {
 	int level = GetCurrentTransactionNestLevel();
 
+	if (event == SUBXACT_EVENT_ABORT_SUB && deadline != 0)
+		enable_timeout_at(timer, deadline);
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		finish(level, false);
 	else if (event == SUBXACT_EVENT_COMMIT_SUB)

@@ -16,8 +16,10 @@
 -- The functions behind are nobody's to call, and the triggers' nobody's to use elsewhere
 -- (CREATE TRIGGER takes EXECUTE); TG_RELID is looked at all the same.
 
--- Makes tique.guest_…, which anybody may call, of tique.inner_….
-CREATE FUNCTION tique.guest_opens(inner_function regprocedure) RETURNS void
+-- Makes tique.guest_…, which anybody may call, of tique.inner_…. A limit is for what others
+-- wait for until the transaction ends: it has to, whatever the caller does next.
+CREATE FUNCTION tique.guest_opens(inner_function regprocedure, is_limited boolean)
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -70,12 +72,14 @@ BEGIN
                 PERFORM tique.guest_refuse(format('this runs as role %%s, and the session '
                     'as %%s: call it in a session of its own', NEW.guest, tique.guest()));
             END IF;
+            %6$s
             SELECT %3$s INTO %4$s FROM tique.%5$s AS f;
             RETURN NEW;
         END
         $trigger$
         $body$, name || '_called', name || '_call', taken, filled,
-        format('%I(%s)', 'inner_' || substr(name, 7), asked));
+        format('%I(%s)', 'inner_' || substr(name, 7), asked),
+        CASE WHEN is_limited THEN 'PERFORM tique.limit_transaction({limit});' END);
     EXECUTE format('CREATE TRIGGER called INSTEAD OF INSERT ON tique.%I '
         'FOR EACH ROW EXECUTE FUNCTION tique.%I()', name || '_call', name || '_called');
     EXECUTE format($body$
@@ -100,15 +104,17 @@ BEGIN
 END
 $$;
 
-SELECT tique.guest_opens('tique.inner_introduce(bigint, integer)'),
-    tique.guest_opens('tique.inner_tend()'),
-    tique.guest_opens('tique.inner_follow(bigint, bigint)'),
-    tique.guest_opens('tique.inner_logged(bigint)'),
-    tique.guest_opens('tique.inner_append(bigint, bigint, bytea, integer[], bigint[], text)'),
-    tique.guest_opens('tique.inner_barrier(bigint)'),
-    tique.guest_opens('tique.inner_log_bulk(bigint, bigint, bigint, text)'),
-    tique.guest_opens('tique.inner_stage(bigint)'),
-    tique.guest_opens('tique.inner_append_staged(bigint, bigint, bigint)');
+SELECT tique.guest_opens('tique.inner_join(bigint)', true),
+    tique.guest_opens('tique.inner_introduce(bigint, integer)', true),
+    tique.guest_opens('tique.inner_tend()', true),
+    tique.guest_opens('tique.inner_follow(bigint, bigint)', false),
+    tique.guest_opens('tique.inner_logged(bigint)', false),
+    tique.guest_opens(
+        'tique.inner_append(bigint, bigint, bytea, integer[], bigint[], text)', true),
+    tique.guest_opens('tique.inner_barrier(bigint)', true),
+    tique.guest_opens('tique.inner_log_bulk(bigint, bigint, bigint, text)', false),
+    tique.guest_opens('tique.inner_stage(bigint)', false),
+    tique.guest_opens('tique.inner_append_staged(bigint, bigint, bigint)', false);
 
 CREATE FUNCTION tique.guest_log(
     after bigint, OUT cts bigint, OUT txid bigint, OUT commits text

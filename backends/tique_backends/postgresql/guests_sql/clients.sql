@@ -1,8 +1,12 @@
 -- Joining, leaving, and what becomes of others that are gone.
 
-CREATE FUNCTION tique.guest_join(milliseconds bigint) RETURNS bigint
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT tique.join_client(least(milliseconds, 300000)) $$;
+-- A role has its share of the clients, so that others can join (P11).
+CREATE FUNCTION tique.inner_join(milliseconds bigint) RETURNS bigint
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT tique.join_client(least(milliseconds, 300000), r.oid)
+    FROM pg_roles AS r WHERE r.rolname = tique.guest()
+$$;
 
 CREATE FUNCTION tique.guest_renew(client bigint, milliseconds bigint) RETURNS void
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -36,6 +40,7 @@ CREATE FUNCTION tique.guest_leave(client bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM tique.limit_transaction({limit});
     DELETE FROM tique.clients AS c WHERE c.client = guest_leave.client;
     PERFORM tique.leave_client(client);
 EXCEPTION WHEN SQLSTATE 'TQ001' THEN
@@ -78,6 +83,35 @@ BEGIN
 END
 $$;
 
+-- In the form without C a transaction that holds the sequencer's mutex cannot be given a
+-- time limit that its session could not set back. So others' threads look: whom somebody
+-- waits for, and has held it for a while in one transaction, is a guest, and ended; if the
+-- owner of the schema may do that: a superuser, or a member of pg_signal_backend.
+CREATE FUNCTION tique.guest_release() RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    mutex regclass := to_regclass('tique.sequencer_mutex');
+    holder text;
+BEGIN
+    IF mutex IS NULL OR NOT EXISTS (
+        SELECT FROM pg_locks AS l WHERE l.relation = mutex AND NOT l.granted
+            AND l.waitstart < clock_timestamp() - interval '300 ms'
+    ) THEN
+        RETURN;
+    END IF;
+    SELECT l.virtualtransaction INTO holder FROM pg_locks AS l
+    WHERE l.relation = mutex AND l.granted AND l.mode = 'ExclusiveLock';
+    PERFORM pg_sleep(0.6);
+    PERFORM pg_terminate_backend(a.pid) FROM pg_locks AS l
+    JOIN pg_stat_activity AS a ON a.pid = l.pid
+    WHERE l.relation = mutex AND l.granted AND l.mode = 'ExclusiveLock'
+        AND l.virtualtransaction = holder AND NOT pg_has_role(a.usesysid,
+            (SELECT n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'tique'), 'USAGE')
+        AND (pg_has_role(a.usesysid, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'));
+END
+$$;
+
 -- Fences, which the owner's processes make with these functions too. First it is written
 -- down which timestamps in doubt count for nothing, as many at a time as are done soon;
 -- then, in another transaction, the sequencer lets sts pass them.
@@ -102,6 +136,7 @@ AS $$
 DECLARE
     disowned bigint[] := tique.doubts(1024);
 BEGIN
+    PERFORM tique.limit_transaction({limit});
     PERFORM tique.guest_sees_all();
     IF disowned <> '{}' THEN
         -- The transaction that is fenced may be in its COMMIT.
@@ -152,6 +187,7 @@ DECLARE
     passed bigint := tique.sts();
     swept bigint[];
 BEGIN
+    PERFORM tique.limit_transaction({limit});
     PERFORM tique.guest_sees_all();
     swept := ARRAY(
         SELECT f.cts FROM tique.fences AS f
@@ -176,6 +212,7 @@ AS $$
 DECLARE
     until bigint;
 BEGIN
+    PERFORM tique.limit_transaction({limit});
     PERFORM tique.guest_sees_all();
     IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
         PERFORM tique.guest_refuse('what was swept away is not committed');

@@ -48,11 +48,36 @@ BEGIN
             MESSAGE = 'too many commits in bulk were begun and given up',
             HINT = 'Try again when no transaction runs any more that is older.';
     END IF;
-    taken := tique.next_cts(client);
+    IF EXISTS (
+        SELECT FROM tique.fences AS f JOIN tique.barriers AS b USING (cts)
+        WHERE b.role = tique.guest()
+    ) THEN
+        RAISE EXCEPTION USING ERRCODE = '53400',
+            MESSAGE = 'a commit in bulk of this role was begun and given up, or took too long',
+            HINT = 'Try again when no transaction runs any more that is older.';
+    END IF;
+    taken := tique.next_cts(client, {limit});
     -- One of an earlier life of the server may have had the number.
-    INSERT INTO tique.barriers VALUES (taken, client)
-    ON CONFLICT (cts) DO UPDATE SET client = excluded.client;
+    INSERT INTO tique.barriers VALUES (taken, client, tique.guest())
+    ON CONFLICT (cts) DO UPDATE SET client = excluded.client, role = excluded.role;
     RETURN taken;
+END
+$$;
+
+-- A guest's timestamp is in doubt when {limit} ms have passed since it was taken: all commits
+-- wait for it, and a guest is not trusted to finish soon, however long its lease is. Its
+-- client stays as it is, since the driver goes by its lease when it answers reads from
+-- memory (P1, P7). So the driver asks this in the transaction that it is about to commit,
+-- under the lock that a fencer waits for: what is committed after a refusal would be
+-- nobody's, and what is committed after a consent is there to be cleared if the
+-- timestamp is fenced before it is finished; then tique.finish refuses.
+CREATE FUNCTION tique.guest_in_time(client bigint, stamp bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT tique.holds(client, stamp) THEN
+        RAISE EXCEPTION USING ERRCODE = 'TQ004', MESSAGE = 'the commit in bulk took too long';
+    END IF;
 END
 $$;
 
@@ -62,12 +87,13 @@ AS $$
 BEGIN
     -- So that whoever sweeps up behind a fence waits for this transaction.
     PERFORM pg_current_xact_id();
-    IF stamp <= tique.sts() OR NOT EXISTS (
+    IF stamp > tique.sts() AND NOT EXISTS (
         SELECT FROM tique.barriers AS b
         WHERE b.cts = stamp AND b.client = guest_holds.client
     ) THEN
         PERFORM tique.guest_refuse('this is no timestamp that the client has to finish');
     END IF;
+    PERFORM tique.guest_in_time(client, stamp);
 END
 $$;
 

@@ -188,6 +188,7 @@ BEGIN
     )
     UPDATE tique.format AS f SET forgotten = n.txid
     FROM (SELECT max(old.txid) AS txid FROM old) AS n WHERE f.forgotten < n.txid;
-    DELETE FROM tique.barriers AS b WHERE b.cts <= tique.sts();
+    DELETE FROM tique.barriers AS b WHERE b.cts <= tique.sts()
+        AND b.cts NOT IN (SELECT f.cts FROM tique.fences AS f);
 END
 $$;

@@ -54,6 +54,15 @@ $$;
 CREATE FUNCTION tique.join_client(milliseconds bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ BEGIN RETURN tique.sequencer_join(milliseconds, NULL); END $$;
+
+CREATE FUNCTION tique.join_client(milliseconds bigint, role oid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ BEGIN RETURN tique.sequencer_join(milliseconds, role); END $$;
+
+CREATE FUNCTION tique.sequencer_join(milliseconds bigint, role oid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     expires timestamptz := tique.sequencer_deadline(milliseconds);
@@ -66,8 +75,13 @@ BEGIN
     PERFORM tique.sequencer_expire('join_client');
     IF (SELECT count(*) >= 4096 FROM tique.sequencer_leases) THEN
         PERFORM tique.sequencer_refuse('join_client', 'clients');
+    ELSIF (
+        SELECT count(*) >= 1024 FROM tique.sequencer_leases AS l
+        WHERE l.role = sequencer_join.role
+    ) THEN
+        PERFORM tique.sequencer_refuse('join_client', 'role');
     END IF;
-    INSERT INTO tique.sequencer_leases VALUES (client, expires);
+    INSERT INTO tique.sequencer_leases VALUES (client, expires, role);
     RETURN client;
 END
 $$;
@@ -104,6 +118,8 @@ BEGIN
     PERFORM tique.sequencer_enter('leave_client', client);
     DELETE FROM tique.sequencer_leases AS l WHERE l.client = leave_client.client;
     DELETE FROM tique.sequencer_snapshots AS s WHERE s.client = leave_client.client;
+    DELETE FROM tique.sequencer_barriers AS b
+    WHERE b.client = leave_client.client AND b.is_overdue AND b.is_finished;
 END
 $$;
 

@@ -40,6 +40,15 @@
 --   can be unfinished, sts is the number before the first of them, and what certify
 --   hands out is covered as soon as it is committed.
 --
+--   With a time limit it is doubtful when that is over, though its client is there. A
+--   fence marks it (`is_overdue`), and its row stays until the client takes another one or
+--   is gone: the client is told that it did not commit. The row of the lease is not
+--   touched, since whoever renews it holds it.
+--
+-- Who holds the mutex and sits there
+--   Nothing in SQL ends a transaction at its own time. Idle ones are ended by a setting,
+--   which the session can set back; else tique.guest_release, which others' threads call.
+--
 -- Leases (P6)
 --   A client is gone when its row of sequencer_leases is. Rows that ran out are deleted
 --   by whoever notices, under the mutex, but for those that are locked: a
@@ -84,7 +93,9 @@ CREATE UNLOGGED TABLE tique.sequencer_steps (
 CREATE UNLOGGED TABLE tique.sequencer_barriers (
     cts bigint PRIMARY KEY,
     client bigint NOT NULL,
-    is_finished boolean NOT NULL
+    is_finished boolean NOT NULL,
+    finish_by timestamptz NOT NULL DEFAULT 'infinity',
+    is_overdue boolean NOT NULL DEFAULT false
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,
@@ -94,7 +105,8 @@ CREATE UNLOGGED TABLE tique.sequencer_barriers (
 
 CREATE UNLOGGED TABLE tique.sequencer_leases (
     client bigint PRIMARY KEY,
-    expires timestamptz NOT NULL
+    expires timestamptz NOT NULL,
+    role oid
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,
@@ -126,7 +138,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     code text := CASE status WHEN 'gone' THEN 'TQ001' WHEN 'unrecovered' THEN 'TQ002'
-        ELSE 'TQ003' END;
+        WHEN 'overdue' THEN 'TQ004' ELSE 'TQ003' END;
     words text[] := CASE status
         WHEN 'gone' THEN ARRAY['fenced: the client''s lease ran out',
             'What it had under way is aborted; connect again.']
@@ -147,6 +159,11 @@ DECLARE
             'Take a barrier for it: next_cts.']
         WHEN 'share' THEN ARRAY['the client has as much as one may have',
             'End some of its transactions, or finish its timestamps.']
+        WHEN 'role' THEN ARRAY['the role has as many clients as one may have',
+            'Close the database in some of its processes.']
+        WHEN 'overdue' THEN ARRAY['the timestamp was not finished within its time, and '
+            'others went on without it',
+            'What has it is aborted; write less in one transaction.']
         WHEN 'in use' THEN ARRAY['it is in use', 'Recover once, before the first '
             'transaction; fence only what is in doubt.']
         ELSE ARRAY['it is not known', 'It was never handed out or is not active, is '
@@ -206,6 +223,7 @@ BEGIN
         PERFORM tique.sequencer_refuse(name, 'isolation');
     END IF;
     LOCK TABLE tique.sequencer_mutex IN EXCLUSIVE MODE;
+    PERFORM set_config('idle_in_transaction_session_timeout', '1200ms', true);
 END
 $$;
 
@@ -248,6 +266,23 @@ BEGIN
             SELECT FROM tique.sequencer_leases AS l WHERE l.client = s.client
         ) FOR UPDATE SKIP LOCKED
     );
+    DELETE FROM tique.sequencer_barriers AS b
+    WHERE b.is_overdue AND b.is_finished AND NOT EXISTS (
+        SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
+    );
+END
+$$;
+
+-- Whether a barrier is somebody's to fence: its client is gone, or its time is over.
+CREATE FUNCTION tique.sequencer_doubts(barrier tique.sequencer_barriers) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN NOT barrier.is_finished AND (
+        barrier.finish_by <= clock_timestamp() OR NOT EXISTS (
+            SELECT FROM tique.sequencer_leases AS l WHERE l.client = barrier.client
+        )
+    );
 END
 $$;
 
@@ -258,7 +293,8 @@ AS $$
 BEGIN
     SELECT coalesce(min(b.cts) - 1, state.cts) INTO state.sts
     FROM tique.sequencer_barriers AS b WHERE NOT b.is_finished;
-    DELETE FROM tique.sequencer_barriers AS b WHERE b.cts <= state.sts;
+    DELETE FROM tique.sequencer_barriers AS b
+    WHERE b.cts <= state.sts AND NOT b.is_overdue;
     UPDATE tique.sequencer_steps AS s
     SET sts = state.sts, settled = state.settled, writer = state.writer,
         is_fenced = state.is_fenced

@@ -110,6 +110,16 @@ $$;
 CREATE FUNCTION tique.next_cts(client bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ BEGIN RETURN tique.sequencer_bar(client, NULL, 16); END $$;
+
+CREATE FUNCTION tique.next_cts(client bigint, milliseconds bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ BEGIN RETURN tique.sequencer_bar(client, milliseconds, 1); END $$;
+
+CREATE FUNCTION tique.sequencer_bar(client bigint, milliseconds bigint, most integer)
+RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     state tique.sequencer_steps := tique.sequencer_enter('next_cts', client);
@@ -117,8 +127,9 @@ BEGIN
     IF state.cts - state.sts >= 65536 THEN
         PERFORM tique.sequencer_refuse('next_cts', 'ring');
     ELSIF (
-        SELECT count(*) >= 16 FROM tique.sequencer_barriers AS b
-        WHERE b.client = next_cts.client AND NOT b.is_finished
+        SELECT count(*) >= most FROM tique.sequencer_barriers AS b
+        WHERE b.client = sequencer_bar.client AND NOT b.is_finished
+            AND b.finish_by > clock_timestamp()
     ) THEN
         PERFORM tique.sequencer_refuse('next_cts', 'share');
     END IF;
@@ -126,11 +137,42 @@ BEGIN
     state.barrier := state.cts;
     state.keys := NULL;
     INSERT INTO tique.sequencer_steps VALUES (state.*);
-    INSERT INTO tique.sequencer_barriers VALUES (state.cts, client, false);
+    DELETE FROM tique.sequencer_barriers AS b
+    WHERE b.client = sequencer_bar.client AND b.is_overdue AND b.cts <= state.sts;
+    INSERT INTO tique.sequencer_barriers VALUES (state.cts, client, false,
+        CASE WHEN milliseconds IS NULL THEN 'infinity'
+            ELSE tique.sequencer_deadline(milliseconds) END);
     IF state.cts % 64 = 0 THEN
         PERFORM tique.sequencer_forget(state);
     END IF;
     RETURN state.cts;
+END
+$$;
+
+CREATE FUNCTION tique.holds(client bigint, cts bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM tique.sequencer_state('holds');
+    IF NOT tique.sequencer_has(client) THEN
+        PERFORM tique.sequencer_refuse('holds', 'gone');
+    END IF;
+    RETURN EXISTS (
+        SELECT FROM tique.sequencer_barriers AS b
+        WHERE b.cts = holds.cts AND b.client = holds.client AND NOT b.is_finished
+            AND b.finish_by > clock_timestamp()
+    );
+END
+$$;
+
+-- Where no timer can be set there is tique.guest_release.
+CREATE FUNCTION tique.limit_transaction(milliseconds bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM set_config('idle_in_transaction_session_timeout', milliseconds || 'ms', true);
 END
 $$;
 
@@ -141,7 +183,12 @@ AS $$
 DECLARE
     state tique.sequencer_steps := tique.sequencer_enter(name, client);
 BEGIN
-    IF finished BETWEEN 1 AND state.sts THEN
+    PERFORM FROM tique.sequencer_barriers AS b
+    WHERE b.cts = finished AND b.client = sequencer_finish.client
+        AND (b.is_overdue OR tique.sequencer_doubts(b));
+    IF FOUND AND name = 'finish' THEN
+        PERFORM tique.sequencer_refuse(name, 'overdue');
+    ELSIF FOUND OR finished BETWEEN 1 AND state.sts THEN
         RETURN state.sts;
     END IF;
     UPDATE tique.sequencer_barriers AS b SET is_finished = true
@@ -182,7 +229,8 @@ BEGIN
         END IF;
         PERFORM FROM tique.sequencer_barriers AS b
         WHERE b.cts <= wait.cts AND NOT b.is_finished
-            AND NOT tique.sequencer_has(b.client);
+            AND (b.finish_by <= clock_timestamp()
+                OR NOT tique.sequencer_has(b.client));
         IF FOUND THEN
             PERFORM tique.sequencer_expire('wait');
             RETURN false;
@@ -228,9 +276,7 @@ BEGIN
     PERFORM tique.sequencer_expire('doubtful');
     RETURN coalesce((
         SELECT min(b.cts) FROM tique.sequencer_barriers AS b
-        WHERE NOT b.is_finished AND NOT EXISTS (
-            SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
-        )
+        WHERE tique.sequencer_doubts(b)
     ), 0);
 END
 $$;
@@ -244,9 +290,7 @@ BEGIN
     PERFORM tique.sequencer_expire('doubts');
     RETURN ARRAY(
         SELECT b.cts FROM tique.sequencer_barriers AS b
-        WHERE NOT b.is_finished AND NOT EXISTS (
-            SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
-        )
+        WHERE tique.sequencer_doubts(b)
         ORDER BY b.cts LIMIT greatest(most, 0)
     );
 END
@@ -277,10 +321,9 @@ BEGIN
     IF EXISTS (SELECT FROM tique.sequencer_fences AS f WHERE f.cts = fence.cts) THEN
         RETURN;
     END IF;
-    UPDATE tique.sequencer_barriers AS b SET is_finished = true
-    WHERE b.cts = fence.cts AND NOT b.is_finished AND NOT EXISTS (
-        SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client
-    );
+    UPDATE tique.sequencer_barriers AS b
+    SET is_finished = true, is_overdue = b.finish_by <= clock_timestamp()
+    WHERE b.cts = fence.cts AND tique.sequencer_doubts(b);
     IF NOT FOUND THEN
         PERFORM tique.sequencer_refuse('fence', 'in use');
     ELSIF (SELECT count(*) >= 65536 FROM tique.sequencer_fences) THEN
