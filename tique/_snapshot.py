@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique._sources import Source
-from tique_rewriter.plan import Hole, JoinRead, Label, Text
+from tique_rewriter.plan import Hole, JoinRead, Label, Listing, Piece, Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,14 +57,15 @@ class SnapshotText:
         return [_complete(text, filled) for text in texts], self._bound(parameters)
 
     def plain(self, transaction: Transaction, text: Text) -> str:
-        """The text over the storage tables themselves."""
+        """The text over the storage tables and the engine's own relations themselves."""
         forms = transaction.database.engine.forms
         filled: dict[int | str, str] = {
             number: source.relation([forms.plain(source.table)])
             for number, source in enumerate(self.sources)
         }
         filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
-        return _complete(text, filled)
+        written = [p.written if isinstance(p, Listing) else p for p in text]
+        return _complete(written, filled)
 
     def _named(
         self, transaction: Transaction, label: Label, texts: Sequence[Text]
@@ -109,12 +110,13 @@ class SnapshotText:
         return parameters[: self._parameters]
 
 
-def _complete(text: Text, filled: Mapping[int | str, str]) -> str:
+def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:
     return "".join(
-        [
-            piece
-            if isinstance(piece, str)
-            else filled[piece.index if isinstance(piece, Hole) else piece.expression]
-            for piece in text
-        ]
+        [piece if isinstance(piece, str) else _filling(piece, filled) for piece in text]
     )
+
+
+def _filling(piece: Hole | Label | Listing, filled: Mapping[int | str, str]) -> str:
+    if isinstance(piece, Listing):
+        return piece.text
+    return filled[piece.index if isinstance(piece, Hole) else piece.expression]

@@ -9,6 +9,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.clauses import ClauseText, scope_of_target
 from tique_rewriter.errors import UnknownKey, UnknownTable
+from tique_rewriter.names import quote
 from tique_rewriter.plan import (
     PROPOSED,
     ColumnValue,
@@ -16,7 +17,7 @@ from tique_rewriter.plan import (
     ConflictUpdate,
     Expression,
 )
-from tique_rewriter.references import quote, unknown_column
+from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import outside_subqueries, split
 from tique_rewriter.shape import starts_at
 

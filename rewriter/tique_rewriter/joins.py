@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import scope_of
+from tique_rewriter.names import quote
 from tique_rewriter.plan import JoinRead
-from tique_rewriter.references import quote
 from tique_rewriter.relations import TABLE, relations_of
 from tique_rewriter.shape import clause_words, has_only, starts_at
 

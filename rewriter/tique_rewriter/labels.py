@@ -19,6 +19,7 @@ from tique_rewriter.source import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tique_rewriter.listings import Listed
     from tique_rewriter.references import Read
     from tique_rewriter.source import Source, Word
 
@@ -40,7 +41,9 @@ class _Items:
     windows: str
 
 
-def labels(source: Source, tree: exp.Expr, reads: Sequence[Read]) -> list[Mark]:
+def labels(
+    source: Source, tree: exp.Expr, reads: Sequence[Read | Listed]
+) -> list[Mark]:
     """Return a label for every result that the engine would call by its filled text.
 
     Raises
@@ -90,7 +93,7 @@ def _unclear(source: Source, start: int) -> Exception:
     )
 
 
-def _lists_above(source: Source, read: Read) -> list[exp.Expr]:
+def _lists_above(source: Source, read: Read | Listed) -> list[exp.Expr]:
     """Return the results, from the innermost out, that a table is read in."""
     found: list[exp.Expr] = []
     current: exp.Expr = read.node

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source
 
 
+def quote(name: str) -> str:
+    """Return a name as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
     """Refuse a statement in which two names differ in the case of their letters alone.
 

@@ -35,7 +35,18 @@ class Label:
     expression: str
 
 
-Piece = str | Hole | Label
+@dataclass(frozen=True)
+class Listing:
+    """The place of a relation of the engine's own, called ``written`` by the application.
+
+    ``text`` is a query for those of its rows that are there natively, as a relation.
+    """
+
+    written: str
+    text: str
+
+
+Piece = str | Hole | Label | Listing
 
 Text = tuple[Piece, ...]
 """SQL text with holes. Placeholders in it are ``$n``, counted from 1."""

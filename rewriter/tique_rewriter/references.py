@@ -10,7 +10,8 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
 from tique_rewriter.labels import labels
-from tique_rewriter.names import check_case
+from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
+from tique_rewriter.names import check_case, quote
 from tique_rewriter.plan import Hole
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
@@ -61,23 +62,25 @@ class Reads:
     """All of a statement's reads, in the text's order: numbers of the holes."""
 
     reads: list[Read] = field(default_factory=list)
-    labels: list[Mark] = field(default_factory=list)
+    listed: list[Listed] = field(default_factory=list)
+    """The engine's own relations, where not all of them is shown."""
+    others: list[Mark] = field(default_factory=list)
+    """What the plan has for these, and labels."""
+    _by_node: dict[int, Read] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._by_node = {id(read.node): read for read in self.reads}
 
     @property
     def marks(self) -> list[Mark]:
-        """The holes and the labels."""
+        """What stands in the text's places, the holes first."""
         spans = [read.span for read in self.reads]
         holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
-        return holes + self.labels
+        return holes + self.others
 
     def of(self, node: exp.Expr) -> Read | None:
         """Return the read that a node of the tree is."""
-        return next((read for read in self.reads if read.node is node), None)
-
-
-def quote(name: str) -> str:
-    """Return a name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+        return self._by_node.get(id(node))
 
 
 def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
@@ -164,16 +167,20 @@ def find_reads(
         For a relation that is neither managed nor a system catalog or file.
     """
     found: list[Read] = []
+    own: list[Listed] = []
     for part in parts:
         check_query(source, part)
+        check_lateral(source, part)
         for node in part.find_all(exp.Table):
-            table = _managed(source, node, catalog, is_target=node is target)
-            if table is not None:
-                found.append(Read(node, table, Span(*table_span(source, node), 0)))
+            read = _read(source, node, catalog, is_target=node is target)
+            if isinstance(read, Read):
+                found.append(read)
+            elif read is not None:
+                own.append(read)
     found.sort(key=lambda read: read.span.start)
     for index, read in enumerate(found):
         read.span = Span(read.span.start, read.span.end, index)
-    reads = Reads(found)
+    reads = Reads(found, own)
     check_case(source, parts[0].root(), [read.table for read in found])
     check_functions(source, parts[0].root())
     if found:
@@ -181,39 +188,41 @@ def find_reads(
     for part in parts:
         _check_names(source, part, reads)
         check_rows(source, part, reads)
-    _check_accounted(source, parts[0].root(), catalog, reads)
-    reads.labels = labels(source, parts[0].root(), found)
+    _check_accounted(source, parts[0].root(), catalog, [*found, *own])
+    reads.others = [
+        *marks_of(source, own),
+        *labels(source, parts[0].root(), [*found, *own]),
+    ]
     return reads
 
 
-def _managed(
+def _read(
     source: Source, node: exp.Table, catalog: Catalog, *, is_target: bool
-) -> Table | None:
+) -> Read | Listed | None:
+    """Return what the plan has in a relation's place, if not its name."""
     if not isinstance(node.this, exp.Identifier):
-        return None
+        return listed(source, node)[1]
     check_private(source, node)
     if is_target:
-        return find_table(source, node, catalog)
+        table = find_table(source, node, catalog)
+        return Read(node, table, Span(*table_span(source, node), 0))
     name, schema = node.name.lower(), node.db.lower()
     if not schema and common_table(source, node, name) is not None:
         return None
-    table = catalog.find(node.db or None, node.name)
-    if table is not None:
-        return table
-    rules = source.rules
-    if name in rules.refused_functions:
-        raise source.unsupported(f'the relation "{name}"', starts_at(node))
-    if schema in rules.system_schemas:
-        return None
-    if schema in rules.relation_schemas and rules.system_relations.fullmatch(name):
-        return None
-    if not schema and rules.files is not None and rules.files.fullmatch(name):
-        return None
+    managed = catalog.find(node.db or None, node.name)
+    if managed is not None:
+        return Read(node, managed, Span(*table_span(source, node), 0))
+    is_own, part = listed(source, node)
+    files = source.rules.files
+    if is_own or (not schema and files is not None and files.fullmatch(name)):
+        return part
     raise unknown_table(source, node)
 
 
 def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
     """Refuse names that a filled hole would resolve in another way."""
+    qualified = {(r.table.schema.lower(), r.node.name.lower()) for r in reads.reads}
+    qualified |= {(one.node.db.lower(), one.name.lower()) for one in reads.listed}
     for column in tree.find_all(exp.Column):
         if column.name.lower() == "rowid" and not _defines(tree, reads, "rowid"):
             raise source.unsupported(
@@ -222,11 +231,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
                 "name the table's key instead",
             )
         parts = [part.name.lower() for part in column.parts]
-        if any(
-            len(parts) > 2
-            and parts[:2] == [r.table.schema.lower(), r.node.name.lower()]
-            for r in reads.reads
-        ):
+        if len(parts) > 2 and (parts[0], parts[1]) in qualified:
             raise source.unsupported(
                 "a column qualified by schema and table",
                 starts_at(column),
@@ -259,15 +264,15 @@ def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:
 
 
 def _check_accounted(
-    source: Source, tree: exp.Expr, catalog: Catalog, reads: Reads
+    source: Source, tree: exp.Expr, catalog: Catalog, reads: Sequence[Read | Listed]
 ) -> None:
     """Every managed name that follows FROM or JOIN must be a name in the tree.
 
     A second look, by words: what the parser dropped or took for something else is
     refused here instead of being read outside the snapshot.
     """
-    starts = {read.span.start for read in reads.reads}
-    ends = {read.span.end for read in reads.reads}
+    starts = {read.span.start for read in reads}
+    ends = {read.span.end for read in reads}
     known = {n.meta.get("start") for n in tree.find_all(exp.Identifier)}
     for before, word in pairwise(source.words):
         if before.keyword == "TABLE" and word.start in starts:

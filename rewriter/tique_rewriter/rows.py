@@ -40,7 +40,7 @@ def check_rows(source: Source, tree: exp.Expr, reads: Reads) -> None:
     changes = not isinstance(tree.root(), exp.Query)
     for column in tree.find_all(exp.Column):
         name = column.name.lower()
-        if (reads.reads or changes) and name in rules.hidden_columns:
+        if (reads.reads or reads.listed or changes) and name in rules.hidden_columns:
             raise source.unsupported(
                 f"the system column {name}",
                 starts_at(column),

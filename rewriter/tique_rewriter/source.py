@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
-    from tique_rewriter.plan import Hole, Label, Piece, Text
+    from tique_rewriter.plan import Hole, Label, Listing, Piece, Text
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
@@ -67,12 +67,13 @@ class Span:
 class Mark:
     """What a plan has in the place of ``text[start:end]``.
 
-    A hole is where a table's name stands, a label where nothing does.
+    A hole is where a table's name stands, a listing where that of a relation of the
+    engine's own does, a label where nothing does.
     """
 
     start: int
     end: int
-    piece: Hole | Label
+    piece: Hole | Label | Listing
 
 
 class Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter, plan
-from tique_rewriter.plan import Hole, Label, Plan, Text
+from tique_rewriter.plan import Hole, Label, Listing, Plan, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,13 @@ def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
     return "".join(p if isinstance(p, str) else _marked(p, references) for p in pieces)
 
 
-def _marked(piece: Hole | Label, references: tuple[plan.Reference, ...]) -> str:
+def _marked(
+    piece: Hole | Label | Listing, references: tuple[plan.Reference, ...]
+) -> str:
     if isinstance(piece, Label):
         return f"⟦as {piece.expression}⟧"
+    if isinstance(piece, Listing):
+        return f"⟦{piece.text}⟧"
     return _hole(references[piece.index])
 
 

@@ -6,6 +6,7 @@ import re
 
 from sqlglot.dialects.duckdb import DuckDB
 
+from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
 
 _TABLE_FUNCTIONS = (
@@ -50,21 +51,6 @@ _TABLE_FUNCTIONS = (
     "pragma_collations",
 )
 
-_PRIVATE_FUNCTIONS = (
-    "duckdb_dependencies",
-    "duckdb_eviction_queues",
-    "duckdb_log_contexts",
-    "duckdb_logs",
-    "duckdb_logs_parsed",
-    "duckdb_memory",
-    "duckdb_prepared_statements",
-    "duckdb_profiling_settings",
-    "duckdb_table_sample",
-    "duckdb_temporary_files",
-    "pragma_metadata_info",
-)
-"""Table functions that tell of what tique has and does beside the application."""
-
 DUCKDB = Rules(
     name="duckdb",
     engine="DuckDB",
@@ -81,13 +67,12 @@ DUCKDB = Rules(
     ),
     default_schema="main",
     queries=frozenset({"SELECT", "FROM", "VALUES", "TABLE", "("}),
+    listings=LISTINGS,
+    listing_schemas=("main", "pg_catalog"),
     system_schemas=frozenset({"information_schema", "pg_catalog"}),
-    system_relations=re.compile(
-        r"duckdb_\w+|sqlite_(master|schema|temp_\w+)|pragma_\w+"
-    ),
-    relation_schemas=frozenset({""}),
+    system_relations=re.compile(r"duckdb_logs|pragma_\w+"),
     files=re.compile(r".*\.(parquet|csv|tsv|txt|json|jsonl|ndjson)(\.gz|\.zst)?", re.S),
-    table_functions=re.compile("|".join((*_TABLE_FUNCTIONS, "duckdb_.*")), re.S),
+    table_functions=re.compile("|".join((*_TABLE_FUNCTIONS, *FUNCTIONS))),
     function_schemas=None,
     refused_functions=frozenset(
         [
@@ -106,7 +91,6 @@ DUCKDB = Rules(
             "stats",
             "current_query",
             "write_log",
-            *_PRIVATE_FUNCTIONS,
         ]
     ),
     crashing_windows=frozenset({"dense_rank"}),

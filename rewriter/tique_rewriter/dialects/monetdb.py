@@ -14,6 +14,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import TokenType
 from sqlglot.tokens import Tokenizer
 
+from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 
 
@@ -67,17 +68,6 @@ _TYPES = (
 )
 _BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
 _SAMPLE = ("SAMPLE", ("SAMPLE", "TABLESAMPLE"))
-_SYSTEM_TABLES = (
-    "schemas",
-    "tables",
-    "columns",
-    "keys",
-    "idxs",
-    "objects",
-    "sequences",
-    "types",
-)
-
 MONETDB = Rules(
     name="monetdb",
     engine="MonetDB",
@@ -95,9 +85,10 @@ MONETDB = Rules(
     ),
     default_schema="sys",
     queries=frozenset({"SELECT", "VALUES", "("}),
-    system_schemas=frozenset(),
-    system_relations=re.compile("|".join(_SYSTEM_TABLES)),
-    relation_schemas=frozenset({"", "sys"}),
+    system_schemas=frozenset({"tmp", "logging"}),
+    listings=LISTINGS,
+    listing_schemas=("sys",),
+    system_relations=re.compile("|".join(REFUSED)),
     files=None,
     table_functions=re.compile("generate_series"),
     function_schemas=frozenset({"", "sys"}),

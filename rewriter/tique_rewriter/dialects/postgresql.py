@@ -13,9 +13,9 @@ from typing import ClassVar
 from sqlglot import expressions as exp
 from sqlglot.dialects.postgres import Postgres
 
+from tique_rewriter.dialects.postgresql_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.postgresql_names import (
     FUNCTIONS,
-    RELATIONS,
     SET_FUNCTIONS,
     WORDS,
 )
@@ -78,9 +78,10 @@ POSTGRESQL = Rules(
     ),
     default_schema="public",
     queries=frozenset({"SELECT", "VALUES", "TABLE", "("}),
+    listings=LISTINGS,
+    listing_schemas=("pg_catalog",),
     system_schemas=frozenset({"information_schema"}),
-    system_relations=re.compile(f"pg_(?:{'|'.join(RELATIONS.split())})"),
-    relation_schemas=frozenset({"", "pg_catalog"}),
+    system_relations=re.compile(f"pg_(?:{'|'.join(REFUSED.split())})"),
     files=None,
     table_functions=re.compile(".*", re.DOTALL),
     function_schemas=None,

@@ -54,7 +54,7 @@ masklen max md5 min min_scale mod mode money multirange name netmask network nex
 normalize now npoints nth_value ntile num_nonnulls num_nulls numeric nummultirange
 numnode numrange obj_description octet_length oid oidvectortypes overlaps overlay
 parse_ident path pclose percent_rank percentile_cont percentile_disc
-pg_available_extension_versions pg_available_extensions pg_backend_pid
+pg_backend_pid
 pg_char_to_encoding pg_client_encoding pg_collation_for pg_collation_is_visible
 pg_column_is_updatable pg_conversion_is_visible pg_describe_object
 pg_encoding_max_length pg_encoding_to_char pg_function_is_visible
@@ -103,7 +103,7 @@ json_array_elements_text json_each json_each_text json_object_keys
 json_populate_recordset json_to_recordset jsonb_array_elements
 jsonb_array_elements_text jsonb_each jsonb_each_text jsonb_object_keys
 jsonb_path_query jsonb_path_query_tz jsonb_populate_recordset jsonb_to_recordset
-pg_available_extension_versions pg_available_extensions pg_get_catalog_foreign_keys
+pg_get_catalog_foreign_keys
 pg_get_keywords pg_options_to_table pg_timezone_abbrevs pg_timezone_names
 regexp_matches regexp_split_to_table string_to_table ts_debug ts_parse ts_token_type
 unnest
@@ -123,32 +123,3 @@ xmlpi xmlroot xmlserialize xmltable
 """
 """Words and types after which a bracket may open: none can be the name of a function
 of the application's own, or none is likely to be."""
-
-RELATIONS = """
-aggregate aios am amop amproc attrdef attribute auth_members authid
-available_extension_versions available_extensions backend_memory_contexts cast class
-collation config constraint conversion cursors database db_role_setting default_acl
-depend description enum event_trigger extension file_settings foreign_data_wrapper
-foreign_server foreign_table group hba_file_rules ident_file_mappings index indexes
-inherits init_privs language largeobject_metadata locks matviews namespace opclass
-operator opfamily parameter_acl partitioned_table policies policy
-prepared_statements prepared_xacts proc publication publication_namespace
-publication_rel publication_tables range replication_origin
-replication_origin_status replication_slots rewrite roles rules seclabel seclabels
-sequence sequences settings shadow shdepend shdescription shmem_allocations
-shmem_allocations_numa shseclabel stat_activity stat_all_indexes stat_all_tables
-stat_archiver stat_bgwriter stat_checkpointer stat_database stat_database_conflicts
-stat_gssapi stat_io stat_progress_analyze stat_progress_basebackup
-stat_progress_cluster stat_progress_copy stat_progress_create_index
-stat_progress_vacuum stat_recovery_prefetch stat_replication stat_replication_slots
-stat_slru stat_ssl stat_subscription stat_subscription_stats stat_sys_indexes
-stat_sys_tables stat_user_functions stat_user_indexes stat_user_tables stat_wal
-stat_wal_receiver stat_xact_all_tables stat_xact_sys_tables stat_xact_user_functions
-stat_xact_user_tables statio_all_indexes statio_all_sequences statio_all_tables
-statio_sys_indexes statio_sys_sequences statio_sys_tables statio_user_indexes
-statio_user_sequences statio_user_tables statistic statistic_ext statistic_ext_data
-stats stats_ext stats_ext_exprs subscription subscription_rel tables tablespace
-timezone_abbrevs timezone_names transform trigger ts_config ts_config_map ts_dict
-ts_parser ts_template type user user_mapping user_mappings views wait_events
-"""
-"""Tables and views of ``pg_catalog``, without the ``pg_`` before each."""

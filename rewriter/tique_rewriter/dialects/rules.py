@@ -82,12 +82,16 @@ class Rules:
         Where a table lives that is created without naming a schema.
     queries
         The first words of a query (``(`` is one).
+    listings
+        The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
+        query that shows what of each is there natively; empty for all of it.
+    listing_schemas
+        Where a name without a schema may be one of theirs.
     system_schemas
         Schemas that hold nothing but the engine's own relations.
     system_relations
-        Matches the folded names of its other relations.
-    relation_schemas
-        The schemas that may be written before such a name; empty text for none.
+        Matches the folded names that are refused in the schemas of listings, as the
+        engine has relations of that name.
     files
         Matches the folded names that are files, or None where none is.
     table_functions
@@ -172,9 +176,10 @@ class Rules:
     lexicon: Lexicon
     default_schema: str
     queries: frozenset[str]
+    listings: Mapping[str, str]
+    listing_schemas: tuple[str, ...]
     system_schemas: frozenset[str]
     system_relations: Pattern[str]
-    relation_schemas: frozenset[str]
     files: Pattern[str] | None
     table_functions: Pattern[str]
     function_schemas: frozenset[str] | None

@@ -1,0 +1,224 @@
+"""PostgreSQL's relations that list what is in a database, of releases 15 to 18.
+
+What is tique's is in the schema ``tique``; or a temporary table called so, in a session's
+own schema, with its row type; or what keeps long values of those tables; or the
+extension.
+"""
+
+from __future__ import annotations
+
+_SCHEMA = "(SELECT n.oid FROM pg_catalog.pg_namespace AS n WHERE n.nspname = 'tique')"
+_TEMPORARY = r"relpersistence = 't' AND c.relname ~ '^_?tique_'"
+_OWN = f"(c.relnamespace IN {_SCHEMA} OR c.{_TEMPORARY})"
+_CLASSES = (
+    f"(SELECT c.oid FROM pg_catalog.pg_class AS c WHERE {_OWN} "
+    "UNION ALL SELECT c.reltoastrelid FROM pg_catalog.pg_class AS c "
+    f"WHERE {_OWN} AND c.reltoastrelid <> 0 "
+    "UNION ALL SELECT i.indexrelid FROM pg_catalog.pg_index AS i "
+    "JOIN pg_catalog.pg_class AS c ON c.reltoastrelid = i.indrelid "
+    f"WHERE {_OWN})"
+)
+_FUNCTIONS = (
+    f"(SELECT p.oid FROM pg_catalog.pg_proc AS p WHERE p.pronamespace IN {_SCHEMA})"
+)
+_EXTENSIONS = (
+    "(SELECT e.oid FROM pg_catalog.pg_extension AS e WHERE e.extname = 'tique')"
+)
+_ROW_TYPES = (
+    f"(SELECT t.oid FROM pg_catalog.pg_type AS t WHERE t.typrelid IN {_CLASSES})"
+)
+_NAMED = "schemaname <> 'tique' AND (schemaname !~ '^pg_temp_' OR {} !~ '^tique_')"
+
+
+def _outside(column: str) -> str:
+    """Where a column has the number of a table or an index."""
+    return f"{column} NOT IN {_CLASSES}"
+
+
+def _named(column: str) -> str:
+    """Where columns have the names of a schema and of a table."""
+    return _NAMED.format(column)
+
+
+def _standard(*columns: str, table: str = "") -> str:
+    """Where the standard's columns have the names of schemas, and one that of a table."""
+    shown = [f"{column} IS DISTINCT FROM 'tique'" for column in columns]
+    if table:
+        shown.append(f"({columns[0]} !~ '^pg_temp_' OR {table} !~ '^tique_')")
+    return " AND ".join(shown)
+
+
+_CATALOGS = {
+    "attrdef": _outside("adrelid"),
+    "attribute": _outside("attrelid"),
+    "available_extension_versions": "name <> 'tique'",
+    "available_extensions": "name <> 'tique'",
+    "class": _outside("oid"),
+    "constraint": f"connamespace NOT IN {_SCHEMA} AND {_outside('conrelid')}",
+    "description": (
+        f"NOT (classoid = 'pg_catalog.pg_proc'::regclass AND objoid IN {_FUNCTIONS}) "
+        "AND NOT (classoid = 'pg_catalog.pg_extension'::regclass "
+        f"AND objoid IN {_EXTENSIONS})"
+    ),
+    "extension": "extname <> 'tique'",
+    "foreign_table": _outside("ftrelid"),
+    "index": _outside("indrelid"),
+    "indexes": _named("tablename"),
+    "inherits": _outside("inhrelid"),
+    "matviews": "schemaname <> 'tique'",
+    "namespace": (
+        "nspname <> 'tique' AND (nspname !~ '^pg_(toast_)?temp_' OR oid IN (SELECT "
+        f"o.relnamespace FROM pg_catalog.pg_class AS o WHERE o.{_outside('oid')}))"
+    ),
+    "partitioned_table": _outside("partrelid"),
+    "policies": "schemaname <> 'tique'",
+    "policy": _outside("polrelid"),
+    "proc": f"pronamespace NOT IN {_SCHEMA}",
+    "publication_rel": _outside("prrelid"),
+    "publication_tables": "schemaname <> 'tique'",
+    "rewrite": _outside("ev_class"),
+    "rules": "schemaname <> 'tique'",
+    "sequence": _outside("seqrelid"),
+    "sequences": "schemaname <> 'tique'",
+    "stat_all_indexes": _outside("relid"),
+    "stat_all_tables": _outside("relid"),
+    "stat_sys_indexes": _outside("relid"),
+    "stat_sys_tables": _outside("relid"),
+    "stat_user_functions": "schemaname <> 'tique'",
+    "stat_user_indexes": _outside("relid"),
+    "stat_user_tables": _outside("relid"),
+    "statio_all_indexes": _outside("relid"),
+    "statio_all_sequences": _outside("relid"),
+    "statio_all_tables": _outside("relid"),
+    "statio_sys_indexes": _outside("relid"),
+    "statio_sys_sequences": _outside("relid"),
+    "statio_sys_tables": _outside("relid"),
+    "statio_user_indexes": _outside("relid"),
+    "statio_user_sequences": _outside("relid"),
+    "statio_user_tables": _outside("relid"),
+    "statistic": _outside("starelid"),
+    "statistic_ext": _outside("stxrelid"),
+    "stats": _named("tablename"),
+    "stats_ext": "schemaname <> 'tique'",
+    "stats_ext_exprs": "schemaname <> 'tique'",
+    "tables": _named("tablename"),
+    "trigger": _outside("tgrelid"),
+    "type": (
+        f"typnamespace NOT IN {_SCHEMA} AND {_outside('typrelid')} "
+        f"AND typelem NOT IN {_ROW_TYPES}"
+    ),
+    "views": "schemaname <> 'tique'",
+}
+
+_WHOLE = """
+aggregate am amop amproc auth_members authid cast collation config conversion database
+db_role_setting default_acl enum event_trigger file_settings foreign_data_wrapper
+foreign_server group hba_file_rules ident_file_mappings language largeobject_metadata
+opclass operator opfamily parameter_acl publication publication_namespace range
+replication_origin replication_origin_status replication_slots roles settings shadow
+stat_archiver stat_bgwriter stat_checkpointer stat_database stat_database_conflicts
+stat_io stat_recovery_prefetch stat_replication stat_replication_slots stat_slru
+stat_subscription stat_subscription_stats stat_wal stat_wal_receiver subscription
+subscription_rel tablespace timezone_abbrevs timezone_names transform ts_config
+ts_config_map ts_dict ts_parser ts_template user user_mapping user_mappings
+"""
+"""What tells nothing of tables, functions, sessions and statements."""
+
+REFUSED = """
+aios backend_memory_contexts cursors depend init_privs locks prepared_statements
+prepared_xacts seclabel seclabels shdepend shdescription shmem_allocations
+shmem_allocations_numa shseclabel stat_activity stat_gssapi stat_progress_analyze
+stat_progress_basebackup stat_progress_cluster stat_progress_copy
+stat_progress_create_index stat_progress_vacuum stat_ssl stat_xact_all_tables
+stat_xact_sys_tables stat_xact_user_functions stat_xact_user_tables statistic_ext_data
+wait_events
+"""
+"""What tells of tique's sessions, statements and locks, or of objects of any kind."""
+
+_STANDARD = {
+    "administrable_role_authorizations": "",
+    "applicable_roles": "",
+    "attributes": _standard("udt_schema"),
+    "character_sets": "",
+    "check_constraint_routine_usage": _standard("constraint_schema", "specific_schema"),
+    "check_constraints": _standard("constraint_schema")
+    + " AND constraint_schema !~ '^pg_temp_'",
+    "collation_character_set_applicability": "",
+    "collations": "",
+    "column_column_usage": _standard("table_schema", table="table_name"),
+    "column_domain_usage": _standard("table_schema", table="table_name"),
+    "column_options": _standard("table_schema", table="table_name"),
+    "column_privileges": _standard("table_schema", table="table_name"),
+    "column_udt_usage": _standard("table_schema", table="table_name"),
+    "columns": _standard("table_schema", table="table_name"),
+    "constraint_column_usage": _standard("table_schema", table="table_name"),
+    "constraint_table_usage": _standard("table_schema", table="table_name"),
+    "data_type_privileges": _standard("object_schema", table="object_name"),
+    "domain_constraints": _standard("domain_schema"),
+    "domain_udt_usage": _standard("domain_schema"),
+    "domains": _standard("domain_schema"),
+    "element_types": _standard("object_schema", table="object_name"),
+    "enabled_roles": "",
+    "foreign_data_wrapper_options": "",
+    "foreign_data_wrappers": "",
+    "foreign_server_options": "",
+    "foreign_servers": "",
+    "foreign_table_options": _standard("foreign_table_schema"),
+    "foreign_tables": _standard("foreign_table_schema"),
+    "information_schema_catalog_name": "",
+    "key_column_usage": _standard("table_schema", table="table_name"),
+    "parameters": _standard("specific_schema"),
+    "referential_constraints": _standard("constraint_schema"),
+    "role_column_grants": _standard("table_schema", table="table_name"),
+    "role_routine_grants": _standard("routine_schema"),
+    "role_table_grants": _standard("table_schema", table="table_name"),
+    "role_udt_grants": _standard("udt_schema", table="udt_name"),
+    "role_usage_grants": _standard("object_schema"),
+    "routine_column_usage": _standard("specific_schema", "table_schema"),
+    "routine_privileges": _standard("routine_schema"),
+    "routine_routine_usage": _standard("specific_schema", "routine_schema"),
+    "routine_sequence_usage": _standard("specific_schema", "sequence_schema"),
+    "routine_table_usage": _standard("specific_schema", "table_schema"),
+    "routines": _standard("routine_schema"),
+    "schemata": _standard("schema_name") + " AND schema_name !~ '^pg_(toast_)?temp_'",
+    "sequences": _standard("sequence_schema"),
+    "sql_features": "",
+    "sql_implementation_info": "",
+    "sql_parts": "",
+    "sql_sizing": "",
+    "table_constraints": _standard("table_schema", table="table_name"),
+    "table_privileges": _standard("table_schema", table="table_name"),
+    "tables": _standard("table_schema", table="table_name"),
+    "transforms": "",
+    "triggered_update_columns": _standard("event_object_schema"),
+    "triggers": _standard("event_object_schema"),
+    "udt_privileges": _standard("udt_schema", table="udt_name"),
+    "usage_privileges": _standard("object_schema"),
+    "user_defined_types": _standard("user_defined_type_schema"),
+    "user_mapping_options": "",
+    "user_mappings": "",
+    "view_column_usage": _standard("view_schema"),
+    "view_routine_usage": _standard("table_schema", "specific_schema"),
+    "view_table_usage": _standard("view_schema"),
+    "views": _standard("table_schema"),
+}
+
+
+def _query(relation: str, condition: str) -> str:
+    return f"SELECT * FROM {relation} WHERE {condition}" if condition else ""
+
+
+LISTINGS = {
+    **{f"pg_catalog.pg_{name}": "" for name in _WHOLE.split()},
+    **{
+        name: _query(name, shown)
+        for short, shown in _CATALOGS.items()
+        for name in [f"pg_catalog.pg_{short}"]
+    },
+    **{
+        name: _query(name, shown)
+        for short, shown in _STANDARD.items()
+        for name in [f"information_schema.{short}"]
+    },
+}
+"""As :attr:`~tique_rewriter.dialects.Rules.listings` has them."""
