@@ -291,7 +291,8 @@ BEGIN
         EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s, '
             'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
             tique.guest_filling(id),
-            coalesce(format('count(DISTINCT (%s))', key), 'count(*)'),
+            CASE WHEN key IS NULL THEN 'count(*)' ELSE format('count(DISTINCT (%s))', key)
+            END,
             coalesce(checks, 'TRUE'))
         INTO taken, keys, violating USING ARRAY[0::bigint], ARRAY[versions];
         RAISE EXCEPTION USING ERRCODE = 'TQ005', MESSAGE = 'taken';
