@@ -34,11 +34,15 @@ a time, and then tries for the lock itself; so it needs nobody's wake-up to make
 progress. A leader runs batches until its own ticket is done, then hands over.
 Before it takes a batch it yields as long as the queue grows, which is at most once
 per open transaction.
-A ticket is in the queue or in the leader's batch at every instant, and an
+A ticket is in the queue or in ``_batch`` at every instant until it is done, and an
 exception in the leader settles its batch before it propagates. Is it an
 interruption (a signal handler raised in the leader's thread), only the leader's own
-commit fails; the others' tickets go back to the queue, unless they are committed
-already. A follower that is interrupted withdraws, so that its connection can drop the writes.
+commit fails; the others' tickets go back to the queue, and what of the batch is
+``_unsettled`` is found out: a ticket that is committed is done then, and a ticket in the
+queue that is done is passed over. A second interruption disturbs none of that
+(:mod:`tique._undisturbed`), and what is left behind all the same, because the engine does
+not answer, the next leader does first. A follower that is interrupted withdraws, so that
+its connection can drop the writes.
 
 Staged writes (bulk) are in their own session's staging tables: such a
 transaction is a batch of its own, in its own session. So is one that deletes
@@ -52,11 +56,13 @@ import threading
 import time
 from collections import deque
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
 from tique._certification import Conflict, written_keys
 from tique._tickets import Ticket, failure, outcome_unknown, serialization_error
+from tique._undisturbed import undisturbed
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import ConnectionLostError, EngineError
 
@@ -87,9 +93,13 @@ class Committer:
         self._database = database
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
+        self._batch: list[Ticket] = []
+        """What the leader commits, or has left behind. Only the leader touches it."""
         self._session: Session | None = None
         self._logger: Session | None = None
         self._unsettled: Sequence[Ticket] = ()
+        self._is_left = False
+        """Whether an interrupted leader may have left something to settle."""
         self._statements = itertools.count(1)
 
     def commit(self, transaction: Transaction) -> int:
@@ -107,16 +117,11 @@ class Committer:
         try:
             while not ticket.done:
                 if self._leader.acquire(blocking=False):
-                    try:
-                        while not ticket.done:
-                            self._run(ticket)
-                    finally:
-                        self._leader.release()
-                        self._hand_over()
+                    self._lead(ticket)
                 else:
                     ticket.gate.acquire(timeout=_RECHECK)
         except BaseException:
-            self._withdraw(ticket)
+            undisturbed(partial(self._withdraw, ticket), _PATIENCE)
             raise
         if ticket.error is not None:
             raise ticket.error
@@ -134,8 +139,7 @@ class Committer:
             self._settle_earlier()
             yield
         finally:
-            self._leader.release()
-            self._hand_over()
+            self._resign()
 
     def let_work(self) -> None:
         """Let whoever commits now have the interpreter, after some statements.
@@ -152,10 +156,24 @@ class Committer:
         """Whether a commit's outcome is not known."""
         return bool(self._unsettled)
 
+    @property
+    def is_left(self) -> bool:
+        """Whether an interruption may have left something to :meth:`settle_left`."""
+        return self._is_left
+
     def settle(self) -> None:
         """Find out about a commit whose outcome was not known."""
         with self.paused(_PATIENCE):
             pass
+
+    def settle_left(self) -> None:
+        """Find out about commits that an interrupted leader left, if nobody leads."""
+        if self._leader.acquire(blocking=False):
+            try:
+                self._settle_earlier()
+                self._is_left = False
+            finally:
+                self._resign()
 
     def close(self) -> None:
         """Close the committer's sessions."""
@@ -172,6 +190,8 @@ class Committer:
         with self._leader:
             if not ticket.done:
                 ticket.settle(errors.OperationalError("the commit was interrupted"))
+            with suppress(ValueError):
+                self._queue.remove(ticket)
         self._hand_over()
 
     def _gather(self) -> None:
@@ -185,8 +205,9 @@ class Committer:
             waiting = len(self._queue)
             time.sleep(0)
 
-    def _fill(self, batch: list[Ticket]) -> None:
-        """Move tickets that can be committed together from the queue to ``batch``."""
+    def _fill(self) -> None:
+        """Move tickets that can be committed together from the queue to the batch."""
+        batch = self._batch
         while self._queue and len(batch) < _BATCH:
             ticket = self._queue[0]
             if not ticket.done:
@@ -195,41 +216,80 @@ class Committer:
                 batch.append(ticket)
             self._queue.popleft()
 
-    def _run(self, own: Ticket) -> None:
-        """Commit what is queued, for all; ``own`` is the leader's ticket."""
-        batch: list[Ticket] = []
+    def _lead(self, own: Ticket) -> None:
+        """Commit what is queued, for all, until ``own`` is done; then hand over."""
+        is_handed_on = False
+
+        def clear_up() -> None:
+            # Who waits for the end of this may give up: the lock is not theirs then.
+            nonlocal is_handed_on
+            is_handed_on = True
+            try:
+                self._clear_up(own)
+            finally:
+                self._resign()
+
+        try:
+            while not own.done:
+                self._run()
+        except BaseException:
+            self._is_left = True
+            undisturbed(clear_up, _PATIENCE)
+            raise
+        finally:
+            if not is_handed_on:
+                self._resign()
+
+    def _resign(self) -> None:
+        self._leader.release()
+        self._hand_over()
+
+    def _run(self) -> None:
         try:
             self._settle_earlier()
+            self._requeue()
             self._gather()
-            self._fill(batch)
-            self._commit_batch(batch)
-        except BaseException as error:
-            self._clear_up(batch, error, own)
-            if not isinstance(error, Exception):
-                raise
+            self._fill()
+            self._commit_batch(self._batch)
+            self._batch = []
+        except Exception as error:
+            self._fail(error)
 
-    def _clear_up(self, batch: list[Ticket], error: BaseException, own: Ticket) -> None:
-        """Give every ticket its outcome after ``error``, or its place in the queue.
+    def _fail(self, error: Exception) -> None:
+        """Give every ticket of the batch its outcome after ``error``."""
+        if not self._batch:
+            self._fill()
+        self._settle_or_doubt()
+        for ticket in self._batch:
+            if not ticket.done:
+                ticket.settle(failure(error))
+        self._batch = []
 
-        An interruption is the leader's own: what of its batch is not committed waits
-        for the next leader.
+    def _clear_up(self, own: Ticket) -> None:
+        """Fail the leader's own ticket after an interruption, and no other.
+
+        What of its batch is not committed waits for the next leader.
         """
-        if not batch and isinstance(error, Exception):
-            self._fill(batch)
+        if not own.done:
+            own.settle(errors.OperationalError("the commit was interrupted"))
+        self._requeue()
+        self._settle_or_doubt()
+        self._is_left = False
+
+    def _requeue(self) -> None:
+        """Put what is left of an interrupted leader's batch back into the queue."""
+        for ticket in reversed(self._batch):
+            # It is still there if the interruption came while the batch was filled.
+            if not ticket.done and ticket not in self._queue:
+                self._queue.appendleft(ticket)
+        self._batch = []
+
+    def _settle_or_doubt(self) -> None:
         try:
             self._settle_earlier()
-        except BaseException as cause:
+        except Exception as cause:
             for ticket in self._unsettled:
                 ticket.settle(outcome_unknown(ticket, cause))
-        for ticket in reversed(batch):
-            if ticket.done:
-                continue
-            if isinstance(error, Exception) or ticket is own:
-                ticket.settle(failure(error))
-            elif ticket not in self._queue:
-                # It is still there if the interruption came while the batch was filled.
-                ticket.cts = 0
-                self._queue.appendleft(ticket)
 
     def _settle_earlier(self) -> None:
         """Bring memory in line with a batch that was cut short, if there is one.

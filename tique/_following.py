@@ -22,8 +22,9 @@ before anything is published that the same step covers, so that no versions of a
 table are missed; what is logged of a table that is gone is nobody's. A fenced entry
 counts too: the change was made with it, though nobody was told.
 
-*Nothing twice.* If it is interrupted in between (Ctrl-C), nobody knows how far the index
-got, and the process gives itself up: its connections must be opened again.
+*Nothing twice.* How far the index got is not known if publishing is cut short, so no
+signal handler may do that (:mod:`tique._undisturbed`). If something else does (no memory),
+the process gives itself up: its connections must be opened again.
 
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
 its local λ, which is never newer than its sts. Nothing is folded beyond any process's
@@ -36,6 +37,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique._rows import tuple_of
+from tique._undisturbed import undisturbed
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
 
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     from tique._tickets import Ticket
     from tique_backends.base import CommitRecord, Row
     from tique_backends.sharing import SharedSequencer, SharedSnapshot
+
+
+_PATIENCE = 60.0
+"""Seconds that publishing may take of an interrupted thread: it asks no server."""
 
 
 class Published(NamedTuple):
@@ -107,7 +113,7 @@ class Follower:
         Raises
         ------
         FencedError
-            It was interrupted once: nobody knows which versions the index has.
+            It was cut short once: which versions the index has is not known.
         """
         sequencer = self._database.sequencer
         if snapshot.sts <= sequencer.sts():
@@ -126,16 +132,20 @@ class Follower:
                 if any(cts in logged and logged[cts].defines for cts in stamps):
                     self._reload()
                     logged = self._others(entries)
-            self._is_torn = True
-            for cts in stamps:
-                own = self._own.pop(cts, None)
-                if cts not in snapshot.fences:
-                    if own is not None:
-                        self._publish(cts, own)
-                    elif cts in logged:
-                        self._publish(cts, self._read(logged[cts]))
-                sequencer.finish(sequencer.next_cts())
-            self._is_torn = False
+
+            def publish() -> None:
+                self._is_torn = True
+                for cts in stamps:
+                    own = self._own.pop(cts, None)
+                    if cts not in snapshot.fences:
+                        if own is not None:
+                            self._publish(cts, own)
+                        elif cts in logged:
+                            self._publish(cts, self._read(logged[cts]))
+                    sequencer.finish(sequencer.next_cts())
+                self._is_torn = False
+
+            undisturbed(publish, _PATIENCE)
 
     def _entries(self, snapshot: SharedSnapshot, after: int) -> Sequence[Row]:
         if snapshot.entries is not None:

@@ -84,6 +84,15 @@ class SharedCommitter(Committer):
                 raise failure(error) from error
         return super().commit(transaction)
 
+    @property
+    def is_in_doubt(self) -> bool:
+        return super().is_in_doubt or bool(self._stamped)
+
+    @property
+    def is_left(self) -> bool:
+        # Or a definition's barrier; while that goes on its thread has the lock.
+        return super().is_left or (self._timeline.has_barrier and not self._stamped)
+
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         if any(writes.is_staged for writes in batch[0].writes):
             # The shared sequencer does not know its keys: here is all that it meets.
@@ -130,6 +139,7 @@ class SharedCommitter(Committer):
     def _settle_earlier(self) -> None:
         """Find out about a batch that was cut short, and finish its timestamps."""
         if not self._stamped:
+            self._timeline.lift()
             return
         appended, stamped = self._unsettled, self._stamped
         try:
@@ -164,10 +174,19 @@ class SteppedCommitter(SharedCommitter):
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         if self._stamped or not certified:
             return super()._take_timestamps(certified)
-        with self._timeline.taking():
-            stamps = self._shared.certify(self._certified_until, _write_sets(certified))
-        # Those with a timestamp are to be finished, whatever happens from here on.
-        self._stamped = [t for t, cts in zip(certified, stamps, strict=True) if cts > 0]
+        stamps: list[int] = []
+
+        def keep(found: list[int]) -> None:
+            stamps.extend(found)
+            for ticket, cts in zip(certified, found, strict=True):
+                ticket.cts = cts
+            # These are to be finished, whatever happens from here on.
+            self._stamped = [ticket for ticket in certified if ticket.cts > 0]
+
+        write_sets = _write_sets(certified)
+        self._timeline.take(
+            lambda: self._shared.certify(self._certified_until, write_sets), keep
+        )
         return self._accepted(certified, stamps)
 
 

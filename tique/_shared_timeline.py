@@ -45,12 +45,13 @@ from tique._following import Follower
 from tique._recovery import prunable, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
+from tique._undisturbed import undisturbed
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tique._database import Database
     from tique._tickets import Ticket
@@ -87,7 +88,10 @@ class SharedTimeline(Timeline):
         self._answered = 0
         """The last of them that was answered, and followed."""
         self._barrier = 0
-        """The timestamp of the definition under way; the committer's lock is held."""
+        """The timestamp of the definition or bulk write under way, 0 if there is none.
+
+        The committer's lock is held. One that an interruption leaves behind, the next
+        holder of that lock finishes (:meth:`lift`)."""
         self._expires = 0.0
         self._is_lost = False
         self._stopping = threading.Event()
@@ -211,11 +215,11 @@ class SharedTimeline(Timeline):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        self._barrier = self.bar()
+        self.bar()
         try:
             yield
         finally:
-            self._lift(self._barrier)
+            self.lift()
 
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         def change() -> _Outcome:
@@ -225,19 +229,26 @@ class SharedTimeline(Timeline):
 
         return self._shared.transact(session, change)
 
-    def _lift(self, barrier: int) -> None:
-        if self._is_lost:
+    @property
+    def has_barrier(self) -> bool:
+        """Whether a barrier is not finished."""
+        return self._barrier != 0 and not self._is_lost
+
+    def lift(self) -> None:
+        """Finish the barrier, if there is one; the log says what it is of."""
+        if not self.has_barrier:
             return
-        self.follower.expect_nothing(barrier)
+        self.follower.expect_nothing(self._barrier)
         try:
-            self._shared.finish([barrier])
+            self._shared.finish([self._barrier])
         except OverdueError:
             # Others fence it.
-            return
+            pass
         except EngineError:
             # Nobody waits for it when the lease is over.
             self._is_lost = True
             raise
+        self._barrier = 0
 
     def bar(self) -> int:
         """Let nobody else commit until the timestamp that is returned is finished.
@@ -247,15 +258,18 @@ class SharedTimeline(Timeline):
         if self._shared.limits_barriers:
             # What others take to finish is not of the time that this one has.
             self.wait(self.position().cts)
-        with self.taking():
-            cts = self._shared.barrier()
+
+        def keep(cts: int) -> None:
+            self._barrier = cts
+
         try:
-            self.wait(cts - 1)
+            self.take(self._shared.barrier, keep)
+            self.wait(self._barrier - 1)
             self.catch_up()
         except BaseException:
-            self._lift(cts)
+            self.lift()
             raise
-        return cts
+        return self._barrier
 
     def commit(self, session: Session) -> None:
         with self.noticing():
@@ -290,6 +304,7 @@ class SharedTimeline(Timeline):
         last = tickets[-1].cts
         with self.noticing():
             sts = self._shared.finish([ticket.cts for ticket in tickets])
+        self._passed(ticket.cts for ticket in tickets)
         if sts < last:
             self.wait(last)
 
@@ -314,6 +329,11 @@ class SharedTimeline(Timeline):
             self.follower.expect_nothing(cts)
         with self.noticing():
             self._shared.abort(stamps)
+        self._passed(stamps)
+
+    def _passed(self, stamps: Iterable[int]) -> None:
+        if self._barrier in stamps:
+            self._barrier = 0
 
     def wait(self, cts: int) -> None:
         """Wait until sts covers a timestamp, and see to it that nobody dead is waited for.
@@ -356,18 +376,38 @@ class SharedTimeline(Timeline):
             self._is_lost = True
             raise
 
-    @contextmanager
-    def taking(self) -> Iterator[None]:
-        """Take timestamps; whoever is interrupted may have some unawares, and leaves."""
+    def take(
+        self, ask: Callable[[], _Outcome], keep: Callable[[_Outcome], None]
+    ) -> None:
+        """Ask for timestamps, and keep them, though a signal handler raises meanwhile.
+
+        Those that are kept are then the committer's to finish: an interruption costs
+        no more than the commits that it hit. Where it cannot be known whether some were
+        handed out (an exception in another thread than the main one, a server that does
+        not answer), the process leaves, and others fence them: to go on would let a
+        timestamp hold back sts for as long as the process lives (P2, P6). Nothing is
+        logged for it yet, so that all that anybody sees (P1) is the same either way.
+        """
+        is_known = False
+
+        def work() -> None:
+            nonlocal is_known
+            try:
+                with self.noticing():
+                    keep(ask())
+            except EngineError:
+                # The sequencer refused, or has left by itself.
+                is_known = True
+                raise
+            is_known = True
+
         try:
-            with self.noticing():
-                yield
-        except EngineError:
-            raise
+            undisturbed(work, _PATIENCE)
         except BaseException:
-            self._is_lost = True
-            with suppress(EngineError):
-                self._shared.leave()
+            if not is_known:
+                self._is_lost = True
+                with suppress(EngineError):
+                    self._shared.leave()
             raise
 
     def _run(self) -> None:
@@ -389,12 +429,19 @@ class SharedTimeline(Timeline):
         if self._anchor is None:
             return
         self.advance()
+        if self._database.committer.is_left:
+            # Its timestamps would stop all processes until this one commits again (P6).
+            threading.Thread(target=self._settle_left, daemon=True).start()
         lock = self._database.checkpointer.lock
         if lock.acquire(blocking=False):
             try:
                 self._note_folds()
             finally:
                 lock.release()
+
+    def _settle_left(self) -> None:
+        with suppress(EngineError, errors.Error):
+            self._database.committer.settle_left()
 
     def advance(self) -> None:
         """Move the anchor up to the local λ."""

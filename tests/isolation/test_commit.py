@@ -246,6 +246,51 @@ def test_followers_get_an_outcome_when_their_leader_fails(engine, bank, faults, 
     assert sequencer.sts() == sequencer.cts()
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_followers_commit_when_their_leader_is_interrupted(
+    engine, bank, faults, when, again
+):
+    """P4, P6: Ctrl-C in the leader is nothing to the others of its batch.
+
+    It may come ``again``, while the leader finds out what became of the batch.
+    """
+    results, txids = {}, {}
+
+    def work(number):
+        connection = engine.connect()
+        connection.execute("INSERT INTO b VALUES (%s)", (number,))
+        txids[number] = connection.txid
+        try:
+            connection.commit()
+            results[number] = None
+        except BaseException as error:
+            results[number] = type(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(100, 112)]
+    faults.plan(when, engine.commit_call, KeyboardInterrupt())
+    if again:
+        faults.plan("before", OUTCOMES, KeyboardInterrupt())
+    committer = bank._database.committer
+    with committer.paused(1):
+        for thread in threads:
+            thread.start()
+        while len(committer._queue) < len(threads):
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "a follower is stuck"
+    interrupted = [number for number, error in results.items() if error is not None]
+    assert len(interrupted) == 1
+    assert results.pop(interrupted[0]) is KeyboardInterrupt
+    happened = bank.outcome(txids[interrupted[0]])
+    assert happened == ("committed" if when == "after" else "aborted")
+    # It has no key: a row that were committed twice would be there twice.
+    expected = sorted([1, *results, *(interrupted if when == "after" else ())])
+    assert seen(bank)[2] == [(x,) for x in expected]
+    is_healthy(engine, bank, (0, 0, [(x,) for x in expected]))
+
+
 def test_a_drain_that_was_cut_short_is_not_repeated(engine, bank, faults):
     """A bag's versions reach the cache table once, whatever happens on the way."""
     for when in ("before", "after"):

@@ -1,8 +1,8 @@
 """A process whose main thread is interrupted while it works.
 
-    python -m tests.signals.child URL SCENARIO
+    python -m tests.signals.child URL SCENARIO TIMES
 
-It prints ``done`` with the number of interruptions if all was as it should be. What
+Signals come TIMES in a row, each while it may still be busy with the one before. It prints ``done`` with the number of interruptions if all was as it should be. What
 other threads were told goes to standard error, and so does whatever is not
 KeyboardInterrupt in the main thread.
 """
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 
 import tique
 from tests.portable import numbers
@@ -36,8 +37,9 @@ def connect(url, **options):
 class Interrupter:
     """Sends SIGINT while the main thread works, until it arrives."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, times):
         self.chance = random.Random(seed)
+        self.times = times
         self.count = 0
 
     def until_interrupted(self, work):
@@ -45,20 +47,24 @@ class Interrupter:
 
         def send():
             time.sleep(self.chance.uniform(0.01, 0.15))
+            for _ in range(self.times - 1):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(self.chance.uniform(0, 0.005))
             while not arrived.is_set():
                 os.kill(os.getpid(), signal.SIGINT)
                 # One that arrives in a finalizer is lost.
                 arrived.wait(5)
 
         sender = threading.Thread(target=send)
-        try:
+        with suppress(KeyboardInterrupt):
             sender.start()
             while True:
                 work()
-        except KeyboardInterrupt:
-            arrived.set()
-            self.count += 1
-        sender.join()
+        self.count += 1
+        while sender.is_alive():
+            with suppress(KeyboardInterrupt):
+                arrived.set()
+                sender.join()
 
 
 class Others:
@@ -277,8 +283,8 @@ def prepare(url):
 SCENARIOS = (statements, fetching, writes, commits, folds, connecting, locks)
 
 
-def main(url, scenario):
-    interrupter = Interrupter(scenario)
+def main(url, scenario, times):
+    interrupter = Interrupter(scenario, int(times))
     (work,) = (each for each in SCENARIOS if each.__name__ == scenario)
     work(url, interrupter)
     print("done", interrupter.count, flush=True)

@@ -1,0 +1,130 @@
+"""Calls that a signal handler does not cut short.
+
+Python runs signal handlers in the main thread, between any two of its instructions, and
+what a handler raises (KeyboardInterrupt) ends the call that runs there: of one to a
+server nobody knows then what became of it, and a structure in memory is left half
+changed. So the main thread has such work done by another thread, and waits for it.
+
+Argument
+--------
+``claim`` is taken once: by the thread that does the work, which then does all of it, or
+by the main thread when it is interrupted first, and then none of it is done. An
+interrupted main thread raises only when the work has ended, or after ``patience``: that
+wait is bounded if the server hangs (P6). Interruptions that follow the first one while
+it waits say the same again. If one comes before it waits, the work still goes on to its
+end; the caller cannot count on having seen that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Call:
+    """Work of another thread, and how it ended."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._claim = threading.Lock()
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
+        self._is_over = False
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        if self._claim.acquire(blocking=False):
+            try:
+                self._work()
+            except BaseException as error:
+                self.error = error
+            finally:
+                self._is_over = True
+                self._under_way.release()
+
+    def wait(self) -> None:
+        self._under_way.acquire()
+
+    def give_up(self, patience: float) -> bool:
+        """Take the work back, or wait for its end, whatever is raised meanwhile.
+
+        Returns False if it has not ended in time.
+        """
+        deadline = time.monotonic() + patience
+        # Locks that were taken at the moment of an interruption tell nothing any more.
+        while not self._is_over and not self._claim.acquire(blocking=False):
+            # What is raised here says the same as what is raised already.
+            with suppress(BaseException):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._under_way.acquire(timeout=left)
+        return True
+
+
+class _Helper:
+    """The thread that works for the main thread; it ends with the process."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[_Call] = SimpleQueue()
+        threading.Thread(
+            target=self._run, name="tique-undisturbed", daemon=True
+        ).start()
+
+    def _run(self) -> None:
+        while True:
+            self.calls.get().run()
+
+
+_helper: _Helper | None = None
+
+
+def _forget_helper() -> None:
+    """Let the next call have a new one: it is busy for ever, or did not come along."""
+    global _helper
+    _helper = None
+
+
+os.register_at_fork(after_in_child=_forget_helper)
+
+
+def undisturbed(work: Callable[[], None], patience: float) -> None:
+    """Do work of which a signal handler of this process interrupts nothing.
+
+    Parameters
+    ----------
+    work
+        What it finds out it keeps by itself, before it returns. It must not need a lock
+        that only its holder can take again.
+    patience
+        Seconds that an interrupted caller waits for its end.
+
+    Raises
+    ------
+    BaseException
+        What the work raised; or else what a signal handler did, when the work is done,
+        was not begun, or has taken too long.
+    """
+    global _helper
+    if threading.current_thread() is not threading.main_thread():
+        work()
+        return
+    call = _Call(work)
+    try:
+        if _helper is None:
+            _helper = _Helper()
+        _helper.calls.put(call)
+        call.wait()
+    except BaseException:
+        if not call.give_up(patience):
+            _forget_helper()
+        raise
+    if call.error is not None:
+        raise call.error
