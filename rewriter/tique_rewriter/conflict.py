@@ -95,9 +95,10 @@ def plan_conflict(
             update = _plan_update(source, tree, target, action[3:], reads)
             return Conflict((key,), update)
         case ["ON", "CONSTRAINT", *_]:
-            raise source.unsupported(
+            refusal = source.unsupported(
                 "ON CONSTRAINT", action[0].start, "name the key's columns"
             )
+            raise source.unread(refusal)
         case ["WHERE", *_]:
             raise source.unsupported(
                 "WHERE in the target of ON CONFLICT", action[0].start

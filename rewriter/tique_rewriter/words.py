@@ -143,8 +143,9 @@ def check_calls(
         if schema in ("", rules.function_schema) and known.fullmatch(name):
             continue
         shown = f"{schema}.{name}" if schema else name
-        raise source.unsupported(
+        refusal = source.unsupported(
             f"the function {shown}()",
             word.start,
             "it might read or change what is in no snapshot",
         )
+        raise source.unread(refusal)
