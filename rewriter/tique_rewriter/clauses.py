@@ -38,11 +38,11 @@ class ClauseText:
         self,
         source: Source,
         words: Sequence[Word],
-        marks: Iterable[Mark],
+        marks: Sequence[Mark],
         replaced: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
         self._source = source
-        self._marks = list(marks)
+        self._marks = marks
         found = source.placeholders(words[0].start, words[-1].end)
         self.parameters = tuple(sorted({number for _, number in found}))
         self._replaced = dict(replaced or {}) | {
@@ -92,7 +92,7 @@ def scope_of_target(target: Read) -> Scope:
 
 
 def plan_returning(
-    source: Source, tree: exp.Expr, target: Read, marks: Iterable[Mark]
+    source: Source, tree: exp.Expr, target: Read, marks: Sequence[Mark]
 ) -> Returning | None:
     """Return the plan of a change's RETURNING clause, if it has one."""
     returning = tree.args.get("returning")

@@ -8,10 +8,12 @@ it: queries around it may use the name, and it is the result's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.ancestors import Ancestors
 from tique_rewriter.outputs import star_of
 from tique_rewriter.plan import Label
 from tique_rewriter.source import Mark
@@ -33,12 +35,13 @@ _ENDS = frozenset(
 
 @dataclass(frozen=True)
 class _Items:
-    """The words of a select list, where they are, and its query's WINDOW clause."""
+    """The words of a select list, its place, and the number of the word after it."""
 
     items: list[list[Word]]
     start: int
     end: int
-    windows: str
+    following: int
+    depth: int
 
 
 def labels(
@@ -53,35 +56,40 @@ def labels(
     """
     if not source.rules.names_by_text:
         return []
-    unnamed = [(read, _lists_above(source, read)) for read in reads]
+    results = Ancestors(_is_of_a_list)
+    unnamed = [
+        (read, _lists_above(source, read, results))
+        for read in sorted(reads, key=lambda read: read.span.start)
+    ]
     if not any(above for _, above in unnamed):
         return []
     names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
-    lists = list(_lists(source, names))
+    lists = sorted(_lists(source, names), key=lambda items: -items.start)
+    inside: list[_Items] = []
     found: dict[int, Mark] = {}
     for read, above in unnamed:
         at = read.span.start
-        around = [items for items in lists if items.start <= at < items.end]
-        around.sort(key=lambda items: -items.start)
+        while lists and lists[-1].start <= at:
+            inside.append(lists.pop())
+        inside = [items for items in inside if at < items.end]
+        around = inside[::-1]
         if len(around) != len(above):
             raise _unclear(source, at)
         for items, node in zip(around, above, strict=True):
-            parent = node.parent
+            parent, number = node.parent, node.index
             assert parent is not None
+            assert number is not None
             if len(items.items) != len(parent.expressions):
                 raise _unclear(source, at)
-            (words,) = (
-                words
-                for words, item in zip(items.items, parent.expressions, strict=True)
-                if item is node
-            )
+            words = items.items[number]
             if not words or not words[0].start <= at < words[-1].end:
                 raise _unclear(source, at)
             if not _is_named(node):
                 end = words[-1].end
                 text = source.text[words[0].start : end]
-                windows = f" {items.windows}" if _uses_windows(node) else ""
-                found[end] = Mark(end, end, Label(text + windows))
+                if _uses_windows(node):
+                    text += f" {_windows(source, items, names)}"
+                found[end] = Mark(end, end, Label(text))
     return list(found.values())
 
 
@@ -93,21 +101,29 @@ def _unclear(source: Source, start: int) -> Exception:
     )
 
 
-def _lists_above(source: Source, read: Read | Listed) -> list[exp.Expr]:
+def _lists_above(
+    source: Source, read: Read | Listed, results: Ancestors
+) -> list[exp.Expr]:
     """Return the results, from the innermost out, that a table is read in."""
     found: list[exp.Expr] = []
-    current: exp.Expr = read.node
-    while (parent := current.parent) is not None:
-        if isinstance(parent, exp.Select | exp.Returning):
-            if current.arg_key == "expressions":
-                found.append(current)
-            elif current.arg_key == "windows" and any(
-                _uses_windows(item) and not _is_named(item)
-                for item in parent.expressions
-            ):
-                raise _unclear(source, read.span.start)
-        current = parent
+    current = results.nearest(read.node)
+    while current is not None:
+        parent = current.parent
+        assert parent is not None
+        if current.arg_key == "expressions":
+            found.append(current)
+        elif any(
+            _uses_windows(item) and not _is_named(item) for item in parent.expressions
+        ):
+            raise _unclear(source, read.span.start)
+        current = results.nearest(parent)
     return found
+
+
+def _is_of_a_list(node: exp.Expr) -> bool:
+    """Whether a node is a result, or a window that results may be of."""
+    of = isinstance(node.parent, exp.Select | exp.Returning)
+    return of and node.arg_key in ("expressions", "windows")
 
 
 def _uses_windows(item: exp.Expr) -> bool:
@@ -145,16 +161,14 @@ def _lists(source: Source, names: set[int | None]) -> Iterator[_Items]:
         items = _at_level(words[first:last], word.depth)
         start = words[first].start if first < len(words) else source.end
         end = words[last].start if last < len(words) else source.end
-        windows = _windows(source, words[last:], word.depth, names)
-        yield _Items(items, start, end, windows)
+        yield _Items(items, start, end, last, word.depth)
 
 
-def _windows(
-    source: Source, words: list[Word], depth: int, names: set[int | None]
-) -> str:
-    """Return the WINDOW clause of the query whose select list these words follow."""
+def _windows(source: Source, items: _Items, names: set[int | None]) -> str:
+    """Return the WINDOW clause of the query that has this select list."""
     clause: list[Word] = []
-    for word in words:
+    depth = items.depth
+    for word in islice(source.words, items.following, None):
         if word.depth < depth or (word.depth == depth and word.keyword == ")"):
             break
         is_name = word.depth > depth or word.start in names

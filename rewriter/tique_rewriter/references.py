@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -71,12 +72,12 @@ class Reads:
     def __post_init__(self) -> None:
         self._by_node = {id(read.node): read for read in self.reads}
 
-    @property
+    @cached_property
     def marks(self) -> list[Mark]:
-        """What stands in the text's places, the holes first."""
+        """What stands in the text's places, in the text's order."""
         spans = [read.span for read in self.reads]
         holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
-        return holes + self.others
+        return sorted(holes + self.others, key=lambda mark: mark.start)
 
     def of(self, node: exp.Expr) -> Read | None:
         """Return the read that a node of the tree is."""

@@ -44,7 +44,7 @@ def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
     """Return the CTE in scope that the unqualified folded ``name`` means, if any."""
     below: exp.Expr = table
     common: exp.CTE | None = None
-    node = table.parent
+    node = source.with_lists.nearest(table.parent)
     while node is not None:
         if isinstance(node, exp.CTE):
             common = node
@@ -54,10 +54,10 @@ def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
             if common is not None:
                 found = _seen_from(source, with_, common, table, name)
         elif isinstance(with_, exp.With):
-            found = next((c for c in _members(with_) if _is_named(c, name)), None)
+            found = _member(source, with_, name)
         if found is not None:
             return found
-        below, node = node, node.parent
+        below, node = node, source.with_lists.nearest(node.parent)
     return None
 
 
@@ -66,13 +66,11 @@ def _seen_from(
 ) -> exp.CTE | None:
     """Return what the WITH list calls ``name`` where its member ``common`` is read."""
     if with_.args.get("recursive") and source.rules.recursive_sees_all:
-        return next((c for c in _members(with_) if _is_named(c, name)), None)
-    for sibling in _members(with_):
-        if sibling is common:
-            break
-        if _is_named(sibling, name):
-            return sibling
-    if not (with_.args.get("recursive") and _is_named(common, name)):
+        return _member(source, with_, name)
+    sibling = _member(source, with_, name)
+    if sibling is not None and _number(sibling) < _number(common):
+        return sibling
+    if not (with_.args.get("recursive") and common.alias.lower() == name):
         return None
     body = common.this
     if not isinstance(body, exp.Union):
@@ -86,8 +84,21 @@ def _seen_from(
     return common if any(n is body.expression for n in _ancestors(table)) else None
 
 
-def _members(with_: exp.With) -> list[exp.CTE]:
-    return [node for node in with_.expressions if isinstance(node, exp.CTE)]
+def _number(common: exp.CTE) -> int:
+    """Return the place of a member in its WITH list."""
+    assert common.index is not None
+    return common.index
+
+
+def _member(source: Source, with_: exp.With, name: str) -> exp.CTE | None:
+    """Return the first member of a WITH list that is called so."""
+    members = source.members.get(id(with_))
+    if members is None:
+        members = source.members[id(with_)] = {}
+        for node in with_.expressions:
+            if isinstance(node, exp.CTE):
+                members.setdefault(node.alias.lower(), node)
+    return members.get(name)
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -95,10 +106,6 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
     while current is not None:
         yield current
         current = current.parent
-
-
-def _is_named(common: exp.CTE, name: str) -> bool:
-    return common.alias.lower() == name
 
 
 def seen_from(node: exp.Expr) -> Iterator[exp.Select]:

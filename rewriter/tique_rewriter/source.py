@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_left
+from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import expressions as exp
@@ -13,6 +15,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tique_rewriter.ancestors import Ancestors
 from tique_rewriter.errors import (
     RewriteError,
     SyntaxProblem,
@@ -21,7 +24,7 @@ from tique_rewriter.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
@@ -30,14 +33,31 @@ if TYPE_CHECKING:
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
+_ENDS_CHAIN = frozenset({TokenType.COMMA, TokenType.WHEN, TokenType.SELECT})
 _OPENING_TYPES = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSING_TYPES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _DEEPEST = 250
+_LONGEST_CHAIN = 10_000
 _MOST_LACKING = 8
 _MOST_TYPES = 8
 _WITHOUT_CONDITION = frozenset({"CROSS", "NATURAL", "POSITIONAL"})
 _NOT_SPACE = re.compile(r"\S+")
 _NUMBER = re.compile(r"\d+")
+
+
+_is_parsing = ContextVar("_is_parsing", default=False)
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    return not _is_parsing.get()
+
+
+# The parser would write the application's text, and so its literals, into a log (P11).
+logging.getLogger("sqlglot").addFilter(_is_not_ours)
+
+
+def _has_to_do_with_lists(node: exp.Expr) -> bool:
+    return isinstance(node, exp.CTE | exp.With) or bool(node.args.get("with_"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +118,10 @@ class Source:
             raise SyntaxProblem(f"the statement cannot be read: {error}") from None
         self.tokens = self._one_statement(tokens)
         self.words = list(self._words())
+        self.members: dict[int, dict[str, exp.CTE]] = {}
+        """The members of each WITH list of the tree by their folded names."""
+        self.with_lists = Ancestors(_has_to_do_with_lists)
+        """What has a WITH list, is one or is a member of one."""
 
     def check_placeholders(self) -> None:
         """Refuse a text in which the parser sees other placeholders than the lexer.
@@ -124,6 +148,7 @@ class Source:
             When it is nested so deeply that a parser might run out of stack.
         """
         self._check_effort()
+        quiet = _is_parsing.set(True)
         try:
             trees = self._dialect.parser().parse(list(self.tokens), self.text)
         except ParseError as error:
@@ -133,6 +158,8 @@ class Source:
         except (TypeError, AttributeError, LookupError, ValueError):
             # The parser stumbles over an operator that lacks a side.
             raise self.unread(SyntaxProblem("the statement cannot be read")) from None
+        finally:
+            _is_parsing.reset(quiet)
         if len(trees) != 1 or trees[0] is None:
             raise self.unread(SyntaxProblem("the statement cannot be read"))
         if self.rules.exact_quoted_names:
@@ -170,11 +197,14 @@ class Source:
                 return number
         raise self.syntax("a bracket that is not closed", words[0].start)
 
-    def cut(self, start: int, end: int, marks: Iterable[Mark] = ()) -> Text:
-        """``text[start:end]`` with the holes and labels that lie in it."""
+    def cut(self, start: int, end: int, marks: Sequence[Mark] = ()) -> Text:
+        """``text[start:end]`` with the marks that lie in it, given in the text's order."""
         pieces: list[Piece] = []
-        for mark in sorted(marks, key=lambda mark: mark.start):
-            if start <= mark.start and mark.end <= end:
+        first = bisect_left(marks, start, key=lambda mark: mark.start)
+        for mark in islice(marks, first, None):
+            if mark.start > end:
+                break
+            if mark.end <= end:
                 if start < mark.start:
                     pieces.append(self.text[start : mark.start])
                 pieces.append(mark.piece)
@@ -248,7 +278,8 @@ class Source:
 
         The time that it takes doubles with every JOIN that lacks its condition, and with
         every bracket that stands after the name of a type inside another such bracket:
-        the parser reads what is in it as the type's, then as an expression.
+        the parser reads what is in it as the type's, then as an expression. Operators and
+        subscripts in a row make the tree deeper without a bracket.
         """
         deepest = max(self.words, key=lambda word: word.depth)
         if deepest.depth > _DEEPEST:
@@ -263,14 +294,36 @@ class Source:
             raise self.syntax("a JOIN without ON", self.find("JOIN"))
         types = self._dialect.parser_class.TYPE_TOKENS
         opened: list[bool] = []
+        chaining = self._chaining()
+        chains, subscripts = [0], 0
         for previous, token in pairwise(self.tokens):
-            if token.token_type in _OPENING_TYPES:
+            if token.token_type in _ENDS_CHAIN:
+                chains[-1] = 0
+            elif token.token_type in chaining:
+                chains[-1] += 1
+                if chains[-1] > _LONGEST_CHAIN:
+                    raise self.unsupported("so long a chain of operators", token.start)
+            elif token.token_type in _OPENING_TYPES:
+                chains.append(0)
+                is_next = previous.token_type is TokenType.R_BRACKET
+                subscripts = subscripts + 1 if is_next else 0
+                if subscripts > _DEEPEST:
+                    raise self.unsupported("so many subscripts", token.start)
                 opened.append(previous.token_type in types)
                 if sum(opened) > _MOST_TYPES:
                     what = f"so deep a nesting of {previous.text.upper()}"
                     raise self.unsupported(what, previous.start)
             elif token.token_type in _CLOSING_TYPES and opened:
                 opened.pop()
+                chains.pop()
+
+    def _chaining(self) -> set[TokenType]:
+        """What makes an expression one level deeper, without a bracket."""
+        parser = self._dialect.parser_class
+        kinds = (parser.CONJUNCTION, parser.DISJUNCTION, parser.EQUALITY, parser.TERM)
+        others = (parser.COMPARISON, parser.BITWISE, parser.FACTOR, parser.EXPONENT)
+        named = {TokenType.DPIPE, TokenType.DCOLON, TokenType.COLLATE, TokenType.IS}
+        return named.union(*kinds, *others)
 
     def _one_statement(self, tokens: list[Token]) -> list[Token]:
         ends = [i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON]

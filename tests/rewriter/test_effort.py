@@ -1,0 +1,82 @@
+"""What a plan takes grows as the text does: counted, so that no load disturbs it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from tests.rewriter.tables import Tables
+from tique_rewriter import Rewriter, UnsupportedSQL
+
+_READ = "SELECT balance FROM account WHERE id = 1"
+TEXTS = {
+    "members of WITH": lambda n: (
+        "WITH "
+        + ", ".join(f"c{i} AS (SELECT * FROM account)" for i in range(n))
+        + " SELECT * FROM c0"
+    ),
+    "members that read each other": lambda n: (
+        "WITH c0 AS (SELECT * FROM account), "
+        + ", ".join(f"c{i} AS (SELECT * FROM c{i - 1})" for i in range(1, n))
+        + " SELECT * FROM c1"
+    ),
+    "scalar subqueries": lambda n: "SELECT " + ", ".join([f"({_READ})"] * n),
+    "subqueries in rows": lambda n: (
+        "INSERT INTO account (id) VALUES " + ", ".join([f"(({_READ}))"] * n)
+    ),
+    "subqueries in WHERE": lambda n: (
+        "SELECT id FROM account WHERE " + " OR ".join([f"id IN ({_READ})"] * n)
+    ),
+    "unions": lambda n: " UNION ALL ".join([_READ] * n),
+    "unions in WITH": lambda n: (
+        "WITH c AS (SELECT 1 AS id) " + " UNION ALL ".join([_READ] * n)
+    ),
+}
+
+
+def steps(sql):
+    """How many lines of this project's code and calls of anything a plan takes."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        count += 1
+        return trace if "tique_rewriter" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        Rewriter(Tables()).plan(sql)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_twice_the_text_takes_twice_the_steps(text):
+    assert steps(text(160)) < 2.3 * steps(text(80))
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("SELECT 1" + "+1" * 30_000, "chain of operators"),
+        ("SELECT true" + " AND true" * 30_000, "chain of operators"),
+        ("SELECT '1'" + "::TEXT" * 30_000, "chain of operators"),
+        ("SELECT x" + "[1]" * 3_000, "subscripts"),
+    ],
+    ids=["+", "AND", "::", "[]"],
+)
+def test_what_makes_a_tree_too_deep_is_refused_before_it_is_parsed(sql, what):
+    begun = time.process_time()
+    with pytest.raises(UnsupportedSQL, match=what):
+        Rewriter(Tables()).plan(sql)
+    assert time.process_time() - begun < 2
+
+
+def test_many_values_are_no_chain():
+    rows = ", ".join(["(1 + 1)"] * 12_000)
+    plan = Rewriter(Tables()).plan(f"INSERT INTO account (id) VALUES {rows}").plan
+    assert len(plan.rows) == 12_000
