@@ -20,6 +20,12 @@ SHAPES = {
     "bag": "CREATE TABLE {} (id INTEGER, v {})",
 }
 
+OTHERS = pytest.mark.written_for(
+    ["duckdb", "monetdb"],
+    reason="PostgreSQL: indexes are in test_postgresql_limits; in a table without a key a "
+    "numeric 0 and 0.0 are one value",
+)
+
 pytestmark = pytest.mark.written_for(list(CASES), reason="types and values are theirs")
 
 
@@ -91,11 +97,11 @@ def natively(engine, shape):
     ("shape", "way"),
     [
         ("key", "buffered"),
-        ("key", "staged"),
+        pytest.param("key", "staged", marks=OTHERS),
         ("unique", "staged"),
-        ("indexed", "buffered"),
-        ("bag", "buffered"),
-        ("bag", "staged"),
+        pytest.param("indexed", "buffered", marks=OTHERS),
+        pytest.param("bag", "buffered", marks=OTHERS),
+        pytest.param("bag", "staged", marks=OTHERS),
     ],
 )
 def test_what_is_acknowledged_is_kept(engine, shape, way, monkeypatch):
