@@ -186,6 +186,27 @@ def test_a_transaction_that_is_left_open(shop, hand, statements):
     assert shop.healthy.rows("SELECT note FROM open WHERE id = 9") == [("y",)]
 
 
+@pytest.mark.parametrize("call", ["guest_drain({}, {})", "guest_fold({}, {}, NULL)"])
+def test_a_table_whose_versions_are_moved_for_ever(shop, hand, call):
+    """Others drain it for a query over all of it, and fold it."""
+    shop.owner.commit("UPDATE open SET v = 11 WHERE id = 1")
+    for process in shop.processes:
+        process.database.timeline.advance()
+    connection = hand._connection
+    connection.execute("BEGIN")
+    connection.execute(
+        f"SELECT tique.{call.format(hand.tables['open'], 'tique.sts()')}"
+    )
+    started = time.monotonic()
+    assert shop.healthy.rows("SELECT sum(v + id) FROM open GROUP BY note") == [
+        (12,),
+        (22,),
+    ]
+    shop.owner.connection.checkpoint()
+    assert time.monotonic() - started < LONGEST_STALL
+    assert shop.process().rows("SELECT v FROM open ORDER BY id") == [(11,), (20,)]
+
+
 def test_clients_of_one_role(shop, hand):
     """It has its share of them; others can still open the database."""
 

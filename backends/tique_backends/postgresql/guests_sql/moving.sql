@@ -61,8 +61,8 @@ END
 $$;
 
 -- From the log to the cache table, up to a timestamp that sts covers.
-CREATE FUNCTION tique.guest_drain(id bigint, until bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION tique.guest_drains(id bigint, until bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 SET standard_conforming_strings = on SET transform_null_equals = off SET array_nulls = on
 SET DateStyle = 'ISO, YMD' SET IntervalStyle = 'postgres' SET TimeZone = 'UTC'
 AS $$
@@ -76,7 +76,7 @@ BEGIN
     PERFORM tique.guest_sees_all();
     PERFORM tique.guest_place(id);
     SELECT greatest(t.drained, t.folded) INTO filled FROM tique."tables" AS t
-    WHERE t.id = guest_drain.id FOR UPDATE;
+    WHERE t.id = guest_drains.id FOR UPDATE;
     IF last <= filled THEN
         RETURN;
     END IF;
@@ -90,7 +90,17 @@ BEGIN
     IF stamps IS NOT NULL THEN
         PERFORM tique.guest_fill(id, stamps, versions);
     END IF;
-    UPDATE tique."tables" AS t SET drained = last WHERE t.id = guest_drain.id;
+    UPDATE tique."tables" AS t SET drained = last WHERE t.id = guest_drains.id;
+END
+$$;
+
+-- The table's row is locked until the transaction ends, which has to be soon.
+CREATE FUNCTION tique.guest_drain(id bigint, until bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM tique.guest_drains(id, until);
+    PERFORM tique.limit_transaction({limit});
 END
 $$;
 
@@ -111,7 +121,7 @@ DECLARE
     named text;
     folded bigint;
 BEGIN
-    PERFORM tique.guest_drain(id, last);
+    PERFORM tique.guest_drains(id, last);
     PERFORM tique.guest_expect_own(place::regclass);
     UPDATE tique."tables" AS t SET folded = last
     WHERE t.id = guest_fold.id AND t.folded <= last
@@ -158,6 +168,7 @@ BEGIN
     END;
     EXECUTE format('DELETE FROM %s WHERE _cts <= $1', cache) USING last;
     GET DIAGNOSTICS folded = ROW_COUNT;
+    PERFORM tique.limit_transaction({limit});
     RETURN folded;
 END
 $$;
