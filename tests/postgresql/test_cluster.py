@@ -3,7 +3,6 @@
 import os
 import signal
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Timer
 
 import psycopg
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("bare_postgresql")
 
 
 @contextmanager
-def jepsen(options):
-    system = PostgreSQL("postgresql:" + options, Path("unused"))
+def jepsen(options, folder):
+    system = PostgreSQL("postgresql:" + options, folder)
     system.start({})
     try:
         yield system.url.partition("&sequencer")[0]
@@ -39,8 +38,8 @@ def extensions(url):
     ("options", "expected"),
     [("", ["plpgsql", "tique"]), ("?sequencer=plain", ["plpgsql"])],
 )
-def test_jepsen_sets_up_what_its_server_needs(options, expected):
-    with jepsen(options) as url:
+def test_jepsen_sets_up_what_its_server_needs(options, expected, tmp_path):
+    with jepsen(options, tmp_path) as url:
         assert [name for (name,) in extensions(url)] == expected
 
 

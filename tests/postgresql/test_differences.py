@@ -85,12 +85,6 @@ DIFFERENCES = {
     "no_statement": Difference(
         _sql(""), -1, Failure("ProgrammingError", "42601"), "there is nothing to run"
     ),
-    "no_function": Difference(
-        _sql("SELECT nofunc(1)"),
-        Failure("ProgrammingError", "42883"),
-        _REFUSED,
-        "what the rewriter does not know it refuses (P10)",
-    ),
     "two_statements": Difference(
         _sql("SELECT 1; SELECT 2"), 1, _REFUSED, "one statement per call"
     ),

@@ -26,9 +26,12 @@ def filled(connection):
     return {n for (n,) in connection.execute("SELECT DISTINCT number FROM filler")}
 
 
+_DEFINITIONS = 8
+
+
 def defined(connection):
     found = set()
-    for number in range(ROUNDS):
+    for number in range(_DEFINITIONS):
         try:
             connection.execute(f"SELECT id FROM mark_{number}")
         except tique.ProgrammingError:
@@ -53,7 +56,7 @@ CASES = {
     "bulk": (filled, 8, {"any": (8, 7)}),
     # A definition is there with its COMMIT, though the process, which was given up, is
     # not told so.
-    "definition": (defined, 8, {"any": (8, 5)}),
+    "definition": (defined, _DEFINITIONS, {"any": (8, 5)}),
 }
 """What to look at, the rounds, and by engine: the half steps of what is stopped, and
 from which of them on it is there."""

@@ -80,10 +80,12 @@ def sequencer_of(process):
 def before_sending(monkeypatch, hook):
     """Call the hook with each statement that a session sends."""
     for owner, name in ((MonetDBConnection, "_send"), (PostgreSQLSession, "_run")):
-        monkeypatch.setattr(owner, name, _hooked(getattr(owner, name), hook))
+        monkeypatch.setattr(owner, name, hooked(getattr(owner, name), hook))
 
 
-def _hooked(send, hook):
+def hooked(send, hook):
+    """A method that calls the hook with its statement first."""
+
     def held(sender, sql, *arguments, **options):
         hook(sql)
         return send(sender, sql, *arguments, **options)

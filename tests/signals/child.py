@@ -284,6 +284,8 @@ SCENARIOS = (statements, fetching, writes, commits, folds, connecting, locks)
 
 
 def main(url, scenario, times):
+    # Whatever started the tests may have had it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupter = Interrupter(scenario, int(times))
     (work,) = (each for each in SCENARIOS if each.__name__ == scenario)
     work(url, interrupter)

@@ -25,10 +25,12 @@ SELECT 1 FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = $1
   AND referenced_table = $2"""
 
+# A macro of the application's may be called lower.
 _FOUND = """
 SELECT database_name, schema_name, table_name, sql FROM duckdb_tables()
 WHERE database_name = current_database() AND NOT internal AND NOT temporary
-  AND lower(schema_name) = lower($1) AND lower(table_name) = lower($2)
+  AND system.main.lower(schema_name) = system.main.lower($1)
+  AND system.main.lower(table_name) = system.main.lower($2)
   AND schema_name <> 'tique'"""
 
 _UNIQUE_INDEXES = """

@@ -192,6 +192,11 @@ BEGIN
     swept := ARRAY(
         SELECT f.cts FROM tique.fences AS f
         WHERE NOT f.is_swept AND f.settled <= pg_snapshot_xmin(pg_current_snapshot())
+            -- A definition may be there though its timestamp is fenced: its entry tells
+            -- clients to read the catalog again, until all of them have passed it.
+            AND (f.cts <= tique."lambda"() OR NOT EXISTS (
+                SELECT FROM tique.log AS l WHERE l.cts = f.cts AND l.commits LIKE '%true]'
+            ))
         ORDER BY f.cts LIMIT 4096
     );
     UPDATE tique.fences AS f SET settled = pg_snapshot_xmax(pg_current_snapshot())
