@@ -289,6 +289,8 @@ def main(url, scenario, times):
     interrupter = Interrupter(scenario, int(times))
     (work,) = (each for each in SCENARIOS if each.__name__ == scenario)
     work(url, interrupter)
+    # One more may be on its way.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     print("done", interrupter.count, flush=True)
 
 
