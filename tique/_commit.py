@@ -40,7 +40,7 @@ interruption (a signal handler raised in the leader's thread), only the leader's
 commit fails; the others' tickets go back to the queue, and what of the batch is
 ``_unsettled`` is found out: a ticket that is committed is done then, and a ticket in the
 queue that is done is passed over. A second interruption disturbs none of that
-(:mod:`tique._undisturbed`), and what is left behind all the same, because the engine does
+(:mod:`tique_backends.undisturbed`), and what is left behind all the same, because the engine does
 not answer, the next leader does first. A follower that is interrupted withdraws, so that
 its connection can drop the writes.
 
@@ -62,9 +62,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from tique import errors
 from tique._certification import Conflict, written_keys
 from tique._tickets import Ticket, failure, outcome_unknown, serialization_error
-from tique._undisturbed import undisturbed
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

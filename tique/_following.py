@@ -23,7 +23,7 @@ table are missed; what is logged of a table that is gone is nobody's. A fenced e
 counts too: the change was made with it, though nobody was told.
 
 *Nothing twice.* How far the index got is not known if publishing is cut short, so no
-signal handler may do that (:mod:`tique._undisturbed`). If something else does (no memory),
+signal handler may do that (:mod:`tique_backends.undisturbed`). If something else does (no memory),
 the process gives itself up: its connections must be opened again.
 
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
@@ -37,9 +37,9 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique._rows import tuple_of
-from tique._undisturbed import undisturbed
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -45,10 +45,10 @@ from tique._following import Follower
 from tique._recovery import prunable, restore
 from tique._timeline import Timeline
 from tique._translation import given_up
-from tique._undisturbed import undisturbed
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -388,10 +388,15 @@ class SharedTimeline(Timeline):
         timestamp hold back sts for as long as the process lives (P2, P6). Nothing is
         logged for it yet, so that all that anybody sees (P1) is the same either way.
         """
-        is_known = False
+        is_wanted = is_known = True
 
         def work() -> None:
             nonlocal is_known
+            is_known = False
+            # A caller that was interrupted before this, and again, waits no longer.
+            if not is_wanted:
+                is_known = True
+                return
             try:
                 with self.noticing():
                     keep(ask())
@@ -404,6 +409,7 @@ class SharedTimeline(Timeline):
         try:
             undisturbed(work, _PATIENCE)
         except BaseException:
+            is_wanted = False
             if not is_known:
                 self._is_lost = True
                 with suppress(EngineError):

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +56,8 @@ def find(name: str) -> Backend:
             ErrorKind.UNSUPPORTED, f"no backend {name!r}; there is: {known}"
         ) from None
     try:
-        return cast("Backend", import_module(module))
+        # An import that Ctrl-C cuts short leaves half a package, for good.
+        return cast("Backend", undisturbed(lambda: import_module(module)))
     except ModuleNotFoundError as error:
         raise EngineError(
             ErrorKind.UNSUPPORTED,

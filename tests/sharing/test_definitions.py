@@ -15,7 +15,7 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
-from tique import _definition
+from tique import _definition, _shared_timeline
 from tique._database import Database
 from tique_backends.errors import EngineError, ErrorKind
 
@@ -232,6 +232,26 @@ def test_interrupted_while_a_barrier_is_taken(pair, monkeypatch):
     expect_nothing_unfinished(second)
     first.close()
     assert first.again().rows("SELECT v FROM t ORDER BY id") == [(1,), (0,)]
+
+
+def test_interrupted_before_a_barrier_is_taken(pair, monkeypatch):
+    """P6: then the process goes on, and takes none later."""
+    first, second = pair
+    late = []
+
+    def interrupted(work, patience):
+        late.append(work)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_shared_timeline, "undisturbed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    late[0]()
+    expect_nothing_unfinished(first)
+    first.connection.rollback()
+    first.commit("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert second.rows("SELECT v FROM t ORDER BY id") == [(1,), (0,)]
 
 
 def test_adopt_and_detach_beside_others(shared_engine, pair):

@@ -66,6 +66,9 @@ def _kind(error: duckdb.Error) -> ErrorKind:
 _STOPPED = "Query interrupted"
 """The text of the RuntimeError by which duckdb says that a signal handler raised."""
 
+_STOPPED_INSIDE = "KeyboardInterrupt: "
+"""How the text begins of its own error, if that was in what DuckDB called in Python."""
+
 
 def translated(error: Exception) -> EngineError:
     """The engine-neutral form of what the duckdb module raised.
@@ -79,6 +82,8 @@ def translated(error: Exception) -> EngineError:
     """
     if type(error) is RuntimeError and str(error) == _STOPPED:
         raise error.__cause__ or KeyboardInterrupt
+    if type(error) is duckdb.Error and str(error).startswith(_STOPPED_INSIDE):
+        raise KeyboardInterrupt from error
     if isinstance(error, duckdb.Error):
         kind = _kind(error)
         advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""

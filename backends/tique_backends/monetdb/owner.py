@@ -51,6 +51,7 @@ from tique_backends.errors import (
 )
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.literals import literal
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from tique_backends.base import Row, Statistics
@@ -118,7 +119,13 @@ class Ownership:
         return connection
 
     def ask(self, sql: str) -> list[Row]:
-        """Ask the engine's own connection."""
+        """Ask the engine's own connection.
+
+        Ctrl-C must not end that: it is the process's sign of life.
+        """
+        return undisturbed(lambda: self._ask(sql))
+
+    def _ask(self, sql: str) -> list[Row]:
         with self._lock:
             try:
                 return self._connection.ask(sql).rows

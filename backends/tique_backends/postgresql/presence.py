@@ -13,6 +13,9 @@ engine transaction would have others wait for its locks.
 *A connection that is lost* before the reply to a statement leaves a backend that may
 still run it, and commit. Whoever asks what became of a statement ends that backend and
 waits until it is gone (:meth:`Presence.await_lost`): a role may end its own backends.
+
+*Ctrl-C* must not end the engine's own connection, or the others would take the whole
+process for dead: what it is asked is not interrupted (:mod:`tique_backends.undisturbed`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.connection import Connection
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +102,9 @@ class Presence:
         and end the new one too if it comes before they are done. All that is asked here
         may be asked again.
         """
+        return undisturbed(lambda: self._ask(sql, parameters))
+
+    def _ask(self, sql: str, parameters: Sequence[Any] | None) -> list[Row]:
         with self._lock:
             for _ in range(_QUESTIONS - 1):
                 with suppress(ConnectionLostError):
@@ -112,12 +119,14 @@ class Presence:
 
     def hold(self, number: int) -> bool:
         """Take a lock that is kept until the connection ends; False if it is taken."""
-        if number in self._held:
-            return True
-        ((taken,),) = self.ask(f"SELECT pg_try_advisory_lock({LOCKS}, {number})")
-        if taken:
-            self._held.add(number)
-        return bool(taken)
+
+        def take() -> bool:
+            ((taken,),) = self.ask(f"SELECT pg_try_advisory_lock({LOCKS}, {number})")
+            if taken:
+                self._held.add(number)
+            return bool(taken)
+
+        return number in self._held or undisturbed(take)
 
     def show(self) -> None:
         """Show that the process is there, if it does not yet."""
@@ -133,9 +142,13 @@ class Presence:
 
     def drop(self, number: int) -> None:
         """Give a lock back."""
-        if number in self._held:
+
+        def give() -> None:
             self._held.discard(number)
             self.ask(f"SELECT pg_advisory_unlock({LOCKS}, {number})")
+
+        if number in self._held:
+            undisturbed(give)
 
     def lost(self, connection: Connection) -> None:
         """Note that a connection broke while the server may have had a statement."""

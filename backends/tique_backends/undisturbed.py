@@ -22,35 +22,46 @@ import threading
 import time
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_Outcome = TypeVar("_Outcome")
 
-class _Call:
+_PATIENCE = 20.0
+
+
+class _Call(Generic[_Outcome]):
     """Work of another thread, and how it ended."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], _Outcome]) -> None:
         self._work = work
         self._claim = threading.Lock()
         self._under_way = threading.Lock()
         self._under_way.acquire()
         self._is_over = False
-        self.error: BaseException | None = None
+        self._outcome: _Outcome | None = None
+        self._error: BaseException | None = None
 
     def run(self) -> None:
         if self._claim.acquire(blocking=False):
             try:
-                self._work()
+                self._outcome = self._work()
             except BaseException as error:
-                self.error = error
+                self._error = error
             finally:
                 self._is_over = True
                 self._under_way.release()
 
     def wait(self) -> None:
         self._under_way.acquire()
+
+    def outcome(self) -> _Outcome:
+        """What the work returned, when it is over; raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return cast("_Outcome", self._outcome)
 
     def give_up(self, patience: float) -> bool:
         """Take the work back, or wait for its end, whatever is raised meanwhile.
@@ -73,7 +84,7 @@ class _Helper:
     """The thread that works for the main thread; it ends with the process."""
 
     def __init__(self) -> None:
-        self.calls: SimpleQueue[_Call] = SimpleQueue()
+        self.calls: SimpleQueue[_Call[Any]] = SimpleQueue()
         threading.Thread(
             target=self._run, name="tique-undisturbed", daemon=True
         ).start()
@@ -95,16 +106,22 @@ def _forget_helper() -> None:
 os.register_at_fork(after_in_child=_forget_helper)
 
 
-def undisturbed(work: Callable[[], None], patience: float) -> None:
+def undisturbed(work: Callable[[], _Outcome], patience: float = _PATIENCE) -> _Outcome:
     """Do work of which a signal handler of this process interrupts nothing.
 
     Parameters
     ----------
     work
-        What it finds out it keeps by itself, before it returns. It must not need a lock
-        that only its holder can take again.
+        What must not get lost it keeps by itself, before it returns: an interrupted
+        caller gets no outcome. It must not need a lock that only its holder can take
+        again.
     patience
         Seconds that an interrupted caller waits for its end.
+
+    Returns
+    -------
+    object
+        What the work returned.
 
     Raises
     ------
@@ -114,8 +131,7 @@ def undisturbed(work: Callable[[], None], patience: float) -> None:
     """
     global _helper
     if threading.current_thread() is not threading.main_thread():
-        work()
-        return
+        return work()
     call = _Call(work)
     try:
         if _helper is None:
@@ -126,5 +142,4 @@ def undisturbed(work: Callable[[], None], patience: float) -> None:
         if not call.give_up(patience):
             _forget_helper()
         raise
-    if call.error is not None:
-        raise call.error
+    return call.outcome()
