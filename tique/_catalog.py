@@ -48,7 +48,24 @@ class ManagedCatalog:
         return self._search_path[0]
 
     def find(self, schema: str | None, name: str) -> Table | None:
-        """Return the managed table of that name, whatever its case."""
+        """Return the managed table of that name, whatever its case.
+
+        Raises
+        ------
+        OperationalError
+            If it was changed without tique.
+        """
+        found = self.named(schema, name)
+        if found is not None and found.fault is not None:
+            raise errors.OperationalError(
+                f"table {found.qualified_name} cannot be used, it was changed without "
+                f"tique: {found.fault}; take that back and connect again, or drop it",
+                sqlstate="55000",
+            )
+        return found
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """The same, whether or not the table can be used."""
         tables, name = self._tables, name.lower()
         for place in (schema,) if schema else self._search_path:
             found = tables.get((place.lower(), name))
@@ -85,7 +102,7 @@ class ManagedCatalog:
         return _present(self._versions, table)
 
     def by_id(self) -> Mapping[int, Table]:
-        """All managed tables, by id."""
+        """All managed tables that can be used, by id."""
         return self._by_id
 
     def is_current(self, table: Table) -> bool:
@@ -108,22 +125,26 @@ class ManagedCatalog:
     def load(self, tables: Iterable[Table]) -> None:
         """Replace the catalog's content; known tables keep their versions."""
         tables = list(tables)
-        self._versions = {
-            table.id: self._versions.get(table.id)
-            or TableVersions(
-                table,
-                self._row_cache,
-                self._cache
-                if all(self._engine.columnar(c.type) for c in table.columns)
-                else None,
-                self._engine.shared,
-            )
-            for table in tables
-        }
+        self._versions = {table.id: self._known_or_new(table) for table in tables}
         self._buffered = {table.id: self._is_buffered(table) for table in tables}
-        self._by_id = {table.id: table for table in tables}
+        self._by_id = {table.id: table for table in tables if table.fault is None}
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
+
+    def _known_or_new(self, table: Table) -> TableVersions:
+        known = self._versions.get(table.id)
+        if known is not None and known.table.fault == table.fault:
+            return known
+        is_columnar = all(self._engine.columnar(c.type) for c in table.columns)
+        found = TableVersions(
+            table,
+            self._row_cache,
+            self._cache if is_columnar else None,
+            self._engine.shared,
+        )
+        # What it has is in the log, as for a table that recovery could not bring back.
+        found.is_behind = known is not None or table.fault is not None
+        return found
 
     def _is_buffered(self, table: Table) -> bool:
         # The values of a key are compared here; a bag's key is the whole row.

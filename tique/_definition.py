@@ -140,7 +140,9 @@ def drop_tables(transaction: Transaction, tables: Sequence[Table]) -> None:
             for table in tables:
                 database.engine.unmanage(session, table)
                 plain = database.engine.forms.plain(table)
-                session.execute(f"DROP TABLE {plain}")
+                # One that was changed without tique may be gone.
+                unless = "" if table.fault is None else "IF EXISTS "
+                session.execute(f"DROP TABLE {unless}{plain}")
 
         _transact(database, session, drop)
         database.reload(session)
@@ -201,7 +203,7 @@ def adopt(database: Database, names: Sequence[str] | None = None) -> list[str]:
             [
                 (schema, name)
                 for schema, name in engine.user_tables(session)
-                if database.catalog.find(schema, name) is None
+                if database.catalog.named(schema, name) is None
             ]
             if names is None
             else [_split(database, name) for name in names]
@@ -313,7 +315,7 @@ def _split(database: Database, name: str) -> tuple[str, str]:
 
 def _managed(database: Database, name: str) -> Table:
     schema, _, bare = name.rpartition(".")
-    table = database.catalog.find(schema or None, bare)
+    table = database.catalog.named(schema or None, bare)
     if table is None:
         raise errors.ProgrammingError(f"table {name} is not under tique's management")
     return table

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
-from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_udfs import LARGEST_TXID
 
 if TYPE_CHECKING:
@@ -127,7 +127,15 @@ class Restored(NamedTuple):
 
 
 def bring_back(engine: Engine, session: Session, table: Table) -> int:
-    """Remove orphans from a cache table and append what it lacks; how many it lacked."""
+    """Remove orphans from a cache table and append what it lacks; how many it lacked.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if the table was changed without tique.
+    """
+    if table.fault is not None:
+        raise EngineError(ErrorKind.PROGRAMMING, table.fault)
     orphans = engine.remove_orphans(session, table)
     if orphans:
         logger.warning(

@@ -233,7 +233,7 @@ def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
         session = engine.session()
         try:
             for schema, name in engine.user_tables(session):
-                if database.catalog.find(schema, name) is None:
+                if database.catalog.named(schema, name) is None:
                     obstacle = None
                     try:
                         table = engine.describe(session, schema, name)

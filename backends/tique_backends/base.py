@@ -459,7 +459,10 @@ class Engine(ABC):
 
     @abstractmethod
     def managed_tables(self, session: Session) -> list[Table]:
-        """The tables under tique's management, read from the engine's catalog."""
+        """The tables under tique's management, read from the engine's catalog.
+
+        Of one that others have changed so that it cannot be described, ``fault`` says why.
+        """
 
     @abstractmethod
     def describe(self, session: Session, schema: str, name: str) -> Table:

@@ -29,7 +29,7 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
     missing: list[str] = []
     for node in _tables(source, tree):
         check_private(source, node)
-        table = catalog.find(node.db or None, node.name)
+        table = catalog.named(node.db or None, node.name)
         if table is not None:
             found.append(table)
         elif tree.args.get("exists"):

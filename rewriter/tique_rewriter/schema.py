@@ -54,6 +54,8 @@ class Table:
     ``primary_key`` and each entry of ``unique`` are column positions. A table
     without a primary key is a *bag*: its rows are told apart by value only. ``bounds``
     are of the indexes and rows that storage may be too small for; there are mostly none.
+    ``fault`` says why a table cannot be used that was changed without tique; nothing else
+    is known of it then.
     """
 
     schema: str
@@ -64,6 +66,7 @@ class Table:
     checks: tuple[Check, ...] = ()
     id: int = field(default=0, compare=False)
     bounds: tuple[Bound, ...] = ()
+    fault: str | None = None
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -101,4 +104,12 @@ class Catalog(Protocol):
         """The managed table of that (case-insensitive) name, or None.
 
         ``schema`` is None for an unqualified name.
+
+        Raises
+        ------
+        Error
+            The table cannot be used.
         """
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """The same, whether or not the table can be used."""

@@ -88,3 +88,5 @@ class Tables:
     def find(self, schema: str | None, name: str) -> Table | None:
         schema = self.default_schema if schema is None else schema
         return self.tables.get((schema.lower(), name.lower()))
+
+    named = find

@@ -35,6 +35,7 @@ from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.managed import MANAGED, described
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -181,10 +182,11 @@ class DuckDBEngine(Engine):
         return extension.load(self._instance, sequencer)
 
     def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
-        rows = session.execute(
-            'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
-        ).fetch_all()
-        return [introspection.describe(session, *row) for row in rows]
+        return described(
+            session.execute(MANAGED).fetch_all(),
+            session.execute(introspection.LAYOUTS).fetch_all(),
+            partial(introspection.describe, session),
+        )
 
     def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
         return introspection.describe(session, schema, name)

@@ -47,6 +47,13 @@ WHERE database_name = current_database() AND NOT internal AND NOT temporary
 ORDER BY 1, 2"""
 
 
+LAYOUTS = """
+SELECT table_name, column_name FROM duckdb_columns()
+WHERE database_name = current_database() AND schema_name = 'tique'
+ORDER BY table_oid, column_index"""
+"""Of each column of tique's tables the table's name and its own, in order."""
+
+
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
     """Read a table's definition; the names are matched without regard to case.
 

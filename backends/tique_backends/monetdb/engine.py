@@ -12,6 +12,7 @@ each body here reads what it depends on inside its transaction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tique_backends.aside import Aside
@@ -26,6 +27,7 @@ from tique_backends.base import (
     Versions,
 )
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.managed import MANAGED, described
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
@@ -194,10 +196,11 @@ class MonetDBEngine(Engine):
 
     def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
         def read() -> list[Table]:
-            rows = session.execute(
-                'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
-            ).fetch_all()
-            return [introspection.describe(session, *row) for row in rows]
+            return described(
+                session.execute(MANAGED).fetch_all(),
+                session.execute(introspection.LAYOUTS).fetch_all(),
+                partial(introspection.describe, session),
+            )
 
         # Another process may drop one of them meanwhile.
         return session.transact(read)

@@ -43,6 +43,13 @@ WHERE k.table_id = $1"""
 _TRIGGERS = "SELECT name FROM sys.triggers WHERE table_id = $1"
 
 
+LAYOUTS = """
+SELECT t.name, c.name FROM sys.columns AS c
+JOIN sys.tables AS t ON t.id = c.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
+WHERE s.name = R'tique' ORDER BY t.id, c.number"""
+"""Of each column of tique's tables the table's name and its own, in order."""
+
+
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
     """Read a table's definition; the names are matched without regard to case.
 

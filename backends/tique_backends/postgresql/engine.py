@@ -10,6 +10,7 @@ before it, and bodies that depend on what they read lock it first.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tique_backends.base import (
@@ -23,6 +24,7 @@ from tique_backends.base import (
     Versions,
 )
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.managed import MANAGED, described
 from tique_backends.names import cache_name, key_list, storage_name
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
@@ -226,10 +228,11 @@ class PostgreSQLEngine(Engine):
             ).fetch_all()
 
         def read() -> list[Table]:
-            rows = session.execute(
-                'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
-            ).fetch_all()
-            return [introspection.describe(session, *row) for row in rows]
+            return described(
+                session.execute(MANAGED).fetch_all(),
+                session.execute(introspection.LAYOUTS).fetch_all(),
+                partial(introspection.describe, session),
+            )
 
         # Whoever asks may have lost the connection over which it changed them.
         self._presence.await_lost()

@@ -81,6 +81,15 @@ _KINDS = {
 }
 
 
+LAYOUTS = """
+SELECT c.relname, a.attname FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
+WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'tique')
+  AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY c.oid, a.attnum"""
+"""Of each column of tique's tables the table's name and its own, in order."""
+
+
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
     """Read a table's definition; the names are matched without regard to case.
 

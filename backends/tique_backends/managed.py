@@ -1,0 +1,76 @@
+"""The managed tables, whatever others have made of them meanwhile (P4).
+
+A table that was dropped, renamed or changed without tique, so that it cannot be
+described any more, keeps no other table from being used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_rewriter.schema import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tique_backends.base import Row
+
+MANAGED = 'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
+
+_FAULTS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED)
+
+
+_STAMPS = 2
+
+
+def described(
+    managed: Iterable[Row],
+    layouts: Iterable[Row],
+    describe: Callable[[str, str, int], Table],
+) -> list[Table]:
+    """Describe the managed tables; those for which that fails have a ``fault``.
+
+    Parameters
+    ----------
+    managed
+        The rows of ``MANAGED``.
+    layouts
+        Of each column of tique's tables the table's name and its own, in order: what is
+        in cache tables and in the log has the columns that its table had.
+    describe
+        Describes one table by schema, name and number.
+    """
+    columns: dict[str, list[str]] = {}
+    for cache, column in layouts:
+        columns.setdefault(cache, []).append(column)
+    return [
+        _described(
+            schema,
+            name,
+            number,
+            columns.get(f"{schema}.{name}", [])[:-_STAMPS],
+            describe,
+        )
+        for schema, name, number in managed
+    ]
+
+
+def _described(
+    schema: str,
+    name: str,
+    number: int,
+    before: list[str],
+    describe: Callable[[str, str, int], Table],
+) -> Table:
+    try:
+        found = describe(schema, name, number)
+    except EngineError as error:
+        if error.kind not in _FAULTS:
+            raise
+        return Table(schema, name, (), id=number, fault=str(error))
+    now = [column.name for column in found.columns]
+    if now == before:
+        return found
+    fault = f"it has the columns {', '.join(now)}; before, {', '.join(before)}"
+    return Table(schema, name, (), id=number, fault=fault)
