@@ -1,6 +1,6 @@
 """P4, P5: killed before any call to the engine, all of a step is there or nothing.
 
-Every eleventh call, and of the many to a server every 66th; in a long run all, or every
+Every 23rd call, and of the many to a server every 138th; in a long run all, or every
 sixth.
 """
 
@@ -17,7 +17,7 @@ from tests.crash.scenarios import SCENARIOS
 from tests.effort import effort
 from tests.plugins.engine import label
 
-STRIDE = effort(11, 1)
+STRIDE = effort(23, 1)
 SPARSER = {"duckdb": 1, "monetdb": 6, "postgresql": 6}
 
 

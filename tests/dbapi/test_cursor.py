@@ -10,6 +10,8 @@ import tique
 from tests.portable import numbers
 from tique.rows import dict_row, namedtuple_row
 
+pytestmark = pytest.mark.fresh_tables
+
 
 @pytest.fixture
 def connection(engine):

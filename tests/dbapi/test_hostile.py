@@ -9,6 +9,8 @@ import pytest
 import tique
 from tests.portable import numbers
 
+pytestmark = pytest.mark.fresh_tables
+
 STRINGS = [
     "'; DROP TABLE t; --",
     '"; DROP TABLE t; --',

@@ -6,6 +6,8 @@ import pytest
 
 import tique
 
+pytestmark = pytest.mark.fresh_tables
+
 QUERY = "SELECT (SELECT max(b) FROM t WHERE a < %s), a + 1 FROM t WHERE b > %s"
 
 

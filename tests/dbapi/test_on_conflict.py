@@ -10,6 +10,8 @@ import tique
 from tests.portable import numbers
 from tique import errors
 
+pytestmark = pytest.mark.fresh_tables
+
 NO_CHECKS = pytest.mark.never(
     ["monetdb"], raises=pytest.fail.Exception, reason="MonetDB 11.41 has no CHECK"
 )

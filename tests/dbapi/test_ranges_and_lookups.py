@@ -10,6 +10,8 @@ import pytest
 import tique
 from tests.portable import numbers
 
+pytestmark = pytest.mark.fresh_tables
+
 BELONGING = (
     "FROM line, item WHERE a = %s AND b >= %s AND b < %s AND shop = a AND code = n"
 )

@@ -16,6 +16,8 @@ import tique
 from tests.portable import numbers
 from tique._statements import change, insert, writing
 
+pytestmark = pytest.mark.fresh_tables
+
 NO_CHECKS = pytest.mark.never(
     ["monetdb"], raises=pytest.fail.Exception, reason="MonetDB 11.41 has no CHECK"
 )

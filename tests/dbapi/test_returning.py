@@ -10,6 +10,8 @@ import tique
 from tests.portable import numbers
 from tique import errors
 
+pytestmark = pytest.mark.fresh_tables
+
 ROWS = [(1, "one", Decimal("1.50")), (2, "two", Decimal("2.50")), (3, None, None)]
 
 

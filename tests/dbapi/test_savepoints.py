@@ -9,6 +9,8 @@ import pytest
 import tique
 from tests.portable import numbers
 
+pytestmark = pytest.mark.fresh_tables
+
 # Small writes wait in the driver, large ones in the engine: a few rows, a bulk one.
 STEPS = {
     "insert": "INSERT INTO t VALUES (%(n)s, 'new')",

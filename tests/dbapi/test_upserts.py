@@ -9,6 +9,8 @@ import pytest
 import tique
 from tique import errors
 
+pytestmark = pytest.mark.fresh_tables
+
 ROWS = [(1, "one", 10), (2, "two", 20), (3, None, 30)]
 
 

@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.fresh_tables
+
 ROWS = {
     "storage is empty": ([], [1, 2, 3]),
     "the filter leaves only recent ones": ([-1, -2], [1, 2, 3]),

@@ -11,6 +11,8 @@ from tests.isolation.anomalies import OCCURRING, PREVENTED
 from tests.isolation.histories import fill, play
 from tests.plugins.engine import ENGINES, label
 
+pytestmark = pytest.mark.fresh_tables
+
 NAMES = {"G0", "G1a", "G1b", "G1c", "OTV", "PMP", "P4", "G-single", "G2-item", "G2"}
 
 

@@ -17,6 +17,8 @@ import tique
 from tests.effort import effort
 from tests.portable import numbers
 
+pytestmark = pytest.mark.fresh_tables
+
 ROWS = effort(300_000, 1_000_000)
 MEGABYTES = 300 * ROWS / 1_000_000
 """What a process may grow by."""

@@ -11,6 +11,8 @@ import tique
 from tests.portable import numbers
 from tique import _checkpoint
 
+pytestmark = pytest.mark.fresh_tables
+
 
 @pytest.fixture
 def connection(engine):

@@ -6,6 +6,8 @@ import pytest
 
 import tique
 
+pytestmark = pytest.mark.fresh_tables
+
 
 @pytest.fixture(params=["memory", "query"])
 def connect(request, engine):

@@ -12,6 +12,8 @@ from tests.portable import numbers
 from tique_backends.duckdb.engine import DuckDBEngine
 from tique_backends.monetdb.engine import MonetDBEngine
 
+pytestmark = pytest.mark.fresh_tables
+
 ROWS = 300
 NEW = 10**6
 

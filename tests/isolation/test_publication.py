@@ -12,6 +12,8 @@ import tique
 from tests.portable import numbers
 from tique._versions import TableVersions
 
+pytestmark = pytest.mark.fresh_tables
+
 
 class Team:
     """Threads that report what went wrong."""

@@ -13,6 +13,8 @@ import pytest
 from tique_backends.duckdb.engine import DuckDBEngine
 from tique_backends.monetdb.engine import MonetDBEngine
 
+pytestmark = pytest.mark.fresh_tables
+
 CONDITIONS = [
     "x.id NOT IN (SELECT y.a FROM b y WHERE y.a IS NOT NULL)",
     "x.id NOT IN (SELECT y.a FROM b y)",

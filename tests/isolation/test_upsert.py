@@ -10,6 +10,8 @@ import pytest
 import tique
 from tests.portable import numbers
 
+pytestmark = pytest.mark.fresh_tables
+
 
 @pytest.fixture(params=["memory", "query"])
 def pair(engine, request):

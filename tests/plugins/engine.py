@@ -82,11 +82,20 @@ class Engine(ABC):
     def __init__(self) -> None:
         self._through_tique: list[Any] = []
         self._natively: list[Any] = []
+        self._keeper: Any = None
+        self._options: dict[str, Any] = {}
+        self.is_kept = False
+        """Whether a connection keeps the database open between connections."""
 
     @classmethod
     @abstractmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         """An empty database for one test."""
+
+    @classmethod
+    def reusable(cls, request: pytest.FixtureRequest) -> Self:
+        """An empty database for several tests, one after the other."""
+        return cls.fresh(request)
 
     @classmethod
     @abstractmethod
@@ -111,13 +120,19 @@ class Engine(ABC):
         import tique
 
         self._close(self._natively)
+        if options != self._options:
+            self.let_go()
         connection = tique.connect(self.url, **options)
         self._through_tique.append(connection)
+        if self.is_kept and self._keeper is None:
+            self._keeper = tique.connect(self.url, **options)
+            self._options = options
         return connection
 
     def native(self) -> Any:
         """Connect without tique; its connections are closed first."""
         self._close(self._through_tique)
+        self.let_go()
         connection = self._connect_natively()
         self._natively.append(connection)
         return connection
@@ -126,6 +141,24 @@ class Engine(ABC):
         """Close every connection that was handed out."""
         self._close(self._natively)
         self._close(self._through_tique)
+
+    def let_go(self) -> None:
+        """Keep the database open no longer."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+    def drop_tables(self) -> bool:
+        """Drop the tables that a test has made; False if that is not all it has done."""
+        self.close()
+        if self._keeper is None:
+            return False
+        for table in list(self._keeper._database.catalog):
+            self._keeper.execute(
+                f"DROP TABLE {_quoted(table.schema)}.{_quoted(table.name)}"
+            )
+        self._keeper.rollback()
+        return True
 
     @abstractmethod
     def begin_again(self) -> None:
@@ -138,6 +171,7 @@ class Engine(ABC):
     def restart(self) -> None:
         """Close every connection; the next one finds an engine that has crashed."""
         self.close()
+        self.let_go()
 
     def end_sessions(self, chance: random.Random, count: int) -> int:
         """End so many of the server's sessions, anybody's; how many it has ended."""
@@ -160,6 +194,10 @@ class Engine(ABC):
             connections.pop().close()
 
 
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
 class DuckDB(Engine):
     """A DuckDB file in the test's own folder."""
 
@@ -179,6 +217,11 @@ class DuckDB(Engine):
     @classmethod
     def fresh(cls, request: pytest.FixtureRequest) -> Self:
         return cls(request.getfixturevalue("tmp_path"))
+
+    @classmethod
+    def reusable(cls, request: pytest.FixtureRequest) -> Self:
+        folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        return cls(folders.mktemp("reusable"))
 
     @classmethod
     @contextmanager
@@ -406,17 +449,68 @@ def label(engine: type[Engine]) -> str:
     return "-".join(filter(None, (engine.name, engine.variant)))
 
 
+FRESH_TABLES = "fresh_tables"
+"""The mark of modules that do with fresh tables in a database that was used before."""
+
+_reused: dict[str, Engine] = {}
+"""The databases that stay open between the tests of a module, by the engine's name."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{FRESH_TABLES}: (of a module) needs fresh tables only, in a database that "
+        "stays open from test to test",
+    )
+
+
+@pytest.fixture(scope="module")
+def _reuse() -> Iterator[None]:
+    """Let databases stay open until the module ends."""
+    yield
+    for name in list(_reused):
+        _end_reuse(name)
+
+
+def _end_reuse(name: str) -> None:
+    opened = _reused.pop(name, None)
+    if opened is not None:
+        opened.close()
+        opened.let_go()
+
+
+@contextmanager
+def _opened(kind: type[Engine], request: pytest.FixtureRequest) -> Iterator[Engine]:
+    if request.node.get_closest_marker(FRESH_TABLES) is None:
+        opened = kind.fresh(request)
+        yield opened
+        opened.close()
+        return
+    request.getfixturevalue("_reuse")
+    if type(_reused.get(kind.name)) is not kind:
+        # A server has one database for both of its engines.
+        _end_reuse(kind.name)
+        _reused[kind.name] = kind.reusable(request)
+        _reused[kind.name].is_kept = True
+    opened = _reused[kind.name]
+    is_as_before = False
+    try:
+        yield opened
+        is_as_before = opened.drop_tables()
+    finally:
+        if not is_as_before:
+            _end_reuse(kind.name)
+
+
 @pytest.fixture(params=ENGINES, ids=label)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """A fresh database; every connection to it is closed when the test ends."""
-    opened: Engine = request.param.fresh(request)
-    yield opened
-    opened.close()
+    """A fresh database, or fresh tables; every connection is closed when the test ends."""
+    with _opened(request.param, request) as opened:
+        yield opened
 
 
 @pytest.fixture(params=ENGINES[1:], ids=label)
 def shared_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A fresh database that several processes may use."""
-    opened: Engine = request.param.fresh(request)
-    yield opened
-    opened.close()
+    with _opened(request.param, request) as opened:
+        yield opened

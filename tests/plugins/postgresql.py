@@ -51,11 +51,13 @@ def private_cluster(**settings: str) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir=home))
     folder.chmod(0o755)
     try:
-        # Servers are killed here, machines are not: no page is ever torn.
+        # Servers are killed here, machines are not: no page is ever torn. SCRAM takes
+        # most of the time of a connection, and there are thousands.
         with Cluster(
             folder / "server",
             {"fsync": "off", "full_page_writes": "off", **settings},
             extension=True,
+            auth="md5",
         ) as cluster:
             yield cluster
     finally:

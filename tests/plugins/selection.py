@@ -12,6 +12,7 @@ total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -52,6 +53,19 @@ _FOLDERS = {
 _SERVERS = {"monetdb_server": MONETDB, "postgresql_cluster": POSTGRESQL}
 _TESTS = Path(__file__).parent.parent
 
+_ABOUT_TIQUE = {
+    "benchmarks",
+    "cli",
+    "crash",
+    "dbapi",
+    "isolation",
+    "jepsen",
+    "poison",
+    "signals",
+}
+"""What is here is about tique, and about DuckDB's releases by the way: half of it runs
+with either release, and in a long run all of it with both."""
+
 # Where the two sequencers differ: in what several clients do at the same time.
 _BOTH_SEQUENCERS = {"processes", "sharing"}
 
@@ -79,8 +93,12 @@ def add_marks(item: pytest.Item) -> None:
     subject = _given(item) or _derived(item)
     item.add_marker(subject)
     runs = [run for run, subjects in RUNS.items() if subject in subjects]
-    if subject == DUCKDB and item.get_closest_marker(ONE_DUCKDB) and not LONG:
-        runs.remove("in_duckdb15")
+    if subject == DUCKDB and not LONG:
+        if item.get_closest_marker(ONE_DUCKDB):
+            runs.remove("in_duckdb15")
+        elif _folder(item) in _ABOUT_TIQUE:
+            # Neither of them gets all cases of one test.
+            runs = [runs[crc32(item.nodeid.encode()) % len(runs)]]
     for run in runs:
         item.add_marker(run)
     if subject == PLAIN and (

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import LONG
 from tests.plugins.selection import (
     BOTH_SEQUENCERS,
     DUCKDB,
@@ -159,3 +160,17 @@ def test_what_takes_long_is_with_one_duckdb(marks, monkeypatch, is_long):
     assert found & RUNS.keys() == {"in_duckdb20"} | (
         {"in_duckdb15"} if is_long else set()
     )
+
+
+@pytest.mark.skipif(LONG, reason="in a long run all of it is in both")
+def test_what_is_about_tique_is_shared_among_the_releases(collected):
+    """Of every test with many cases each release of DuckDB gets some."""
+    runs = {}
+    for name, marks in collected.items():
+        if DUCKDB in marks and ONE_DUCKDB not in marks and "tests/dbapi/" in name:
+            (run,) = marks & RUNS.keys()
+            runs.setdefault(name.partition("[")[0], []).append(run)
+    many = [found for found in runs.values() if len(found) >= 12]
+    assert len(many) > 10
+    for found in many:
+        assert 0.1 < found.count("in_duckdb15") / len(found) < 0.9

@@ -39,7 +39,6 @@ _PORTS = 5
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "password_encryption": "scram-sha-256",
     "max_connections": "200",
     "logging_collector": "off",
 }
@@ -64,6 +63,8 @@ class Cluster:
     extension
         Whether the server is to have tique's extension, whatever is installed: its
         executable file is a copy (:mod:`tique_backends.postgresql.relocated`).
+    auth
+        How accounts log in, as ``pg_hba.conf`` has it.
     """
 
     def __init__(
@@ -73,11 +74,14 @@ class Cluster:
         environment: Mapping[str, str] | None = None,
         *,
         extension: bool = False,
+        auth: str = "scram-sha-256",
     ) -> None:
         self.folder = Path(folder).absolute()
         self.password = secrets.token_hex(16)
         self.port = 0
-        self._settings = _SETTINGS | dict(settings or {})
+        self._auth = auth
+        own = _SETTINGS | {"password_encryption": auth}
+        self._settings = own | dict(settings or {})
         self._environment = dict(environment or {})
         self._has_extension = extension
         self._copy: Path | None = None
@@ -191,7 +195,7 @@ class Cluster:
                 f"--pgdata={data}",
                 f"--username={USER}",
                 f"--pwfile={secret}",
-                "--auth=scram-sha-256",
+                f"--auth={self._auth}",
                 "--encoding=UTF8",
                 "--locale=C.UTF-8",
             ],
