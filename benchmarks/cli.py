@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from typing_extensions import override
 
 from benchmarks import report, targets, workloads
 from benchmarks.compare import Plan, compare
@@ -31,6 +32,7 @@ class CommaList(click.ParamType[tuple[Any, ...]]):
     def __init__(self, element: click.ParamType[Any]) -> None:
         self._element = element
 
+    @override
     def convert(
         self,
         value: object,

@@ -13,6 +13,8 @@ from random import Random
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.connection import Connection as Pipe
@@ -108,16 +110,19 @@ class ClientCrew(Crew):
         """Whether a client has failed, so that the others stopped."""
         return self._stopping.is_set()
 
+    @override
     def start(self) -> None:
         """Let the clients run; nothing is measured yet."""
         for thread in self._threads:
             thread.start()
 
+    @override
     def open_window(self) -> None:
         """Measure from now on."""
         self._measuring = True
         self.engine_statements = -self._target.engine_statements()
 
+    @override
     def wait(self, seconds: float) -> None:
         """Close the window after so many seconds, or when a client has failed."""
         self._stopping.wait(seconds)
@@ -128,6 +133,7 @@ class ClientCrew(Crew):
         self.engine_statements += self._target.engine_statements()
         self._measuring = False
 
+    @override
     def stop(self) -> None:
         """Let every client finish what it is doing, and wait for it."""
         self._stopping.set()
@@ -214,6 +220,7 @@ class ProcessCrew(Crew):
             )
             self._members.append((process, here))
 
+    @override
     def start(self) -> None:
         """Start the processes; they run when all of them are connected."""
         for process, _ in self._members:
@@ -222,16 +229,19 @@ class ProcessCrew(Crew):
             pipe.recv()
         self._tell("start")
 
+    @override
     def open_window(self) -> None:
         """Measure from now on."""
         self._tell("measure")
 
+    @override
     def wait(self, seconds: float) -> None:
         """Close the window after so many seconds, or when a client has failed."""
         pipes = [pipe for _, pipe in self._members]
         multiprocessing.connection.wait(pipes, seconds)
         self._tell("close")
 
+    @override
     def stop(self) -> None:
         """Collect what the clients did."""
         self._tell("stop")

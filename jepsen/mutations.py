@@ -12,14 +12,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tique import _shared_commit
-from tique._certification import MemoryCertifier, QueryCertifier
-from tique._commit import Committer
-from tique._following import Follower
-from tique._shared_timeline import SharedTimeline
-from tique._tickets import serialization_error
-from tique._timeline import Timeline
-from tique._versions import TableVersions
+from tique.commit import shared as shared_commit
+from tique.commit.certification import MemoryCertifier, QueryCertifier
+from tique.commit.committer import Committer
+from tique.commit.tickets import serialization_error
+from tique.store.versions import TableVersions
+from tique.timeline.following import Follower
+from tique.timeline.local import Timeline
+from tique.timeline.shared import SharedTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ def _no_certification() -> None:
     for name in ("_staged_conflict", "_claim"):
         _replace(Committer, conflict, name)
     # What the server is told that a transaction writes.
-    _shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
+    shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
 
 
 def _misses_last_commit() -> None:

@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from tique._connection import Connection, ConnectionInfo
     from tique._cursor import Cursor
     from tique._retry import run_transaction
-    from tique._status import Status
-    from tique._transaction import IsolationLevel
+    from tique.database.status import Status
+    from tique.query.transaction import IsolationLevel
 
 _HOMES = {
     "Connection": "_connection",
     "ConnectionInfo": "_connection",
     "Cursor": "_cursor",
-    "IsolationLevel": "_transaction",
-    "Status": "_status",
+    "IsolationLevel": "query.transaction",
+    "Status": "database.status",
     "adopt": "_adoption",
     "connect": "_connect",
     "detach": "_adoption",

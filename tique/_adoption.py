@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique import _definition
-from tique._database import acquire, release
 from tique._translation import translating
+from tique.database.database import acquire, release
+from tique.query import ddl
 
 if TYPE_CHECKING:
     import os
@@ -42,11 +42,11 @@ def adopt(
     with translating():
         database = acquire(url, {})
         try:
-            return _definition.adopt(database, tables)
+            return ddl.adopt(database, tables)
         except BaseException:
             if database.is_new and not list(database.catalog):
                 # As it was before: no trace of an adoption that was refused.
-                _definition.detach(database)
+                ddl.detach(database)
             raise
         finally:
             release(database)
@@ -78,6 +78,6 @@ def detach(
     with translating():
         database = acquire(url, {})
         try:
-            return _definition.detach(database, tables)
+            return ddl.detach(database, tables)
         finally:
             release(database)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique._connection import Connection
-from tique._database import acquire, release
-from tique._transaction import IsolationLevel
 from tique._translation import translating
+from tique.database.database import acquire, release
+from tique.query.transaction import IsolationLevel
 from tique.rows import RowFactory, tuple_row
 from tique_rewriter import PARAMSTYLES
 

@@ -8,14 +8,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tique import _process, errors
+from tique import errors
 from tique._control import Controls
 from tique._cursor import Cursor
-from tique._database import Database, release
-from tique._statements import Outcome, Statement, executable
-from tique._status import Status, status
-from tique._transaction import IsolationLevel, Transaction
 from tique._translation import judged, translated, translating
+from tique.database import process
+from tique.database.database import Database, release
+from tique.database.status import Status, status
+from tique.query.statements import Outcome, Statement, executable
+from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import TransactionControl
@@ -109,7 +110,7 @@ class Connection:
         self._isolation = isolation_level
         self._autocommit = autocommit
         self._lock = threading.RLock()
-        self._process = _process.current()
+        self._process = process.current()
         self._rewriter = database.rewriters[paramstyle]
         self._statements: dict[Prepared, Statement] = {}
         with translating():
@@ -212,7 +213,7 @@ class Connection:
     def _run(self, query: str, parameters: Any) -> Outcome:
         """Execute one statement for a cursor."""
         with self._lock:
-            if not self._finalizer.alive or self._process != _process.current():
+            if not self._finalizer.alive or self._process != process.current():
                 self._check_usable()
             try:
                 prepared = self._plan(query, parameters is not None)
@@ -225,7 +226,7 @@ class Connection:
                     statement = self._executable(prepared)
                 return self._in_transaction(statement, bound)
             except (EngineError, RewriteError) as error:
-                _process.park_if_exiting()
+                process.park_if_exiting()
                 self._drop_statement()
                 raise self._translated(error) from error
 
@@ -266,7 +267,7 @@ class Connection:
                     return Outcome(0)
                 return self._in_transaction(statement, bound, many=True)
             except (EngineError, RewriteError) as error:
-                _process.park_if_exiting()
+                process.park_if_exiting()
                 self._drop_statement()
                 raise self._translated(error) from error
 
@@ -353,7 +354,7 @@ class Connection:
             if transaction is not None and transaction.has_writes:
                 self._database.committer.commit(transaction)
         except errors.Error:
-            _process.park_if_exiting()
+            process.park_if_exiting()
             raise
         finally:
             self._end()
@@ -442,22 +443,22 @@ class Connection:
             if self._finalizer.detach() is None:
                 return
             try:
-                if self._process == _process.current():
+                if self._process == process.current():
                     with suppress(EngineError, errors.Error):
                         self._end()
                     with suppress(EngineError):
                         self._session.close()
             finally:
-                if self._process == _process.current():
+                if self._process == process.current():
                     with translating():
                         release(self._database)
 
     def _check_usable(self) -> None:
-        if _process.is_exiting:
-            _process.park_if_exiting()
+        if process.is_exiting:
+            process.park_if_exiting()
         if not self._finalizer.alive:
             raise errors.InterfaceError("the connection is closed", sqlstate="08003")
-        if self._process != _process.current():
+        if self._process != process.current():
             raise errors.InterfaceError(
                 "the connection belongs to the process that this one was forked from",
                 sqlstate="08003",

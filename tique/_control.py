@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import proxy
 
 from tique import errors
-from tique._transaction import IsolationLevel, Transaction
+from tique.query.transaction import IsolationLevel, Transaction
 from tique_rewriter.plan import Control, TransactionControl
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tique import _process, errors
+from tique import errors
 from tique._translation import translating
+from tique.database import process
 from tique.rows import tuple_row
 from tique_backends.errors import EngineError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique._connection import Connection
-    from tique._statements import Outcome
+    from tique.query.statements import Outcome
     from tique.rows import RowFactory
     from tique_backends.base import Row
 
@@ -191,7 +192,7 @@ class Cursor:
             with self._connection._lock, translating():
                 yield
         except BaseException as error:
-            _process.park_if_exiting()
+            process.park_if_exiting()
             lost = errors.OperationalError(
                 "fetching was interrupted and rows of this result are lost; run the "
                 "query again",

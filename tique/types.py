@@ -11,6 +11,8 @@ from __future__ import annotations
 import datetime
 import time
 
+from typing_extensions import override
+
 __all__ = [
     "BINARY",
     "DATETIME",
@@ -45,6 +47,7 @@ class TypeObject:
         self._name = name
         self._type_names = frozenset(type_names)
 
+    @override
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
             return _base_name(other) in self._type_names
@@ -53,6 +56,7 @@ class TypeObject:
     # Equal to names that differ among themselves, so no hash could agree with it.
     __hash__ = None  # type: ignore[assignment]
 
+    @override
     def __repr__(self) -> str:
         return f"tique.{self._name}"
 

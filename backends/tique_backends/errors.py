@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from typing_extensions import override
+
 
 class ErrorKind(Enum):
     """The families of errors that the driver treats differently."""
@@ -53,6 +55,7 @@ class EngineError(Exception):
         self.kind = kind
         self.sqlstate = sqlstate
 
+    @override
     def __reduce__(self) -> tuple[type[EngineError], tuple[ErrorKind, str, str | None]]:
         """Pickle with the kind and the SQLSTATE."""
         return type(self), (self.kind, str(self), self.sqlstate)

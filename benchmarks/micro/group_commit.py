@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
 import duckdb
+from typing_extensions import override
 
 from benchmarks.targets.base import in_style
 from benchmarks.workload import Client, Transaction, Workload
@@ -40,6 +41,7 @@ class UpdateClient(Client):
         self._first_key = number * KEYS_PER_CLIENT
         self._step = count()
 
+    @override
     def next_transaction(self) -> Transaction:
         """Return the update of the next account."""
         key = self._first_key + next(self._step) % KEYS_PER_CLIENT
@@ -69,10 +71,12 @@ class GroupCommitWorkload(Workload):
         self.autocommit = autocommit
 
     @property
+    @override
     def label(self) -> str:
         """The name of the loaded database."""
         return f"group-commit-{ACCOUNTS}"
 
+    @override
     def load(self, path: Path) -> None:
         """Create the accounts, all with balance 0."""
         with duckdb.connect(str(path)) as connection:
@@ -84,6 +88,7 @@ class GroupCommitWorkload(Workload):
             )
             connection.execute("CHECKPOINT")
 
+    @override
     def client(
         self, number: int, connection: Connection, style: ParameterStyle
     ) -> Client:
@@ -94,6 +99,7 @@ class GroupCommitWorkload(Workload):
             )
         return UpdateClient(number, connection, style, autocommit=self.autocommit)
 
+    @override
     def state(self, connection: Connection) -> int:
         """Return the sum of all balances."""
         cursor = connection.cursor()
@@ -101,6 +107,7 @@ class GroupCommitWorkload(Workload):
         row = cursor.fetchone()
         return int(row[0]) if row else 0
 
+    @override
     def failures(
         self, connection: Connection, before: int, committed: Mapping[str, int]
     ) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import duckdb
+from typing_extensions import override
 
 from benchmarks.targets.base import Connection, ParameterStyle, Target
 
@@ -97,10 +98,12 @@ class DuckDBTarget(Target):
         self._database: duckdb.DuckDBPyConnection | None = None
         self._connections: list[NativeConnection] = []
 
+    @override
     def prepare(self, path: Path) -> None:
         """Open the file; the loader has already created its primary keys."""
         self._database = duckdb.connect(str(path))
 
+    @override
     def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a session of its own over the shared database instance."""
         if self._database is None:
@@ -109,15 +112,18 @@ class DuckDBTarget(Target):
         self._connections.append(connection)
         return connection
 
+    @override
     def engine_statements(self) -> int:
         """Return the statements of all connections so far."""
         return sum(connection.statements for connection in self._connections)
 
+    @override
     def compact(self, connection: Connection) -> None:
         """Run DuckDB's checkpoint."""
         connection.cursor().execute("CHECKPOINT")
         connection.commit()
 
+    @override
     def close(self) -> None:
         """Close the database instance."""
         if self._database is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
+from typing_extensions import override
+
 import tique
 from benchmarks.targets.base import Connection, ParameterStyle, Target
 
@@ -38,6 +40,7 @@ class TiqueDuckDBTarget(Target):
         self._observer: tique.Connection | None = None
         self._first_count = 0
 
+    @override
     def prepare(self, path: Path) -> None:
         """Adopt the file's tables, if there is a file, and keep the database open."""
         self._url = database_url(path)
@@ -49,24 +52,28 @@ class TiqueDuckDBTarget(Target):
         self._observer = tique.connect(self._url, **self._options)
         self._first_count = self._observer.info.engine_statements
 
+    @override
     def connect(self, *, autocommit: bool = False) -> Connection:
         """Return a connection; those of one process share the database."""
         if self._observer is None:
             self._observe()
         return tique.connect(self._url, autocommit=autocommit, **self._options)
 
+    @override
     def leave(self) -> None:
         """Close the connection that keeps the database open."""
         if self._observer is not None:
             self._observer.close()
             self._observer = None
 
+    @override
     def engine_statements(self) -> int:
         """Return what tique had the engine execute, its own housekeeping included."""
         if self._observer is None:
             return 0
         return self._observer.info.engine_statements - self._first_count
 
+    @override
     def close(self) -> None:
         """Close the last connection."""
         self.leave()

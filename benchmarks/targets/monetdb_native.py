@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pymonetdb
+from typing_extensions import override
 
 from benchmarks.targets.base import ParameterStyle, Target
 from benchmarks.targets.monetdb_server import LoadedServer, connect_natively
@@ -94,19 +95,23 @@ class MonetDBTarget(Target):
         self._url = ""
         self._connections: list[NativeConnection] = []
 
+    @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables."""
         self._server = LoadedServer(path)
         self._url = self._server.url
 
+    @override
     def address(self) -> str:
         """Return the server's URL."""
         return self._url
 
+    @override
     def attach(self, address: str) -> None:
         """Use another process's server."""
         self._url = address
 
+    @override
     def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a connection of its own."""
         connection = NativeConnection(
@@ -115,10 +120,12 @@ class MonetDBTarget(Target):
         self._connections.append(connection)
         return connection
 
+    @override
     def engine_statements(self) -> int:
         """Return the statements of all connections so far."""
         return sum(connection.statements for connection in self._connections)
 
+    @override
     def close(self) -> None:
         """Stop the server."""
         if self._server is not None:

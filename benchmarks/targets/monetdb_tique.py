@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 import tique
 from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
 from benchmarks.targets.monetdb_server import LoadedServer
@@ -22,21 +24,25 @@ class TiqueMonetDBTarget(TiqueDuckDBTarget):
         super().__init__(checkpoint)
         self._server: LoadedServer | None = None
 
+    @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
         self._server = LoadedServer(path)
         self._url = self._server.url
         tique.adopt(self._url)
 
+    @override
     def address(self) -> str:
         """Return the server's URL."""
         return self._url
 
+    @override
     def attach(self, address: str) -> None:
         """Use another process's server."""
         self._url = address
         self._observe()
 
+    @override
     def close(self) -> None:
         """Close the last connection, and stop the server if it is this process's."""
         super().close()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from psycopg import IsolationLevel, errors
 from psycopg.pq import TransactionStatus
+from typing_extensions import override
 
 from benchmarks.targets.base import Connection, ParameterStyle, Target
 from benchmarks.targets.postgresql_server import LoadedServer, connect_natively
@@ -98,19 +99,23 @@ class PostgreSQLTarget(Target):
         self._url = ""
         self._connections: list[NativeConnection] = []
 
+    @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables."""
         self._server = LoadedServer(path, self.distance)
         self._url = self._server.url
 
+    @override
     def address(self) -> str:
         """Return the server's URL."""
         return self._url
 
+    @override
     def attach(self, address: str) -> None:
         """Use another process's server."""
         self._url = address
 
+    @override
     def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a connection of its own."""
         connection = NativeConnection(
@@ -119,23 +124,28 @@ class PostgreSQLTarget(Target):
         self._connections.append(connection)
         return connection
 
+    @override
     def engine_statements(self) -> int:
         """Return the statements of all connections so far."""
         return sum(connection.statements for connection in self._connections)
 
+    @override
     def settings(self) -> dict[str, str]:
         """Return the server's version and settings."""
         return self._server.settings() if self._server else {}
 
+    @override
     def sizes(self) -> dict[str, int]:
         """Return the size of the tables."""
         return self._server.sizes() if self._server else {}
 
+    @override
     def compact(self, connection: Connection) -> None:
         """Run PostgreSQL's checkpoint, which brings the log's changes to the tables."""
         connection.cursor().execute("CHECKPOINT")
         connection.commit()
 
+    @override
     def close(self) -> None:
         """Stop the server."""
         if self._server is not None:

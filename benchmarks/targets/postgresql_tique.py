@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 import tique
 from benchmarks.targets.duckdb_tique import TiqueDuckDBTarget
 from benchmarks.targets.postgresql_server import LoadedServer
@@ -26,6 +28,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
         super().__init__(checkpoint)
         self._server: LoadedServer | None = None
 
+    @override
     def prepare(self, path: Path) -> None:
         """Start a server with the file's tables, and adopt them."""
         self._server = LoadedServer(
@@ -34,23 +37,28 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
         self._url = f"{self._server.url}&sequencer={self.sequencer}"
         tique.adopt(self._url)
 
+    @override
     def address(self) -> str:
         """Return the server's URL."""
         return self._url
 
+    @override
     def attach(self, address: str) -> None:
         """Use another process's server."""
         self._url = address
         self._observe()
 
+    @override
     def settings(self) -> dict[str, str]:
         """Return the server's version and settings."""
         return self._server.settings() if self._server else {}
 
+    @override
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the tables and of what tique keeps beside them."""
         return self._server.sizes() if self._server else {}
 
+    @override
     def close(self) -> None:
         """Close the last connection, and stop the server if it is this process's."""
         super().close()

@@ -6,6 +6,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from benchmarks.tpcc.consistency import count_orders, failed_conditions
 from benchmarks.tpcc.inputs import MIX, Terminal
 from benchmarks.tpcc.load import VERSION, load
@@ -27,6 +29,7 @@ class TpccClient(Client):
         self._terminal = terminal
         self._application = application
 
+    @override
     def next_transaction(self) -> Transaction:
         """Return the next card of the terminal's deck, with its input."""
         terminal, application = self._terminal, self._application
@@ -68,14 +71,17 @@ class TpccWorkload(Workload):
         self.roam = roam
 
     @property
+    @override
     def label(self) -> str:
         """The name of the loaded database."""
         return f"tpcc-v{VERSION}-{self.scale.label}-seed{self.seed}"
 
+    @override
     def load(self, path: Path) -> None:
         """Generate and load the database."""
         load(path, self.scale, self.seed)
 
+    @override
     def client(
         self, number: int, connection: Connection, style: ParameterStyle
     ) -> Client:
@@ -84,10 +90,12 @@ class TpccWorkload(Workload):
         terminal = Terminal(self.scale, number, random, roam=self.roam)
         return TpccClient(terminal, Application(connection, style))
 
+    @override
     def state(self, connection: Connection) -> int:
         """Return the number of orders."""
         return count_orders(connection)
 
+    @override
     def failures(
         self, connection: Connection, before: int, committed: Mapping[str, int]
     ) -> list[str]:

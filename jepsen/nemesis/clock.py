@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from jepsen.nemesis.base import Nemesis
 
 
@@ -13,6 +15,7 @@ class Clock(Nemesis):
     name: ClassVar[str] = "clock"
     interval: ClassVar[tuple[float, float]] = (0.3, 2.0)
 
+    @override
     def strike(self) -> None:
         """Let one jump."""
         number = self.chance.randrange(len(self.scene.clocks))

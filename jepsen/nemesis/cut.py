@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from typing_extensions import override
+
 from jepsen.faultpoints import MOMENTS
 from jepsen.nemesis.base import Nemesis
 
@@ -11,6 +13,7 @@ from jepsen.nemesis.base import Nemesis
 class Steps(Nemesis):
     """Has a client's fault points do something; they note when they did."""
 
+    @override
     def strike(self) -> None:
         """Choose a process and a step."""
         member = self.chance.choice(self.scene.crew.members)

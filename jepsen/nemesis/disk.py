@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from jepsen.nemesis.base import Nemesis
 
 if TYPE_CHECKING:
@@ -17,12 +19,14 @@ class Disk(Nemesis):
     interval: ClassVar[tuple[float, float]] = (1.0, 5.0)
 
     @classmethod
+    @override
     def obstacle(cls, system: System) -> str | None:
         """Somebody else's server has somebody else's disk."""
         if system.is_own or system.is_embedded:
             return None
         return "the server is not the run's own: give the URL's scheme alone"
 
+    @override
     def strike(self) -> None:
         """Slow it down for a moment."""
         assert self.scene.disk is not None

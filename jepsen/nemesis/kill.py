@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import ClassVar
 
+from typing_extensions import override
+
 from jepsen.nemesis.base import Nemesis
 
 
@@ -15,6 +17,7 @@ class Kill(Nemesis):
     interval: ClassVar[tuple[float, float]] = (2.0, 8.0)
     kills: ClassVar[bool] = True
 
+    @override
     def strike(self) -> None:
         """Kill one of them."""
         number = self.chance.randrange(len(self.scene.crew.members))

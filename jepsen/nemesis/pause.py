@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from typing import ClassVar
 
+from typing_extensions import override
+
 from jepsen.nemesis.base import Nemesis
 
 
@@ -14,6 +16,7 @@ class Pause(Nemesis):
     name: ClassVar[str] = "pause"
     interval: ClassVar[tuple[float, float]] = (0.5, 3.0)
 
+    @override
     def strike(self) -> None:
         """Stop one of them."""
         number = self.chance.randrange(len(self.scene.crew.members))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from jepsen.nemesis.base import Nemesis
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ class Server(Nemesis):
     interval: ClassVar[tuple[float, float]] = (4.0, 9.0)
 
     @classmethod
+    @override
     def obstacle(cls, system: System) -> str | None:
         """Somebody else's server is not killed."""
         if system.is_embedded:
@@ -25,6 +28,7 @@ class Server(Nemesis):
             return "the server is not the run's own: give the URL's scheme alone"
         return None
 
+    @override
     def strike(self) -> None:
         """Kill it and wait until it serves."""
         with self.fault("") as note:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 import duckdb
+from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable
 
@@ -35,21 +36,26 @@ class DuckDB(System):
         super().__init__(url, folder)
 
     @property
+    @override
     def is_own(self) -> bool:
         """There is no server."""
         return False
 
+    @override
     def start(self, environment: Mapping[str, str]) -> None:
         """There is nothing to start."""
 
+    @override
     def crash(self, chance: random.Random) -> str:
         """Refused: there is no server."""
         raise Unusable("an embedded database has no server to kill")
 
+    @override
     def stop(self) -> None:
         """There is nothing to stop."""
 
     @classmethod
+    @override
     def instrument(cls, points: FaultPoints) -> None:
         """Put itself between the driver and the application, for this process."""
         genuine = duckdb.connect

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pymonetdb.sql import connections
+from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
 from tique_backends.monetdb.server import MonetDBServer
@@ -30,10 +31,12 @@ class MonetDB(System):
         self._environment: Mapping[str, str] = {}
 
     @property
+    @override
     def is_own(self) -> bool:
         """Whether it is not somebody else's."""
         return self._server is not None
 
+    @override
     def start(self, environment: Mapping[str, str]) -> None:
         """Start the server."""
         self._environment = environment
@@ -41,6 +44,7 @@ class MonetDB(System):
             with surroundings(environment):
                 self.url = self._server.start()
 
+    @override
     def crash(self, chance: random.Random) -> str:
         """SIGKILL its process."""
         if self._server is None:
@@ -49,12 +53,14 @@ class MonetDB(System):
         self.start(self._environment)
         return "server"
 
+    @override
     def stop(self) -> None:
         """Stop the server."""
         if self._server is not None:
             self._server.stop()
 
     @classmethod
+    @override
     def instrument(cls, points: FaultPoints) -> None:
         """Change pymonetdb's class, for this process."""
         wires: Any = connections.Connection

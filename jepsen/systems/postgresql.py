@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
 from tique_backends.postgresql.cluster import Cluster, ClusterError
@@ -52,10 +53,12 @@ class PostgreSQL(System):
         self._starter = ThreadPoolExecutor(1)
 
     @property
+    @override
     def is_own(self) -> bool:
         """Whether it is not somebody else's."""
         return self._cluster is not None
 
+    @override
     def start(self, environment: Mapping[str, str]) -> None:
         """Start the server."""
         if self._cluster is None:
@@ -72,6 +75,7 @@ class PostgreSQL(System):
         with surroundings(self._environment):
             self._starter.submit(self._cluster.start).result()
 
+    @override
     def crash(self, chance: random.Random) -> str:
         """SIGKILL one session, at which the server restarts itself, or all of it."""
         if self._cluster is None:
@@ -102,6 +106,7 @@ class PostgreSQL(System):
             connection.execute("SELECT pg_sleep(60)")
         return is_killed
 
+    @override
     def stop(self) -> None:
         """Stop the server, keep its log, and remove what it stored."""
         if self._cluster is not None and self._parent is not None:
@@ -112,6 +117,7 @@ class PostgreSQL(System):
             shutil.rmtree(self._parent)
 
     @classmethod
+    @override
     def instrument(cls, points: FaultPoints) -> None:
         """Change psycopg's cursors, for this process."""
         cursors: Any = psycopg.Cursor

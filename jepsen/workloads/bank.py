@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Refused, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Bank(Workload):
     name: ClassVar[str] = "bank"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the accounts."""
         connection.execute(
@@ -35,6 +38,7 @@ class Bank(Workload):
             change(connection, "INSERT INTO account VALUES (%s, %s)", account, START)
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose a transfer or a read."""
         if self.chance.random() < 0.4:
@@ -43,6 +47,7 @@ class Bank(Workload):
         amount = self.chance.randint(1, 10)
         return Operation("transfer", {"from": source, "to": target, "amount": amount})
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Read all accounts, in one statement or in many, or move an amount."""
         if operation.f == "read":
@@ -81,6 +86,7 @@ class Bank(Workload):
         return value
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read all accounts."""
         return [Operation("read", None)] * 3

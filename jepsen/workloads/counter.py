@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ class Counter(Workload):
     name: ClassVar[str] = "counter"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the counters."""
         connection.execute("CREATE TABLE counter (id INTEGER PRIMARY KEY, n BIGINT)")
@@ -28,6 +31,7 @@ class Counter(Workload):
             change(connection, "INSERT INTO counter VALUES (%s, 0)", key)
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose an addition or a read."""
         if self.chance.random() < 0.3:
@@ -37,6 +41,7 @@ class Counter(Workload):
             {"key": self.chance.randrange(KEYS), "amount": self.chance.randint(1, 9)},
         )
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Read all counters, or add to one."""
         if operation.f == "read":
@@ -48,6 +53,7 @@ class Counter(Workload):
         return operation.value
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read all counters."""
         return [Operation("read", None)]

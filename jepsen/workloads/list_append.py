@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class ListAppend(Workload):
         self._appended: dict[int, int] = {}
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make a table for each form."""
         for table in ("appended_text", "rewritten_text"):
@@ -85,6 +88,7 @@ class ListAppend(Workload):
             )
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose keys and what to do with them."""
         setting = SETTINGS[self.epoch(_SLICE) % len(SETTINGS)]
@@ -118,6 +122,7 @@ class ListAppend(Workload):
         self._appended[key] = before + 1
         return before * _CLIENTS + self.number
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Append and read, in order."""
         done = []
@@ -137,6 +142,7 @@ class ListAppend(Workload):
         return done
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read every key."""
         keys = sorted({step[1] for event in events for step in event.value})
@@ -146,6 +152,7 @@ class ListAppend(Workload):
         ]
 
     @classmethod
+    @override
     def seen(cls, reads: Iterable[Event]) -> Callable[[Any], bool | None]:
         """Whether the transaction's elements are in its lists, any of them."""
         lists = {key: found for event in reads for _, key, found in event.value}

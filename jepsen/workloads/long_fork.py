@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -35,11 +37,13 @@ class LongFork(Workload):
         self._written = -1
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the table."""
         connection.execute("CREATE TABLE fork (id INTEGER PRIMARY KEY, v INTEGER)")
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose to write the client's key of now, once, or to read its group."""
         group = self.epoch(_EPOCH) * _GROUPS + self.client // GROUP
@@ -48,6 +52,7 @@ class LongFork(Workload):
             return Operation("write", group * GROUP + self.client % GROUP)
         return Operation("read", _group(group))
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Write one key, or read a group in one statement or in several."""
         if operation.f == "write":
@@ -72,6 +77,7 @@ class LongFork(Workload):
         return {str(key): int(key in seen) for key in sorted(keys)}
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read every group that was written to."""
         groups = {event.value // GROUP for event in events if event.f == "write"}

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Refused, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class ParentChild(Workload):
     name: ClassVar[str] = "parent-child"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make both tables."""
         connection.execute(
@@ -36,6 +39,7 @@ class ParentChild(Workload):
         connection.execute("CREATE TABLE child (id BIGINT PRIMARY KEY, parent INTEGER)")
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose a parent of now, or a read."""
         parent = self.epoch(_EPOCH) * _PARENTS + self.chance.randrange(_PARENTS)
@@ -48,6 +52,7 @@ class ParentChild(Workload):
             return Operation("delete-parent", parent)
         return Operation("insert-child", [self.fresh(), parent])
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Insert, delete or read."""
         return getattr(self, f"_{operation.f.replace('-', '_')}")(
@@ -87,6 +92,7 @@ class ParentChild(Workload):
         }
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read both tables."""
         return [Operation("read", None)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Refused, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -24,11 +26,13 @@ class Predicate(Workload):
     name: ClassVar[str] = "predicate"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the table."""
         connection.execute("CREATE TABLE item (id INTEGER PRIMARY KEY, v BIGINT)")
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose a read, or a row and what to do with it."""
         if self.chance.random() < 0.4:
@@ -41,6 +45,7 @@ class Predicate(Workload):
     def _value(self) -> int:
         return self.chance.randrange(_VALUES) * _STEP + self.fresh()
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Carry it out; what changes nothing is refused."""
         value = operation.value
@@ -71,6 +76,7 @@ class Predicate(Workload):
         }
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read all rows, by a condition that holds for all of them too."""
         return [Operation("read", {"above": -1, "rows": None, "all": None})]

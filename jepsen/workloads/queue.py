@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ class Queue(Workload):
     name: ClassVar[str] = "queue"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the queue's table."""
         connection.execute(
@@ -29,12 +32,14 @@ class Queue(Workload):
         )
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose an end."""
         if self.chance.random() < 0.5:
             return Operation("enqueue", self.fresh())
         return Operation("dequeue", None)
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Insert behind the last row, delete the first one, or all."""
         if operation.f == "enqueue":
@@ -60,6 +65,7 @@ class Queue(Workload):
         return [element for (element,) in found]
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Dequeue all that is left."""
         return [Operation("drain", None)]

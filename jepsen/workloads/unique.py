@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class Unique(Workload):
     name: ClassVar[str] = "unique"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the table."""
         connection.execute(
@@ -30,6 +33,7 @@ class Unique(Workload):
         )
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose a key of now, or a read."""
         if self.chance.random() < 0.05:
@@ -37,6 +41,7 @@ class Unique(Workload):
         key = self.epoch(_EPOCH) * _KEYS + self.chance.randrange(_KEYS)
         return Operation("insert", [key, self.fresh()])
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Insert, or read all."""
         if operation.f == "read":
@@ -47,6 +52,7 @@ class Unique(Workload):
         return operation.value
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read all."""
         return [Operation("read", None)]

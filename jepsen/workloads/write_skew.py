@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from jepsen.workloads.base import Operation, Refused, Workload, change, rows
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class WriteSkew(Workload):
     name: ClassVar[str] = "write-skew"
 
     @classmethod
+    @override
     def create(cls, connection: tique.Connection) -> None:
         """Make the table."""
         connection.execute(
@@ -37,6 +40,7 @@ class WriteSkew(Workload):
         )
         connection.commit()
 
+    @override
     def generate(self) -> Operation:
         """Choose a pair of now, and what to do with it."""
         pair = self.epoch(_EPOCH) + self.chance.randrange(2)
@@ -51,6 +55,7 @@ class WriteSkew(Workload):
             },
         )
 
+    @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Withdraw if both have enough together, or read."""
         if operation.f == "read":
@@ -72,6 +77,7 @@ class WriteSkew(Workload):
         return value
 
     @classmethod
+    @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
         """Read every pair that somebody withdrew from."""
         pairs = {event.value["pair"] for event in events if event.f == "withdraw"}

@@ -6,6 +6,8 @@ value of a parameter.
 
 from __future__ import annotations
 
+from typing_extensions import override
+
 
 class RewriteError(Exception):
     """The rewriter does not make a plan of a statement.
@@ -39,6 +41,7 @@ class RewriteError(Exception):
         self.line = line
         self.column = column
 
+    @override
     def __str__(self) -> str:
         return self.message
 

@@ -4,8 +4,8 @@ import pytest
 
 import tique
 from tique import errors
-from tique._database import acquire, release
-from tique._status import UnmanagedTable, status
+from tique.database.database import acquire, release
+from tique.database.status import UnmanagedTable, status
 from tique_backends.base import FORMAT_VERSION
 
 

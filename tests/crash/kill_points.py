@@ -24,7 +24,7 @@ import tique
 from tests.crash.faults import KillAt, watched_connect
 from tests.crash.scenarios import SCENARIOS, SETUP
 from tests.plugins.engine import DuckDB, MonetDB, PlainPostgreSQL, PostgreSQL
-from tique import _checkpoint
+from tique.checkpoint import checkpointer
 
 LONGEST = 4000
 PATIENCE = 20.0
@@ -134,8 +134,8 @@ def forked(body, *arguments):
 
 def act(report, engine, steps, point):
     engine.driver.connect = watched_connect(engine.driver, KillAt(point))
-    _checkpoint._BATCH_ROWS = 3
-    _checkpoint._PRUNE_INTERVAL = 0.0
+    checkpointer._BATCH_ROWS = 3
+    checkpointer._PRUNE_INTERVAL = 0.0
     Run(engine, report).all(steps)
 
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from tests.portable import numbers
-from tique import _group_rows
-from tique._versions import TableVersions
+from tique.query import group_rows
+from tique.store.versions import TableVersions
 
 PREFIX = (1, 7)
 
@@ -179,7 +179,7 @@ def test_rows_are_counted_before_any_column_is_read(engine):
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_in_every_snapshot(connection, engine, monkeypatch, seed, many_versions):
     """P1, P7: what folds move, what no version says, and what views have."""
-    monkeypatch.setattr(_group_rows, "_MANY_VERSIONS", many_versions)
+    monkeypatch.setattr(group_rows, "_MANY_VERSIONS", many_versions)
     chance = random.Random(seed)
     group = "SELECT n, amount FROM line WHERE a = %s AND b = %s ORDER BY n"
     sql = "SELECT n, amount FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"

@@ -14,7 +14,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique._statements import change, insert, writing
+from tique.query.statements import change, insert, writing
 
 pytestmark = pytest.mark.fresh_tables
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tique._url import DatabaseURL, parse_url
+from tique.database.url import DatabaseURL, parse_url
 from tique.errors import InterfaceError
 from tique_backends import registry
 from tique_backends.base import Server

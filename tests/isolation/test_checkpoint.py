@@ -9,7 +9,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique import _checkpoint
+from tique.checkpoint import checkpointer
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -73,7 +73,7 @@ def test_only_what_every_snapshot_sees_is_moved(engine, connection):
 def test_a_snapshot_that_begins_while_lambda_is_read(engine, connection, monkeypatch):
     """The fold's λ is older than the snapshot, whatever the order of the two."""
     late = engine.connect()
-    fold = _checkpoint.Checkpointer._fold
+    fold = checkpointer.Checkpointer._fold
     seen = []
 
     def fold_after_a_begin(*arguments):
@@ -87,7 +87,7 @@ def test_a_snapshot_that_begins_while_lambda_is_read(engine, connection, monkeyp
 
     connection.execute("UPDATE t SET v = 5 WHERE id = 1")
     connection.commit()
-    monkeypatch.setattr(_checkpoint.Checkpointer, "_fold", fold_after_a_begin)
+    monkeypatch.setattr(checkpointer.Checkpointer, "_fold", fold_after_a_begin)
     connection.checkpoint()
     monkeypatch.undo()
     connection.checkpoint()
@@ -97,7 +97,7 @@ def test_a_snapshot_that_begins_while_lambda_is_read(engine, connection, monkeyp
 
 
 def test_small_batches_give_the_same(engine, connection, monkeypatch):
-    monkeypatch.setattr(_checkpoint, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(checkpointer, "_BATCH_ROWS", 3)
     connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     for number in range(40):
         connection.execute("UPDATE t SET v = v + 1 WHERE id = %s", (number % 7,))
@@ -226,7 +226,7 @@ def test_folds_while_a_result_is_half_read(engine, connection):
 
 def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
     """P1, P7: tombstones, moved keys and a bag, checkpoints without a pause."""
-    monkeypatch.setattr(_checkpoint, "_BATCH_ROWS", 5)
+    monkeypatch.setattr(checkpointer, "_BATCH_ROWS", 5)
     connection.execute("CREATE TABLE b (x INTEGER)")
     connection.execute(f"INSERT INTO b SELECT number FROM {numbers(100)}")
     connection.commit()
@@ -388,7 +388,7 @@ def test_cache_tables_stay_small_under_load(engine):
 
 
 def test_commit_records_are_forgotten_but_never_what_is_needed(engine, monkeypatch):
-    monkeypatch.setattr(_checkpoint, "_PRUNE_INTERVAL", 0.0)
+    monkeypatch.setattr(checkpointer, "_PRUNE_INTERVAL", 0.0)
     connection = engine.connect(checkpoint="manual", retention=0.0)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 0)")

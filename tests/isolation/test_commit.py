@@ -10,7 +10,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique._versions import TableVersions
+from tique.store.versions import TableVersions
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -319,7 +319,7 @@ def test_a_long_drain_goes_in_pieces(engine, bank, monkeypatch):
         pieces.append({cts for cts, _, _ in entries})
         append(versions, session, entries)
 
-    monkeypatch.setattr("tique._versions._PIECE", 4)
+    monkeypatch.setattr("tique.store.versions._PIECE", 4)
     monkeypatch.setattr(TableVersions, "_append", noting)
     for first in range(100, 130, 3):
         rows = [(number,) for number in range(first, first + 3)]

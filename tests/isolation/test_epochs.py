@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 
 import tique
-from tique import _database, _recovery
+from tique.checkpoint import recovery
+from tique.database import database as databases
 from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
 
 LAST = 2**43 - 2
@@ -39,7 +40,7 @@ def txid_of(connection):
 def few(monkeypatch):
     """Epochs of five transactions."""
     ids = lambda epoch: range(epoch * 2**20, epoch * 2**20 + 6)  # noqa: E731
-    monkeypatch.setattr(_database, "txids_of", ids)
+    monkeypatch.setattr(databases, "txids_of", ids)
 
 
 def test_openings_for_centuries(engine):
@@ -130,6 +131,6 @@ def test_a_database_of_the_format_before(engine):
 
 
 def test_an_epoch_is_a_range_of_ids():
-    assert _recovery.txids_of(0).start == 0
-    assert _recovery.txids_of(7).stop == _recovery.txids_of(8).start
-    assert _recovery.txids_of(LAST).stop <= 2**63 - 2**20
+    assert recovery.txids_of(0).start == 0
+    assert recovery.txids_of(7).stop == recovery.txids_of(8).start
+    assert recovery.txids_of(LAST).stop <= 2**63 - 2**20

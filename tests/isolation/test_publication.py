@@ -10,7 +10,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique._versions import TableVersions
+from tique.store.versions import TableVersions
 
 pytestmark = pytest.mark.fresh_tables
 

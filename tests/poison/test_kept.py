@@ -11,7 +11,7 @@ import pytest
 
 import tique
 from tests.poison.cases import CASES, UNINDEXED
-from tique._statements import insert, writing
+from tique.query.statements import insert, writing
 
 SHAPES = {
     "key": "CREATE TABLE {} (v {} PRIMARY KEY, id INTEGER)",

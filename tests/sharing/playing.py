@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 import tique
-from tique import _database
+from tique.database import database as databases
 from tique_backends.monetdb.connection import Connection as MonetDBConnection
 from tique_backends.postgresql.session import PostgreSQLSession
 
@@ -21,7 +21,7 @@ class Process:
 
     def __init__(self, url, **options):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_database, "_registry", {})
+            patch.setattr(databases, "_registry", {})
             self.connection = tique.connect(url, checkpoint="manual", **options)
         self.database = self.connection._database
         self._start = lambda: Process(url, **options)
@@ -34,7 +34,7 @@ class Process:
         """Another connection of this process."""
         with pytest.MonkeyPatch.context() as patch:
             registry = {self.database.name: self.database}
-            patch.setattr(_database, "_registry", registry)
+            patch.setattr(databases, "_registry", registry)
             return tique.connect(self.database.url)
 
     def run(self, sql, parameters=()):

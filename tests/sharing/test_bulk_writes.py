@@ -17,7 +17,7 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
-from tique import _shared_commit
+from tique.commit import shared as shared_commit
 from tique_backends.postgresql.connection import Connection as PostgreSQLConnection
 
 
@@ -137,7 +137,7 @@ def test_a_fence_beside_a_drop(pair, monkeypatch):
 def test_more_keys_than_are_certified_at_a_time(filled, monkeypatch):
     """P3, P6: what is too large a write set goes as a bulk write, under a barrier."""
     first, second = filled
-    monkeypatch.setattr(_shared_commit, "MOST_KEYS", 6)
+    monkeypatch.setattr(shared_commit, "MOST_KEYS", 6)
     barriers = []
     barrier = sequencer_of(first).barrier
     monkeypatch.setattr(

@@ -15,8 +15,9 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
-from tique import _definition, _shared_timeline
-from tique._database import Database
+from tique.database.database import Database
+from tique.query import ddl
+from tique.timeline import shared as shared_timeline
 from tique_backends.errors import EngineError, ErrorKind
 
 
@@ -244,7 +245,7 @@ def test_interrupted_before_a_barrier_is_taken(pair, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_shared_timeline, "undisturbed", interrupted)
+        patch.setattr(shared_timeline, "undisturbed", interrupted)
         with pytest.raises(KeyboardInterrupt):
             first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY)")
     late[0]()
@@ -261,14 +262,10 @@ def test_adopt_and_detach_beside_others(shared_engine, pair):
     native = shared_engine.native()
     native.execute(f"CREATE TABLE {legacy} (id INTEGER PRIMARY KEY, v INTEGER)")
     native.execute(f"INSERT INTO {legacy} VALUES (1, 1)")
-    assert _definition.adopt(first.database, ["legacy"]) == [
-        f"{shared_engine.schema}.legacy"
-    ]
+    assert ddl.adopt(first.database, ["legacy"]) == [f"{shared_engine.schema}.legacy"]
     second.commit("UPDATE legacy SET v = 2")
     assert first.rows("SELECT v FROM legacy") == [(2,)]
-    assert _definition.detach(second.database, ["legacy"]) == [
-        f"{shared_engine.schema}.legacy"
-    ]
+    assert ddl.detach(second.database, ["legacy"]) == [f"{shared_engine.schema}.legacy"]
     with pytest.raises(tique.ProgrammingError):
         first.run("SELECT v FROM legacy")
     first.connection.rollback()
@@ -278,8 +275,8 @@ def test_adopt_and_detach_beside_others(shared_engine, pair):
 def test_all_is_detached_by_who_is_alone(shared_engine, pair):
     first, second = pair
     with pytest.raises(EngineError, match="other processes") as refusal:
-        _definition.detach(first.database)
+        ddl.detach(first.database)
     assert refusal.value.kind is ErrorKind.IN_USE
     assert first.rows("SELECT count(*) FROM t") == [(2,)]
     second.close()
-    assert _definition.detach(first.database) == [f"{shared_engine.schema}.t"]
+    assert ddl.detach(first.database) == [f"{shared_engine.schema}.t"]

@@ -14,8 +14,8 @@ import pytest
 
 import tique
 from tests.sharing.playing import cached, waiting
-from tique import _shared_timeline
-from tique._versions import TableVersions
+from tique.store.versions import TableVersions
+from tique.timeline import shared as shared_timeline
 from tique_backends.base import CommitRecord
 from tique_backends.sharing import FoldedMeanwhileError
 
@@ -54,7 +54,7 @@ def holding_first_answer(monkeypatch, process):
 def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch):
     """P2: an older one, though it is still under way, is not for them."""
     first, second = pair
-    monkeypatch.setattr(_shared_timeline, "_SLICE", 20)
+    monkeypatch.setattr(shared_timeline, "_SLICE", 20)
     others = [second.another() for _ in range(3)]
     questions, answered, go_on = holding_first_answer(monkeypatch, second)
     query = "SELECT v FROM t WHERE id = 1"

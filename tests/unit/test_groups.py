@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow
 import pytest
 
-from tique._groups import GROUP_ROWS, STRETCH, Stretch, groups_of, most_rows
-from tique._stored import StorageCache
-from tique._versions import TableVersions
+from tique.store.groups import GROUP_ROWS, STRETCH, Stretch, groups_of, most_rows
+from tique.store.stored import StorageCache
+from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 

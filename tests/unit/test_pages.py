@@ -9,10 +9,10 @@ from decimal import Decimal
 import pyarrow
 import pytest
 
-from tique._cache import Cache
-from tique._pages import Address, Page, Paging
-from tique._stored import StorageCache
-from tique._versions import TableVersions
+from tique.store.cache import Cache
+from tique.store.pages import Address, Page, Paging
+from tique.store.stored import StorageCache
+from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tique._versions import TableVersions
+from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 

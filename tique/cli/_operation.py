@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
-from tique._status import CheckpointStatus, Status, status
 from tique.cli._output import (
     console,
     counted,
@@ -19,12 +18,13 @@ from tique.cli._output import (
     progress,
 )
 from tique.cli._target import opened, url_argument
+from tique.database.status import CheckpointStatus, Status, status
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tique._database import Database
+    from tique.database.database import Database
 
 
 @click.command("checkpoint")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 import click
+from typing_extensions import override
 
 from tique import __version__
 from tique.cli._adoption import adopt_command, detach_command
@@ -35,6 +36,7 @@ _CLICKS_OWN = (
 class _ErrorLine(click.Group):
     """A group whose commands fail with one line instead of a traceback."""
 
+    @override
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -50,6 +52,7 @@ class _ErrorLine(click.Group):
 class _WarningLine(logging.Formatter):
     """A record as one line, without the traceback that it may carry."""
 
+    @override
     def format(self, record: logging.LogRecord) -> str:
         return f"{record.levelname.capitalize()}: {one_line(record.getMessage())}"
 

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
+from typing_extensions import override
 
 from tique import errors
-from tique._database import Database, acquire, release
 from tique._translation import translating
-from tique._url import parse_url
+from tique.database.database import Database, acquire, release
+from tique.database.url import parse_url
 from tique_backends import registry
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class _URL(click.ParamType[str]):
 
     name = "url"
 
+    @override
     def convert(
         self,
         value: str,

@@ -6,6 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -72,6 +74,7 @@ class KeyConflictError(SequencerError):
         super().__init__(f"{winner}, after the snapshot, is in the way")
         self.winner = winner
 
+    @override
     def __reduce__(self) -> tuple[type[KeyConflictError], tuple[int]]:
         """Pickle with the winner."""
         return type(self), (self.winner,)

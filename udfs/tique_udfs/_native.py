@@ -7,6 +7,8 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from ._interface import (
     ActiveSnapshot,
     KeyConflictError,
@@ -168,6 +170,7 @@ class NativeSequencer(Sequencer):
         self._finish = self.library.finish
         self._sts = self.library.sts
 
+    @override
     def recover(self, *, sts: int, txid: int) -> None:
         check_start(sts=sts, txid=txid)
         status = self.library.recover(self.handle, sts, txid)
@@ -175,10 +178,12 @@ class NativeSequencer(Sequencer):
             raise self._backwards(sts, txid)
         self._check(status)
 
+    @override
     def skip_txids(self, txid: int) -> None:
         check_start(sts=0, txid=txid)
         self._check(self.library.skip_txids(self.handle, txid))
 
+    @override
     def begin(self) -> tuple[int, int]:
         begun = self._begin(self.handle)
         txid = begun.txid
@@ -186,34 +191,42 @@ class NativeSequencer(Sequencer):
             raise self._error(txid)
         return txid, begun.sts
 
+    @override
     def refresh(self, txid: int) -> int:
         sts: int = self.library.refresh(self.handle, txid)
         if sts == _UNKNOWN:
             raise self._not_active(txid)
         return self._check(sts)
 
+    @override
     def end(self, txid: int) -> None:
         if self._end(self.handle, txid) == _UNKNOWN:
             raise self._never_handed_out("txid", txid)
 
+    @override
     def next_cts(self) -> int:
         return self._check(self._next_cts(self.handle))
 
+    @override
     def finish(self, cts: int) -> None:
         status = self._finish(self.handle, cts)
         if status == _UNKNOWN:
             raise self._never_handed_out("cts", cts)
         self._check(status)
 
+    @override
     def sts(self) -> int:
         return self._check(self._sts(self.handle))
 
+    @override
     def cts(self) -> int:
         return self._check(self.library.cts(self.handle))
 
+    @override
     def stable(self) -> int:
         return self._check(self.library.stable(self.handle))
 
+    @override
     def wait(self, cts: int, timeout: float) -> bool:
         deadline = time.monotonic() + bounded(timeout)
         # Most often nothing is left to wait for, and the GIL is better kept.
@@ -227,6 +240,7 @@ class NativeSequencer(Sequencer):
             if left <= _SLICE_SECONDS or 0 < self.doubtful() <= cts:
                 return False
 
+    @override
     def active(self) -> list[ActiveSnapshot]:
         snapshots = (_Snapshot * 0)()
         count = self._check(self.library.active(self.handle, snapshots, 0))
@@ -240,43 +254,53 @@ class NativeSequencer(Sequencer):
             for found in snapshots[:count]
         ]
 
+    @override
     def join(self, lease: float) -> int:
         return self._check(self.library.join(self.handle, _nanoseconds(lease)))
 
+    @override
     def renew(self, client: int, lease: float) -> None:
         self._check(self.library.renew(self.handle, client, _nanoseconds(lease)))
 
+    @override
     def leave(self, client: int) -> None:
         self._check(self.library.leave(self.handle, client))
 
+    @override
     def sts_for(self, client: int) -> int:
         return self._check(self.library.sts_for(self.handle, client))
 
+    @override
     def begin_for(self, client: int) -> tuple[int, int]:
         begun = self.library.begin_for(self.handle, client)
         return self._check(begun.txid), begun.sts
 
+    @override
     def advance_for(self, client: int, txid: int, sts: int) -> None:
         found = self.library.advance_for(self.handle, client, txid, sts)
         if found == _UNKNOWN:
             raise self._not_active(txid)
         self._check(found)
 
+    @override
     def end_for(self, client: int, txid: int) -> None:
         status = self.library.end_for(self.handle, client, txid)
         if status == _UNKNOWN:
             raise self._never_handed_out("txid", txid)
         self._check(status)
 
+    @override
     def next_cts_for(self, client: int) -> int:
         return self._check(self.library.next_cts_for(self.handle, client))
 
+    @override
     def finish_for(self, client: int, cts: int) -> None:
         status = self.library.finish_for(self.handle, client, cts)
         if status == _UNKNOWN:
             raise self._never_handed_out("cts", cts)
         self._check(status)
 
+    @override
     def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
         winner = ctypes.c_int64()
         cts: int = self.library.certify_for(
@@ -288,32 +312,39 @@ class NativeSequencer(Sequencer):
             raise self._not_finished(sts)
         return self._check(cts)
 
+    @override
     def abort_for(self, client: int, cts: int) -> None:
         status = self.library.abort_for(self.handle, client, cts)
         if status == _UNKNOWN:
             raise self._never_handed_out("cts", cts)
         self._check(status)
 
+    @override
     def keys(self) -> int:
         return self._check(self.library.keys(self.handle))
 
+    @override
     def clients(self) -> int:
         return self._check(self.library.clients(self.handle))
 
+    @override
     def doubtful(self) -> int:
         return self._check(self.library.doubtful(self.handle))
 
+    @override
     def doubts(self, most: int) -> list[int]:
         found = (ctypes.c_int64 * most)()
         count = self._check(self.library.doubts(self.handle, found, most))
         return found[:count]
 
+    @override
     def fence(self, cts: int) -> None:
         status = self.library.fence(self.handle, cts)
         if status in (_UNKNOWN, _IN_USE):
             raise self._not_doubtful(cts)
         self._check(status)
 
+    @override
     def fences(self) -> list[int]:
         found = (ctypes.c_int64 * 0)()
         count = self._check(self.library.fences(self.handle, found, 0))
@@ -322,15 +353,18 @@ class NativeSequencer(Sequencer):
             count = self._check(self.library.fences(self.handle, found, len(found)))
         return found[:count]
 
+    @override
     def forget_fence(self, cts: int) -> None:
         status = self.library.forget_fence(self.handle, cts)
         if status == _UNKNOWN:
             raise self._no_fence(cts)
         self._check(status)
 
+    @override
     def forget_fences(self, until: int) -> int:
         return self._check(self.library.forget_fences(self.handle, until))
 
+    @override
     def close(self) -> None:
         self.library.close(self.handle)
 

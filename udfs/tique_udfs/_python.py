@@ -10,6 +10,8 @@ from collections import Counter, OrderedDict, deque
 from threading import Condition, Lock
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from ._interface import (
     BARRIERS_PER_CLIENT,
     CLIENT_CAPACITY,
@@ -75,6 +77,7 @@ class PythonSequencer(Sequencer):
         # What was committed later is in the log.
         self._barrier = 0
 
+    @override
     def recover(self, *, sts: int, txid: int) -> None:
         check_start(sts=sts, txid=txid)
         with self._lock:
@@ -87,52 +90,62 @@ class PythonSequencer(Sequencer):
             self._txid = txid
             self._advanced.notify_all()
 
+    @override
     def skip_txids(self, txid: int) -> None:
         check_start(sts=0, txid=txid)
         with self._lock:
             self._settle()
             self._txid = max(self._txid, txid)
 
+    @override
     def begin(self) -> tuple[int, int]:
         with self._lock:
             self._settle()
             return self._start(_NOBODY)
 
+    @override
     def refresh(self, txid: int) -> int:
         with self._lock:
             self._settle()
             return self._restart(_NOBODY, txid)
 
+    @override
     def end(self, txid: int) -> None:
         if not self._is_closed and not 0 < txid <= self._txid:
             raise self._never_handed_out("txid", txid)
         self._ended.append(txid)
 
+    @override
     def next_cts(self) -> int:
         with self._lock:
             self._settle()
             return self._take(_NOBODY)
 
+    @override
     def finish(self, cts: int) -> None:
         with self._lock:
             self._settle()
             self._finish(_NOBODY, cts)
 
+    @override
     def sts(self) -> int:
         with self._lock:
             self._settle()
             return self._sts
 
+    @override
     def cts(self) -> int:
         with self._lock:
             self._settle()
             return self._cts
 
+    @override
     def stable(self) -> int:
         with self._lock:
             self._settle()
             return self._stable()
 
+    @override
     def wait(self, cts: int, timeout: float) -> bool:
         deadline = time.monotonic() + bounded(timeout)
         with self._lock:
@@ -145,6 +158,7 @@ class PythonSequencer(Sequencer):
                 self._settle()
             return self._sts >= cts
 
+    @override
     def join(self, lease: float) -> int:
         with self._lock:
             self._settle()
@@ -156,26 +170,31 @@ class PythonSequencer(Sequencer):
             self._lease(client, lease)
             return client
 
+    @override
     def renew(self, client: int, lease: float) -> None:
         with self._lock:
             self._settle(client)
             self._lease(client, lease)
 
+    @override
     def leave(self, client: int) -> None:
         with self._lock:
             self._settle(client)
             self._bury({client})
 
+    @override
     def sts_for(self, client: int) -> int:
         with self._lock:
             self._settle(client)
             return self._sts
 
+    @override
     def begin_for(self, client: int) -> tuple[int, int]:
         with self._lock:
             self._settle(client)
             return self._start(client)
 
+    @override
     def advance_for(self, client: int, txid: int, sts: int) -> None:
         with self._lock:
             self._settle(client)
@@ -187,6 +206,7 @@ class PythonSequencer(Sequencer):
             in_order = sorted(self._active.items(), key=lambda entry: entry[1][0])
             self._active = OrderedDict(in_order)
 
+    @override
     def end_for(self, client: int, txid: int) -> None:
         with self._lock:
             self._settle(client)
@@ -198,6 +218,7 @@ class PythonSequencer(Sequencer):
             else:
                 self._drop(txid)
 
+    @override
     def next_cts_for(self, client: int) -> int:
         with self._lock:
             self._settle(client)
@@ -206,11 +227,13 @@ class PythonSequencer(Sequencer):
             self._barrier = self._take(client)
             return self._barrier
 
+    @override
     def finish_for(self, client: int, cts: int) -> None:
         with self._lock:
             self._settle(client)
             self._finish(client, cts)
 
+    @override
     def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
         joined(keys)
         with self._lock:
@@ -235,6 +258,7 @@ class PythonSequencer(Sequencer):
             self._written[cts] = keys
             return cts
 
+    @override
     def abort_for(self, client: int, cts: int) -> None:
         with self._lock:
             self._settle(client)
@@ -242,26 +266,31 @@ class PythonSequencer(Sequencer):
                 self._revert(cts)
             self._finish(client, cts)
 
+    @override
     def keys(self) -> int:
         with self._lock:
             self._settle()
             return len(self._log)
 
+    @override
     def clients(self) -> int:
         with self._lock:
             self._settle()
             return len(self._clients)
 
+    @override
     def doubtful(self) -> int:
         with self._lock:
             self._settle()
             return self._doubtful()
 
+    @override
     def doubts(self, most: int) -> list[int]:
         with self._lock:
             self._settle()
             return self._unfinished({_DOUBTFUL})[:most]
 
+    @override
     def fence(self, cts: int) -> None:
         with self._lock:
             self._settle()
@@ -275,11 +304,13 @@ class PythonSequencer(Sequencer):
             self._revert(cts)
             self._finish(_DOUBTFUL, cts)
 
+    @override
     def fences(self) -> list[int]:
         with self._lock:
             self._settle()
             return list(self._fences)
 
+    @override
     def forget_fence(self, cts: int) -> None:
         with self._lock:
             self._settle()
@@ -287,6 +318,7 @@ class PythonSequencer(Sequencer):
                 raise self._no_fence(cts)
             self._fences.remove(cts)
 
+    @override
     def forget_fences(self, until: int) -> int:
         with self._lock:
             self._settle()
@@ -294,6 +326,7 @@ class PythonSequencer(Sequencer):
             del self._fences[:count]
             return count
 
+    @override
     def active(self) -> list[ActiveSnapshot]:
         with self._lock:
             self._settle()
@@ -303,6 +336,7 @@ class PythonSequencer(Sequencer):
                 for txid, (sts, taken, _) in self._active.items()
             ]
 
+    @override
     def close(self) -> None:
         with self._lock:
             self._is_closed = True

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
+from typing_extensions import override
 
 from tique_backends.base import (
     FORMAT_VERSION,
@@ -122,28 +123,34 @@ class DuckDBEngine(Engine):
                 "are different ones for tique",
             )
 
-    def forms_beside(self, parts: frozenset[Beside]) -> Forms:  # noqa: D102
+    @override
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
         return self._gathered if Beside.WHOLE_WINDOW in parts else self.forms
 
-    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+    @override
+    def session(self, *, logs_only: bool = False) -> Session:
         connection = self._instance.cursor()
         if logs_only:
             # There is nothing to optimise; trying takes a tenth of the statement.
             connection.execute("PRAGMA disable_optimizer")
         return DuckDBSession(connection, self.statistics)
 
-    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def round_trips(self, type_name: str) -> bool:
         return arrow_type(type_name) is not None
 
-    def columnar(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def columnar(self, type_name: str) -> bool:
         return reads_alike(type_name)
 
-    def arrow(  # noqa: D102
+    @override
+    def arrow(
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]
     ) -> pyarrow.Table:
         return rows_to_arrow(rows, columns)
 
-    def is_managed(self) -> bool:  # noqa: D102
+    @override
+    def is_managed(self) -> bool:
         found = (
             self._instance.cursor()
             .execute(
@@ -154,7 +161,8 @@ class DuckDBEngine(Engine):
         )
         return found is not None and found[0] > 0
 
-    def format_version(self) -> int:  # noqa: D102
+    @override
+    def format_version(self) -> int:
         try:
             cursor = self._instance.cursor()
             row = cursor.execute("SELECT version FROM tique.format").fetchone()
@@ -162,45 +170,54 @@ class DuckDBEngine(Engine):
             raise translated(error) from error
         return -1 if row is None else int(row[0])
 
-    def install(self, session: Session) -> None:  # noqa: D102
+    @override
+    def install(self, session: Session) -> None:
         def create() -> None:
             for statement in _SCHEMA:
                 session.execute(statement)
 
         session.transact(create)
 
-    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+    @override
+    def renew_format(self, session: Session, factor: int) -> None:
         session.execute(
             f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
             f"epoch = (epoch + 1) * {factor}"
         )
 
-    def uninstall(self, session: Session) -> None:  # noqa: D102
+    @override
+    def uninstall(self, session: Session) -> None:
         session.execute("DROP SCHEMA tique CASCADE")
 
-    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+    @override
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
         return extension.load(self._instance, sequencer)
 
-    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+    @override
+    def managed_tables(self, session: Session) -> list[Table]:
         return described(
             session.execute(MANAGED).fetch_all(),
             session.execute(introspection.LAYOUTS).fetch_all(),
             partial(introspection.describe, session),
         )
 
-    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+    @override
+    def describe(self, session: Session, schema: str, name: str) -> Table:
         return introspection.describe(session, schema, name)
 
-    def check_definition(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
 
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+    @override
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:
         return [
             (schema, name)
             for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
         ]
 
-    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+    @override
+    def manage(self, session: Session, table: Table) -> Table:
         self._create_cache(session, table)
         # Log entries name tables by id: none may be used twice.
         number = session.execute(
@@ -217,7 +234,8 @@ class DuckDBEngine(Engine):
         layout = ", ".join(version_columns(table) + stamps)
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
 
-    def upgrade(self, session: Session) -> None:  # noqa: D102
+    @override
+    def upgrade(self, session: Session) -> None:
         judging = {name for (name,) in session.execute(_JUDGING).fetch_all()}
         tables = self.managed_tables(session) if judging else ()
         for table in tables:
@@ -234,23 +252,27 @@ class DuckDBEngine(Engine):
         session.execute(f"INSERT INTO {cache} FROM {kept}")
         session.execute(f"DROP TABLE {kept}")
 
-    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
 
-    def last_commit(self, session: Session) -> int:  # noqa: D102
+    @override
+    def last_commit(self, session: Session) -> int:
         rows = session.execute(
             "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
             "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
         )
         return int(rows.fetch_all()[0][0])
 
-    def next_epoch(self, session: Session) -> int:  # noqa: D102
+    @override
+    def next_epoch(self, session: Session) -> int:
         session.execute("UPDATE tique.format SET epoch = epoch + 1")
         rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+    @override
+    def find_commit(self, session: Session, txid: int) -> int | None:
         logged = COMMITS.format(after=0, until=2**62)
         rows = session.execute(
             "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
@@ -259,7 +281,8 @@ class DuckDBEngine(Engine):
         ).fetch_all()
         return int(rows[0][0]) if rows else None
 
-    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def replay(self, session: Session, table: Table) -> int:
         folded = session.execute(
             f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()[0][0]
@@ -267,7 +290,8 @@ class DuckDBEngine(Engine):
         result = session.execute(replay_statement(table, after))
         return int(result.fetch_all()[0][0])
 
-    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def remove_orphans(self, session: Session, table: Table) -> int:
         # Outcomes are forgotten only below what has been folded.
         logged = COMMITS.format(after=0, until=2**62)
         result = session.execute(
@@ -276,7 +300,8 @@ class DuckDBEngine(Engine):
         )
         return int(result.fetch_all()[0][0])
 
-    def store(  # noqa: D102
+    @override
+    def store(
         self,
         session: Session,
         table: Table,
@@ -311,7 +336,8 @@ class DuckDBEngine(Engine):
 
         session.transact(move)
 
-    def fold(  # noqa: D102
+    @override
+    def fold(
         self,
         session: Session,
         table: Table,
@@ -375,9 +401,8 @@ class DuckDBEngine(Engine):
         )
         return moved
 
-    def prune_log(  # noqa: D102
-        self, session: Session, until: int, retention: float
-    ) -> None:
+    @override
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
         entries = COMMITS.format(after=0, until=until)
         oldest = int((time.time() - retention) * 1e6)
         # The newest outcome stays: it is where the next cts starts.
@@ -400,19 +425,20 @@ class DuckDBEngine(Engine):
 
         session.transact(prune)
 
-    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+    @override
+    def forgotten_until(self, session: Session) -> int:
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_commits(  # noqa: D102
-        self, session: Session, table: Table
-    ) -> list[tuple[int, int]]:
+    @override
+    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
         rows = session.execute(
             f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
         ).fetch_all()
         return [(int(cts), int(count)) for cts, count in rows]
 
-    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+    @override
+    def compact(self, session: Session, *, force: bool = False) -> bool:
         log = self._path + ".wal"
         if not force and (
             not os.path.exists(log) or os.path.getsize(log) < _COMPACT_BYTES
@@ -422,5 +448,6 @@ class DuckDBEngine(Engine):
             session.execute("CHECKPOINT")
         return True
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._instance.close()

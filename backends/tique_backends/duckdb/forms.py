@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
 from tique_backends.forms import Forms, together
 from tique_backends.names import (
@@ -114,10 +116,12 @@ def newest(table: Table, source: str, stamp: str) -> str:
 class DuckDBForms(Forms):
     """The forms that measured fastest on DuckDB."""
 
-    def stage(self, table: Table) -> str:  # noqa: D102
+    @override
+    def stage(self, table: Table) -> str:
         return stage_name(table)
 
-    def scan(  # noqa: D102
+    @override
+    def scan(
         self,
         table: Table,
         sts: int,
@@ -144,7 +148,8 @@ class DuckDBForms(Forms):
             f"(SELECT {columns} FROM {current} WHERE NOT _deleted)",
         )
 
-    def point(  # noqa: D102
+    @override
+    def point(
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
     ) -> str:
         columns = column_list(table)
@@ -160,16 +165,16 @@ class DuckDBForms(Forms):
             "ORDER BY _cts DESC LIMIT 1) WHERE NOT _deleted)"
         )
 
-    def constant(  # noqa: D102
-        self, table: Table, columns: Sequence[int], row: Row | None
-    ) -> str:
+    @override
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         if row is None:
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} LIMIT 0)"
         items = ", ".join(self._item(table, i, literal(row[i])) for i in columns)
         return f"(SELECT {items})"
 
-    def overlay(  # noqa: D102
+    @override
+    def overlay(
         self,
         table: Table,
         columns: Sequence[int],
@@ -190,7 +195,8 @@ class DuckDBForms(Forms):
         added = [[row[i] for row in rows] for i in free]
         return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
 
-    def constants(  # noqa: D102
+    @override
+    def constants(
         self,
         table: Table,
         columns: Sequence[int],
@@ -240,20 +246,22 @@ class DuckDBForms(Forms):
         excluded = known_rows(table, positions, values, "_x")
         return f" ANTI JOIN {excluded} ON {listed_equality(table, positions)}", []
 
-    def cast(self, text: str, type_name: str) -> str:  # noqa: D102
+    @override
+    def cast(self, text: str, type_name: str) -> str:
         return f"CAST({text} AS {type_name})"
 
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:  # noqa: D102
+    @override
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:
         return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
 
-    def stage_query(  # noqa: D102
+    @override
+    def stage_query(
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {deleted}{source}"
 
-    def staged_duplicate(  # noqa: D102
-        self, table: Table, sts: int, sequence: int
-    ) -> str:
+    @override
+    def staged_duplicate(self, table: Table, sts: int, sequence: int) -> str:
         names = key_list(table, table.primary_key)
         staged = stage_name(table)
         before = together(self.scan(table, sts, staged=sequence - 2))
@@ -269,7 +277,8 @@ class DuckDBForms(Forms):
             f"WHERE _d._sequence = {sequence - 1} AND {gone}) LIMIT 1)"
         )
 
-    def unique_duplicate(  # noqa: D102
+    @override
+    def unique_duplicate(
         self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
     ) -> str:
         names = key_list(table, columns)
@@ -282,9 +291,8 @@ class DuckDBForms(Forms):
             f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
         )
 
-    def conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], rows: int
-    ) -> str:
+    @override
+    def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
         width = len(columns) + 1
         names = key_list(table, columns)
         keys = ", ".join(
@@ -308,9 +316,8 @@ class DuckDBForms(Forms):
             "GROUP BY _k._ordinal"
         )
 
-    def staged_conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], sts: int
-    ) -> str:
+    @override
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
         whole_row = self._is_whole_row(table, columns)
         return (
             f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "

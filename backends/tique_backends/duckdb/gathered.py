@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from tique_backends.duckdb.forms import DuckDBForms
 from tique_backends.forms import together
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 class GatheredForms(DuckDBForms):
     """The forms for statements with a window over all rows."""
 
-    def scan(  # noqa: D102
+    @override
+    def scan(
         self,
         table: Table,
         sts: int,
@@ -37,7 +40,8 @@ class GatheredForms(DuckDBForms):
         )
         return (_gathered(together(parts)),)
 
-    def overlay(  # noqa: D102
+    @override
+    def overlay(
         self,
         table: Table,
         columns: Sequence[int],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow
+from typing_extensions import override
 
 from tique_backends.base import (
     CommitRecord,
@@ -78,7 +79,8 @@ class DuckDBResult(Result):
         with suppress(EngineError):
             self._drained = self.fetch_all()
 
-    def fetch(self, size: int) -> list[Row]:  # noqa: D102
+    @override
+    def fetch(self, size: int) -> list[Row]:
         if self._stream is not None:
             rows = self._take(lambda c: c.fetchmany(size))
             if len(rows) < size:
@@ -88,7 +90,8 @@ class DuckDBResult(Result):
         rows, self._drained = self._drained[:size], self._drained[size:]
         return rows
 
-    def fetch_all(self) -> list[Row]:  # noqa: D102
+    @override
+    def fetch_all(self) -> list[Row]:
         if self._stream is not None:
             rows = self._take(_all_rows)
             self._end()
@@ -97,14 +100,16 @@ class DuckDBResult(Result):
         rows, self._drained = self._drained, []
         return rows
 
-    def arrow(self) -> pyarrow.Table:  # noqa: D102
+    @override
+    def arrow(self) -> pyarrow.Table:
         if self._stream is None:
             return rows_to_arrow(self.fetch_all(), self.columns)
         table = self._take(_to_arrow)
         self._end()
         return table
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         stream, self._stream = self._stream, None
         self._drained = []
         if stream is not None:
@@ -202,7 +207,8 @@ class DuckDBSession(Session):
             if result is not None:
                 result.drain()
 
-    def end_abandoned(self) -> None:  # noqa: D102
+    @override
+    def end_abandoned(self) -> None:
         stream = self._stream
         if stream is not None and stream.reader() is None:
             self._stream = None
@@ -229,20 +235,23 @@ class DuckDBSession(Session):
             statistics.statements += 1
             statistics.seconds += time.perf_counter() - started
 
-    def execute(  # noqa: D102
+    @override
+    def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         self._run(sql, parameters)
         self._stream = stream = _Stream(self._connection)
         return DuckDBResult(stream)
 
-    def explain(  # noqa: D102
+    @override
+    def explain(
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
         found = self.execute(f"EXPLAIN {query}", parameters).fetch_all()
         return [(str(name), str(text)) for name, text in found]
 
-    def understands(self, sql: str) -> bool | None:  # noqa: D102
+    @override
+    def understands(self, sql: str) -> bool | None:
         self._drain()
         try:
             return len(self._connection.extract_statements(sql)) == 1
@@ -251,37 +260,41 @@ class DuckDBSession(Session):
         except Exception as error:
             raise translated(error) from error
 
-    def names_of(self, expressions: Sequence[str]) -> Sequence[str]:  # noqa: D102
+    @override
+    def names_of(self, expressions: Sequence[str]) -> Sequence[str]:
         rows = self.execute(naming(expressions)).fetch_all()
         return [
             name_in(expression, *row)
             for expression, row in zip(expressions, rows, strict=True)
         ]
 
-    def width(  # noqa: D102
-        self, query: str, parameters: Sequence[Any] = ()
-    ) -> int:
+    @override
+    def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         return len(self.execute(f"SELECT * FROM ({query}) LIMIT 0", parameters).columns)
 
-    def begin(self) -> None:  # noqa: D102
+    @override
+    def begin(self) -> None:
         # One may be left whose ROLLBACK was interrupted.
         self.rollback()
         # An interruption may come when the engine has begun it.
         self._in_transaction = True
         self._run("BEGIN", ())
 
-    def commit(self) -> None:  # noqa: D102
+    @override
+    def commit(self) -> None:
         self._run("COMMIT", ())
         self._in_transaction = False
 
-    def rollback(self) -> None:  # noqa: D102
+    @override
+    def rollback(self) -> None:
         if self._in_transaction:
             # There is none if BEGIN failed, or an interrupted COMMIT did not.
             with suppress(EngineError):
                 self._run("ROLLBACK", ())
             self._in_transaction = False
 
-    def transact(self, body: Callable[[], _Fetched]) -> _Fetched:  # noqa: D102
+    @override
+    def transact(self, body: Callable[[], _Fetched]) -> _Fetched:
         try:
             self.begin()
             outcome = body()
@@ -291,7 +304,8 @@ class DuckDBSession(Session):
             raise
         return outcome
 
-    def read_row(  # noqa: D102
+    @override
+    def read_row(
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(columns) if columns is not None else every_column(table)
@@ -304,7 +318,8 @@ class DuckDBSession(Session):
         self._statistics.seconds += time.perf_counter() - started
         return None if row is None else widened(table, read, row)
 
-    def read_range(  # noqa: D102
+    @override
+    def read_range(
         self,
         table: Table,
         prefix: Row,
@@ -324,7 +339,8 @@ class DuckDBSession(Session):
         self._statistics.seconds += time.perf_counter() - started
         return rows
 
-    def read_rows(  # noqa: D102
+    @override
+    def read_rows(
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
     ) -> dict[Row, Row]:
         if not keys:
@@ -385,7 +401,8 @@ class DuckDBSession(Session):
         self._complete()
         self._connection.unregister("tique_rows")
 
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
+    @override
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:
         matches = [
             equality(table, i, value)
             for i, value in zip(table.primary_key, prefix, strict=False)
@@ -430,14 +447,17 @@ class DuckDBSession(Session):
                 (),
             )
 
-    def append(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def append(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_cts"), cache_name(versions.table))
 
-    def newest_version(self, table: Table) -> int:  # noqa: D102
+    @override
+    def newest_version(self, table: Table) -> int:
         result = self.execute(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
         return int(result.fetch_all()[0][0])
 
-    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+    @override
+    def append_staged(self, table: Table, cts: int) -> int:
         columns = column_list(table)
         source = stage_name(table)
         if not table.is_bag:
@@ -448,7 +468,8 @@ class DuckDBSession(Session):
         )
         return int(result.fetch_all()[0][0])
 
-    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+    @override
+    def log(self, commits: Sequence[CommitRecord]) -> None:
         # JSON in ASCII needs no other escape; a parameter costs DuckDB 1.5 more.
         entry = encode_commits(commits).replace("'", "''")
         self._run(
@@ -457,35 +478,40 @@ class DuckDBSession(Session):
             (),
         )
 
-    def create_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def create_stage(self, table: Table) -> None:
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         stamps = ["_sequence BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
         layout = ", ".join(staged_columns(table) + stamps + staged_checks(table))
         # There may be one whose removal was interrupted.
         self._run(f"CREATE OR REPLACE TEMP TABLE {stage_name(table)} ({layout})", ())
 
-    def stage(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def stage(self, versions: Versions) -> None:
         self._insert(_stamped(versions, "_sequence"), stage_name(versions.table))
 
-    def stage_query(  # noqa: D102
-        self, table: Table, query: str, parameters: Sequence[Any]
-    ) -> int:
+    @override
+    def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         if stage_name(table) in query:
             # DuckDB 1.5 may let a statement read the rows that it has just inserted.
             query = f"WITH _rows AS MATERIALIZED ({query}) SELECT * FROM _rows"
         result = self.execute(f"INSERT INTO {stage_name(table)} {query}", parameters)
         return int(result.fetch_all()[0][0])
 
-    def unstage(self, table: Table, after: int) -> None:  # noqa: D102
+    @override
+    def unstage(self, table: Table, after: int) -> None:
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}", ())
 
-    def drop_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def drop_stage(self, table: Table) -> None:
         self._run(f"DROP TABLE IF EXISTS {stage_name(table)}", ())
 
-    def interrupt(self) -> None:  # noqa: D102
+    @override
+    def interrupt(self) -> None:
         self._connection.interrupt()
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._stream = None
         self._connection.close()
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from tique_backends.forms import together
 from tique_backends.monetdb.forms import MonetDBForms, known_rows, listed_equality
 from tique_backends.names import column_list, key_equality, storage_name
@@ -26,7 +28,8 @@ _ALL = 1 << 62
 class ApartForms(MonetDBForms):
     """The forms for statements with an IN, ANY or ALL of a subquery, or LATERAL."""
 
-    def scan(  # noqa: D102
+    @override
+    def scan(
         self,
         table: Table,
         sts: int,
@@ -40,7 +43,8 @@ class ApartForms(MonetDBForms):
         )
         return (_unmoved(together(parts)),)
 
-    def overlay(  # noqa: D102
+    @override
+    def overlay(
         self,
         table: Table,
         columns: Sequence[int],
@@ -50,7 +54,8 @@ class ApartForms(MonetDBForms):
     ) -> tuple[str, ...]:
         return (_unmoved(together(super().overlay(table, columns, bound, keys, rows))),)
 
-    def constants(  # noqa: D102
+    @override
+    def constants(
         self,
         table: Table,
         columns: Sequence[int],
@@ -59,6 +64,7 @@ class ApartForms(MonetDBForms):
     ) -> str:
         return _unmoved(super().constants(table, columns, bound, values))
 
+    @override
     def _current(self, table: Table, versions: str, *, flat: bool) -> str:
         if flat:
             return super()._current(table, versions, flat=flat)
@@ -69,6 +75,7 @@ class ApartForms(MonetDBForms):
             "WHERE NOT _c._deleted AND _l._cts IS NULL)"
         )
 
+    @override
     def _kept(self, table: Table, versions: str) -> str:
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         return (
@@ -76,6 +83,7 @@ class ApartForms(MonetDBForms):
             f"LEFT JOIN {versions} AS _v ON {same} WHERE _v._cts IS NULL)"
         )
 
+    @override
     def _unlike(
         self, table: Table, positions: Sequence[int], rows: Sequence[Sequence[Any]]
     ) -> tuple[str, str]:

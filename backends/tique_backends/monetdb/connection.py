@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pymonetdb
+from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.monetdb.errors import UnreadableError, translated
@@ -59,6 +60,7 @@ class Address:
     user: str
     password: str = field(repr=False)
 
+    @override
     def __str__(self) -> str:
         place = self.socket or f"{self.host}:{self.port}"
         return f"MonetDB database {self.database!r} at {place}"

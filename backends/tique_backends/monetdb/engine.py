@@ -15,6 +15,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from tique_backends.aside import Aside
 from tique_backends.base import (
     FORMAT_VERSION,
@@ -114,10 +116,12 @@ class MonetDBEngine(Engine):
             self.close()
             raise
 
-    def forms_beside(self, parts: frozenset[Beside]) -> Forms:  # noqa: D102
+    @override
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
         return self._forms_apart if Beside.COMPARISON in parts else self.forms
 
-    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+    @override
+    def session(self, *, logs_only: bool = False) -> Session:
         return self._session()
 
     def _session(self) -> MonetDBSession:
@@ -128,26 +132,32 @@ class MonetDBEngine(Engine):
             connection.close()
             raise
 
-    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def round_trips(self, type_name: str) -> bool:
         return survives_python(type_name)
 
-    def columnar(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def columnar(self, type_name: str) -> bool:
         return reads_alike(type_name)
 
-    def arrow(  # noqa: D102
+    @override
+    def arrow(
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]
     ) -> pyarrow.Table:
         return rows_to_arrow(rows, columns)
 
-    def is_managed(self) -> bool:  # noqa: D102
+    @override
+    def is_managed(self) -> bool:
         sql = "SELECT 1 FROM sys.schemas WHERE name = R'tique'"
         return bool(self._ownership.ask(sql))
 
-    def format_version(self) -> int:  # noqa: D102
+    @override
+    def format_version(self) -> int:
         rows = self._ownership.ask("SELECT version FROM tique.format")
         return int(rows[0][0]) if rows else -1
 
-    def install(self, session: Session) -> None:  # noqa: D102
+    @override
+    def install(self, session: Session) -> None:
         assert isinstance(session, MonetDBSession)
 
         statements = [*_SCHEMA, *OWNER_SCHEMA]
@@ -172,7 +182,8 @@ class MonetDBEngine(Engine):
         if self.shared is None:
             self._ownership.claimed()
 
-    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+    @override
+    def renew_format(self, session: Session, factor: int) -> None:
         assert isinstance(session, MonetDBSession)
 
         def change() -> None:
@@ -188,13 +199,16 @@ class MonetDBEngine(Engine):
 
         session.transact(change)
 
-    def uninstall(self, session: Session) -> None:  # noqa: D102
+    @override
+    def uninstall(self, session: Session) -> None:
         session.execute("DROP SCHEMA tique CASCADE")
 
-    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+    @override
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
         return False
 
-    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+    @override
+    def managed_tables(self, session: Session) -> list[Table]:
         def read() -> list[Table]:
             return described(
                 session.execute(MANAGED).fetch_all(),
@@ -205,16 +219,19 @@ class MonetDBEngine(Engine):
         # Another process may drop one of them meanwhile.
         return session.transact(read)
 
-    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+    @override
+    def describe(self, session: Session, schema: str, name: str) -> Table:
         return introspection.describe(session, schema, name)
 
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+    @override
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:
         return [
             (schema, name)
             for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
         ]
 
-    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+    @override
+    def manage(self, session: Session, table: Table) -> Table:
         layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
         self._widen(session, table)
@@ -246,14 +263,17 @@ class MonetDBEngine(Engine):
         for statement in statements:
             session.execute(statement)
 
-    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
 
-    def last_commit(self, session: Session) -> int:  # noqa: D102
+    @override
+    def last_commit(self, session: Session) -> int:
         return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
 
-    def next_epoch(self, session: Session) -> int:  # noqa: D102
+    @override
+    def next_epoch(self, session: Session) -> int:
         def count() -> int:
             session.execute("UPDATE tique.format SET epoch = epoch + 1")
             rows = session.execute("SELECT epoch FROM tique.format").fetch_all()
@@ -261,7 +281,8 @@ class MonetDBEngine(Engine):
 
         return session.transact(count)
 
-    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+    @override
+    def find_commit(self, session: Session, txid: int) -> int | None:
         self._ownership.await_lost()
         rows = session.execute(
             "SELECT cts FROM tique.outcomes WHERE txid = $1", [txid]
@@ -278,7 +299,8 @@ class MonetDBEngine(Engine):
                     return None if is_fenced else commit.cts
         return None
 
-    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def replay(self, session: Session, table: Table) -> int:
         assert isinstance(session, MonetDBSession)
 
         def append() -> int:
@@ -292,7 +314,8 @@ class MonetDBEngine(Engine):
 
         return session.transact(append)
 
-    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def remove_orphans(self, session: Session, table: Table) -> int:
         assert isinstance(session, MonetDBSession)
         cache = cache_name(table)
 
@@ -319,7 +342,8 @@ class MonetDBEngine(Engine):
 
         return session.transact(remove)
 
-    def store(  # noqa: D102
+    @override
+    def store(
         self,
         session: Session,
         table: Table,
@@ -338,7 +362,8 @@ class MonetDBEngine(Engine):
 
         session.transact(move)
 
-    def fold(  # noqa: D102
+    @override
+    def fold(
         self,
         session: Session,
         table: Table,
@@ -356,29 +381,30 @@ class MonetDBEngine(Engine):
 
         return session.transact(move)
 
-    def prune_log(  # noqa: D102
-        self, session: Session, until: int, retention: float
-    ) -> None:
+    @override
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
         assert isinstance(session, MonetDBSession)
         session.transact(lambda: _prune(session, until, retention))
 
-    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+    @override
+    def forgotten_until(self, session: Session) -> int:
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_commits(  # noqa: D102
-        self, session: Session, table: Table
-    ) -> list[tuple[int, int]]:
+    @override
+    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
         rows = session.execute(
             f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
         ).fetch_all()
         return [(int(cts), int(count)) for cts, count in rows]
 
-    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+    @override
+    def compact(self, session: Session, *, force: bool = False) -> bool:
         # MonetDB moves its log to its tables in the background.
         return False
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         if self.shared is not None:
             self.shared.close()
         self._ownership.close()

@@ -25,6 +25,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from tique_backends.forms import Forms, together
 from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import (
@@ -105,10 +107,12 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
 class MonetDBForms(Forms):
     """The forms that measured fastest on MonetDB."""
 
-    def stage(self, table: Table) -> str:  # noqa: D102
+    @override
+    def stage(self, table: Table) -> str:
         return stage_name(table)
 
-    def scan(  # noqa: D102
+    @override
+    def scan(
         self,
         table: Table,
         sts: int,
@@ -151,7 +155,8 @@ class MonetDBForms(Forms):
             f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
         )
 
-    def point(  # noqa: D102
+    @override
+    def point(
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
     ) -> str:
         columns = column_list(table)
@@ -168,9 +173,8 @@ class MonetDBForms(Forms):
             "ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
         )
 
-    def constant(  # noqa: D102
-        self, table: Table, columns: Sequence[int], row: Row | None
-    ) -> str:
+    @override
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         if row is None:
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
@@ -180,7 +184,8 @@ class MonetDBForms(Forms):
         )
         return f"(SELECT {items})"
 
-    def overlay(  # noqa: D102
+    @override
+    def overlay(
         self,
         table: Table,
         columns: Sequence[int],
@@ -203,13 +208,13 @@ class MonetDBForms(Forms):
         added = [[row[i] for i in free] for row in rows]
         return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
 
-    def joins_in_parts(  # noqa: D102
-        self, parts: int, others: int, *, wide: bool
-    ) -> bool:
+    @override
+    def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
         # MonetDB itself joins in parts, if only one of them does.
         return wide and parts > 1 and others > 1
 
-    def constants(  # noqa: D102
+    @override
+    def constants(
         self,
         table: Table,
         columns: Sequence[int],
@@ -264,7 +269,8 @@ class MonetDBForms(Forms):
         same = listed_equality(table, positions)
         return "", f"NOT EXISTS (SELECT 1 FROM {excluded} WHERE {same})"
 
-    def cast(self, text: str, type_name: str) -> str:  # noqa: D102
+    @override
+    def cast(self, text: str, type_name: str) -> str:
         length = text_length(type_name)
         if length is None:
             return f"CAST({text} AS {type_name})"
@@ -277,11 +283,13 @@ class MonetDBForms(Forms):
             f"THEN {refusal} ELSE R'{length}' END AS INTEGER)) AS {type_name})"
         )
 
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:  # noqa: D102
+    @override
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:
         # MonetDB does not copy it to the places where it is named.
         return f"WITH {name}({', '.join(columns)}) AS ({query})"
 
-    def stage_query(  # noqa: D102
+    @override
+    def stage_query(
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:
         # MonetDB inserts no two columns of one name, such as a column and its copy.
@@ -290,9 +298,8 @@ class MonetDBForms(Forms):
         ]
         return f"SELECT {', '.join(names)}, {sequence}, {str(deleted).upper()}{source}"
 
-    def conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], rows: int
-    ) -> str:
+    @override
+    def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
         width = len(columns) + 1
         types = [table.columns[i].type for i in columns]
         keys = [
@@ -315,9 +322,8 @@ class MonetDBForms(Forms):
             "GROUP BY _k._ordinal"
         )
 
-    def staged_conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], sts: int
-    ) -> str:
+    @override
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
         whole_row = self._is_whole_row(table, columns)
         return (
             f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "

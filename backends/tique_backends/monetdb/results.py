@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from tique_backends.base import Result, ResultColumn, Row
 from tique_backends.monetdb.connection import PIECE, unfinished
 from tique_backends.monetdb.reply import read_reply, read_rows
@@ -53,7 +55,8 @@ class MonetDBResult(Result):
             self.columns = [ResultColumn("Count", "BIGINT")]
             self._rows = [(reply.count,)]
 
-    def fetch(self, size: int) -> list[Row]:  # noqa: D102
+    @override
+    def fetch(self, size: int) -> list[Row]:
         rows = self._rows[self._next : self._next + size]
         self._next += len(rows)
         while len(rows) < size and self._rest is not None:
@@ -62,17 +65,20 @@ class MonetDBResult(Result):
             rows += self._rows[: self._next]
         return rows
 
-    def fetch_all(self) -> list[Row]:  # noqa: D102
+    @override
+    def fetch_all(self) -> list[Row]:
         rows = self._rows[self._next :]
         self._rows, self._next = [], 0
         while self._rest is not None:
             rows += self._read_piece(self._rest)
         return rows
 
-    def arrow(self) -> pyarrow.Table:  # noqa: D102
+    @override
+    def arrow(self) -> pyarrow.Table:
         return rows_to_arrow(self.fetch_all(), self.columns)
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._rows = []
         if self._rest is not None:
             self._rest = None

@@ -17,6 +17,8 @@ from collections import deque
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from tique_backends.errors import (
     ConflictError,
     ConnectionLostError,
@@ -91,7 +93,8 @@ class MonetDBSequencer(SteppedSequencer):
         return [*_SCHEMA, *(function.definition for function in FUNCTIONS)]
 
     @contextmanager
-    def recovering(self) -> Iterator[bool]:  # noqa: D102
+    @override
+    def recovering(self) -> Iterator[bool]:
         self._define()
         if not self._is_unrecovered():
             yield False
@@ -136,56 +139,64 @@ class MonetDBSequencer(SteppedSequencer):
             return True
         return False
 
-    def recovered(self, sts: int) -> None:  # noqa: D102
+    @override
+    def recovered(self, sts: int) -> None:
         # Everybody who could still have appended an entry is gone with the server.
         self._change("DELETE FROM tique.clients")
         self._change("DELETE FROM tique.fences")
         self._ask(f"SELECT tique.recover({sts}, 0)")
 
-    def join(self, lease: float) -> None:  # noqa: D102
+    @override
+    def join(self, lease: float) -> None:
         self._lease = lease
         self._client = self._number(f"SELECT tique.join_client({_milliseconds(lease)})")
 
-    def introduce(self, epoch: int) -> None:  # noqa: D102
+    @override
+    def introduce(self, epoch: int) -> None:
         self._change(
             "INSERT INTO tique.clients VALUES "
             f"({self._client}, {self._ownership.token}, {epoch})"
         )
 
-    def epochs(self) -> tuple[set[int], int]:  # noqa: D102
+    @override
+    def epochs(self) -> tuple[set[int], int]:
         self.tend()
         alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
         return alive, self._number("SELECT epoch FROM tique.format")
 
-    def renew(self, lease: float) -> None:  # noqa: D102
+    @override
+    def renew(self, lease: float) -> None:
         self._ask(f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})")
 
-    def leave(self) -> None:  # noqa: D102
+    @override
+    def leave(self) -> None:
         with suppress(FencedError):
             self._ask(f"SELECT tique.leave_client({self._client})")
         with suppress(ConflictError):
             self._ask(f"DELETE FROM tique.clients WHERE client = {self._client}")
 
-    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
+    @override
+    def snapshot(self, after: int) -> SharedSnapshot:
         found = self._call(f"SELECT tique.sts_for({_NUMBER})", [str(self._client)])
         sts, *fences = map(int, found[0].split())
         return SharedSnapshot(sts, frozenset(fences))
 
-    def hold(self) -> Anchor:  # noqa: D102
+    @override
+    def hold(self) -> Anchor:
         # A lost reply leaves a snapshot that goes with the client.
         ((found,),) = self._ask(f"SELECT tique.begin_transaction({self._client})")
         txid, sts, *_ = map(int, found.split())
         return Anchor(txid, sts)
 
-    def advance(self, anchor: Anchor, sts: int) -> Anchor:  # noqa: D102
+    @override
+    def advance(self, anchor: Anchor, sts: int) -> Anchor:
         self._ask(
             f"SELECT tique.advance_transaction({self._client}, {anchor.txid}, {sts})"
         )
         return anchor._replace(sts=sts)
 
-    def certify(  # noqa: D102
-        self, sts: int, write_sets: Sequence[Sequence[bytes]]
-    ) -> list[int]:
+    @override
+    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
         call = f"tique.certify({_NUMBER}, {_NUMBER}, ?)"
         calls = ", ".join([call] * len(write_sets))
         known = [str(self._client), str(sts)]
@@ -194,7 +205,8 @@ class MonetDBSequencer(SteppedSequencer):
             arguments += (*known, f"R'{''.join([key.hex() for key in keys])}'")
         return self._take(f"SELECT {calls}", arguments)
 
-    def barrier(self) -> int:  # noqa: D102
+    @override
+    def barrier(self) -> int:
         call = f"SELECT tique.next_cts({_NUMBER})"
         return self._take(call, [str(self._client)])[0]
 
@@ -212,13 +224,13 @@ class MonetDBSequencer(SteppedSequencer):
             ) from error
         return [int(stamp) for stamp in row]
 
-    def commit(self, session: Session) -> None:  # noqa: D102
+    @override
+    def commit(self, session: Session) -> None:
         assert isinstance(session, MonetDBSession)
         session.commit(self._ending())
 
-    def transact(  # noqa: D102
-        self, session: Session, body: Callable[[], _Outcome]
-    ) -> _Outcome:
+    @override
+    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         assert isinstance(session, MonetDBSession)
         return session.transact(body, self._ending())
 
@@ -230,10 +242,12 @@ class MonetDBSequencer(SteppedSequencer):
         )
         return f"{longer}; {COMMIT}; {usual}"
 
-    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+    @override
+    def finish(self, stamps: Sequence[int]) -> int:
         return self._settle("finish", stamps)
 
-    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+    @override
+    def abort(self, stamps: Sequence[int]) -> None:
         self._settle("abort", stamps)
 
     def _settle(self, function: str, stamps: Sequence[int]) -> int:
@@ -243,11 +257,13 @@ class MonetDBSequencer(SteppedSequencer):
         row = self._call(f"SELECT {calls}", arguments)
         return max(map(int, row))
 
-    def wait(self, cts: int, seconds: float) -> bool:  # noqa: D102
+    @override
+    def wait(self, cts: int, seconds: float) -> bool:
         sql = f'SELECT tique."wait"({cts}, {_milliseconds(seconds)})'
         return bool(self._number(sql))
 
-    def tend(self) -> None:  # noqa: D102
+    @override
+    def tend(self) -> None:
         dead = self._ask(
             "SELECT client FROM tique.clients AS _c WHERE NOT EXISTS (SELECT 1 "
             "FROM sys.sessions AS _s WHERE _s.querytimeout = _c.token)"
@@ -278,16 +294,19 @@ class MonetDBSequencer(SteppedSequencer):
             if self._number("SELECT tique.doubtful()") == cts:
                 raise
 
-    def position(self) -> Position:  # noqa: D102
+    @override
+    def position(self) -> Position:
         (row,) = self._ask(
             'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
         )
         return Position(*map(int, row))
 
-    def logged(self, after: int) -> list[Row]:  # noqa: D102
+    @override
+    def logged(self, after: int) -> list[Row]:
         return self._ask(f"SELECT commits FROM tique.log WHERE cts > {after}")
 
-    def read(  # noqa: D102
+    @override
+    def read(
         self,
         entries: Sequence[Row],
         tables: Mapping[int, Table],
@@ -296,12 +315,12 @@ class MonetDBSequencer(SteppedSequencer):
         texts = [entry for (entry,) in entries]
         return logged_commits(tables, texts, known, self.aside)
 
-    def folds(self) -> dict[int, int]:  # noqa: D102
+    @override
+    def folds(self) -> dict[int, int]:
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))
 
-    def claim_versions(  # noqa: D102
-        self, session: Session, table: Table, until: int
-    ) -> int:
+    @override
+    def claim_versions(self, session: Session, table: Table, until: int) -> int:
         found = session.execute(
             f'SELECT drained, folded FROM tique."tables" WHERE id = {table.id}'
         ).fetch_all()
@@ -317,7 +336,8 @@ class MonetDBSequencer(SteppedSequencer):
         )
         return max(int(drained), int(folded))
 
-    def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
+    @override
+    def may_checkpoint(self, seconds: float) -> bool:
         # A process that was killed folds no more.
         mine = (
             f"(holder = {self._client} OR expires < {_NOW} OR holder NOT IN ("
@@ -338,7 +358,8 @@ class MonetDBSequencer(SteppedSequencer):
             except ConflictError:
                 return False
 
-    def end_checkpoint(self) -> None:  # noqa: D102
+    @override
+    def end_checkpoint(self) -> None:
         self._change(
             f"UPDATE tique.checkpointer SET expires = 0 WHERE holder = {self._client}"
         )
@@ -362,7 +383,8 @@ class MonetDBSequencer(SteppedSequencer):
                 "end them, then it is taken to this version's format",
             )
 
-    def expect_alone(self, session: Session) -> None:  # noqa: D102
+    @override
+    def expect_alone(self, session: Session) -> None:
         self.tend()
         # Whoever joins changes the same row before it reads any definition.
         session.execute("UPDATE tique.format SET epoch = epoch")
@@ -374,7 +396,8 @@ class MonetDBSequencer(SteppedSequencer):
                 "needs to be alone; end them first",
             )
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._is_closed = True
         while self._idle:
             self._idle.pop().close()

@@ -29,6 +29,8 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from tique_backends.base import (
     CommitRecord,
     Result,
@@ -94,7 +96,8 @@ class MonetDBSession(Session):
         connection.ask(_optimizer(_NARROW))
 
     @property
-    def is_lost(self) -> bool:  # noqa: D102
+    @override
+    def is_lost(self) -> bool:
         return self._connection.is_lost
 
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
@@ -148,9 +151,8 @@ class MonetDBSession(Session):
             self._appends.append(statement)
         return count
 
-    def transact(  # noqa: D102
-        self, body: Callable[[], _Outcome], ending: str = COMMIT
-    ) -> _Outcome:
+    @override
+    def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
         def attempt() -> _Outcome:
             self.begin()
             try:
@@ -165,7 +167,8 @@ class MonetDBSession(Session):
 
         return persist(attempt)
 
-    def execute(  # noqa: D102
+    @override
+    def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         text = self._run_text(substituted(sql, parameters), wide=wide, whole=False)
@@ -175,7 +178,8 @@ class MonetDBSession(Session):
         with self._running(wide=self._is_wide):
             return self._connection.more(rest, until)
 
-    def end_abandoned(self) -> None:  # noqa: D102
+    @override
+    def end_abandoned(self) -> None:
         if self._unread:
             self._forget_unread()
 
@@ -183,37 +187,39 @@ class MonetDBSession(Session):
         """Run a statement that has its values in it; returns its number of rows."""
         return self._run(sql).count
 
-    def execute_some(  # noqa: D102
+    @override
+    def execute_some(
         self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
     ) -> Result:
         # All rows come with the reply.
         return self.execute(f"{query}\nLIMIT {most}", parameters, wide=wide)
 
-    def explain(  # noqa: D102
+    @override
+    def explain(
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
         lines = self._run(f"EXPLAIN {substituted(query, parameters)}", wide=True).rows
         return [("MAL", "\n".join(str(line) for (line,) in lines))]
 
-    def width(  # noqa: D102
-        self, query: str, parameters: Sequence[Any] = ()
-    ) -> int:
+    @override
+    def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         return len(self.result_names(query, parameters))
 
-    def result_names(  # noqa: D102
-        self, query: str, parameters: Sequence[Any] = ()
-    ) -> list[str]:
+    @override
+    def result_names(self, query: str, parameters: Sequence[Any] = ()) -> list[str]:
         self._appends = None
         with self._running(wide=False):
             text = self._connection.describe(substituted(query, parameters))
         # What it needs is described too: by the parameters' types alone.
         return [column for *_, column in read_reply(text).rows if column is not None]
 
-    def begin(self) -> None:  # noqa: D102
+    @override
+    def begin(self) -> None:
         self._ask(BEGIN)
         self._in_transaction = True
         self._appends = []
 
+    @override
     def commit(self, ending: str = COMMIT) -> None:
         """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
         self._in_transaction = False
@@ -247,12 +253,14 @@ class MonetDBSession(Session):
             raise
         self._finish(ending)
 
-    def rollback(self) -> None:  # noqa: D102
+    @override
+    def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
             self._run("ROLLBACK")
 
-    def read_row(  # noqa: D102
+    @override
+    def read_row(
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(range(len(table.columns)) if columns is None else columns)
@@ -261,7 +269,8 @@ class MonetDBSession(Session):
         rows = read_reply(self._read(table, read, key)).rows
         return widened(table, read, rows[0]) if rows else None
 
-    def read_rows(  # noqa: D102
+    @override
+    def read_rows(
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
     ) -> dict[Row, Row]:
         if not keys:
@@ -286,7 +295,8 @@ class MonetDBSession(Session):
         found = [widened(table, read, row) for row in self._run(sql).rows]
         return {tuple(row[i] for i in table.primary_key): row for row in found}
 
-    def read_range(  # noqa: D102
+    @override
+    def read_range(
         self,
         table: Table,
         prefix: Row,
@@ -327,7 +337,8 @@ class MonetDBSession(Session):
                 [str(int(value)) for value in (*key, *(between or ()))],
             )
 
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
+    @override
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:
         column = key_list(table, [table.primary_key[len(prefix)]])
         condition = key_condition(table, key_literals(table, prefix))
         greatest: int | None = self._run(
@@ -336,17 +347,20 @@ class MonetDBSession(Session):
         ).rows[0][0]
         return greatest
 
-    def append(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def append(self, versions: Versions) -> None:
         if versions.rows:
             self._append(insert(cache_name(versions.table), _stamped(versions)))
 
-    def newest_version(self, table: Table) -> int:  # noqa: D102
+    @override
+    def newest_version(self, table: Table) -> int:
         # Whoever asks may have lost the connection over which it appended.
         self._ownership.await_lost()
         sql = f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
         return int(self._run(sql).rows[0][0])
 
-    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+    @override
+    def append_staged(self, table: Table, cts: int) -> int:
         source = stage_name(table)
         latest = ""
         if not table.is_bag:
@@ -356,13 +370,15 @@ class MonetDBSession(Session):
             f"CAST({cts} AS BIGINT), _n._deleted FROM {source} AS _n{latest}"
         )
 
-    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+    @override
+    def log(self, commits: Sequence[CommitRecord]) -> None:
         entry = quoted(encode_commits(commits))
         self._append(
             f"INSERT INTO tique.log VALUES ({commits[-1].cts}, {NOW}, {entry})"
         )
 
-    def create_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def create_stage(self, table: Table) -> None:
         # NOT NULL is the engine's: a statement that breaks it fails here.
         layout = version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
         name = quote("tique_stage_" + table.qualified_name)
@@ -372,13 +388,13 @@ class MonetDBSession(Session):
             f"CREATE LOCAL TEMPORARY TABLE {name} ({layout}) ON COMMIT PRESERVE ROWS"
         )
 
-    def stage(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def stage(self, versions: Versions) -> None:
         if versions.rows:
             self._append(insert(stage_name(versions.table), _stamped(versions)))
 
-    def stage_query(  # noqa: D102
-        self, table: Table, query: str, parameters: Sequence[Any]
-    ) -> int:
+    @override
+    def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         statement = f"INSERT INTO {stage_name(table)} {substituted(query, parameters)}"
         self._appends = None
         if self._in_transaction:
@@ -396,19 +412,23 @@ class MonetDBSession(Session):
 
         return persist(attempt)
 
-    def unstage(self, table: Table, after: int) -> None:  # noqa: D102
+    @override
+    def unstage(self, table: Table, after: int) -> None:
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
 
-    def drop_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def drop_stage(self, table: Table) -> None:
         self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
 
-    def interrupt(self) -> None:  # noqa: D102
+    @override
+    def interrupt(self) -> None:
         with self._guard:
             if self._is_running:
                 self._is_stopped = True
                 self._ownership.stop(self._connection.session_id)
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._connection.close()
 
 

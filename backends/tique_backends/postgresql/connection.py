@@ -11,6 +11,7 @@ import psycopg
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
+from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
@@ -63,6 +64,7 @@ class _Tolerant(psycopg.adapt.Loader):
         assert usual is not None
         self._load = usual(oid, context).load
 
+    @override
     def load(self, data: Any) -> Any:
         try:
             return self._load(data)
@@ -79,6 +81,7 @@ class Address:
 
     parameters: Mapping[str, str] = field(repr=False)
 
+    @override
     def __str__(self) -> str:
         known = self.parameters
         place = known.get("host", "its default place")

@@ -13,6 +13,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from tique_backends.base import (
     FORMAT_VERSION,
     Capabilities,
@@ -128,28 +130,35 @@ class PostgreSQLEngine(Engine):
     def _client(self) -> PostgreSQLSequencer:
         return PostgreSQLSequencer(self._presence)
 
-    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+    @override
+    def session(self, *, logs_only: bool = False) -> Session:
         return PostgreSQLSession(self._presence.connect(), self._presence)
 
-    def round_trips(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def round_trips(self, type_name: str) -> bool:
         return survives_python(type_name)
 
-    def keeps(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def keeps(self, type_name: str) -> bool:
         return is_kept(type_name) or is_number(type_name)
 
-    def columnar(self, type_name: str) -> bool:  # noqa: D102
+    @override
+    def columnar(self, type_name: str) -> bool:
         return reads_alike(type_name)
 
-    def arrow(  # noqa: D102
+    @override
+    def arrow(
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]
     ) -> pyarrow.Table:
         return rows_to_arrow(rows, columns)
 
-    def is_managed(self) -> bool:  # noqa: D102
+    @override
+    def is_managed(self) -> bool:
         ((form,),) = self._presence.ask("SELECT to_regclass('tique.format')::TEXT")
         return form is not None
 
-    def format_version(self) -> int:  # noqa: D102
+    @override
+    def format_version(self) -> int:
         rows = self._presence.ask("SELECT version, sequencer FROM tique.format")
         if not rows:
             return -1
@@ -164,7 +173,8 @@ class PostgreSQLEngine(Engine):
             )
         return int(version)
 
-    def install(self, session: Session) -> None:  # noqa: D102
+    @override
+    def install(self, session: Session) -> None:
         assert isinstance(session, PostgreSQLSession)
         form = Form.choose(session, self._wanted)
 
@@ -183,7 +193,8 @@ class PostgreSQLEngine(Engine):
         session.transact(create)
         self.format_version()
 
-    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+    @override
+    def renew_format(self, session: Session, factor: int) -> None:
         assert isinstance(session, PostgreSQLSession)
         form = Form.of(self.shared.form)
 
@@ -212,14 +223,17 @@ class PostgreSQLEngine(Engine):
         found = session.execute("SELECT to_regclass('tique.format')::TEXT").fetch_all()
         return found != [(None,)]
 
-    def uninstall(self, session: Session) -> None:  # noqa: D102
+    @override
+    def uninstall(self, session: Session) -> None:
         session.execute("DROP EXTENSION IF EXISTS tique")
         session.execute("DROP SCHEMA tique CASCADE")
 
-    def attach_sequencer(self, sequencer: Sequencer) -> bool:  # noqa: D102
+    @override
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
         return False
 
-    def managed_tables(self, session: Session) -> list[Table]:  # noqa: D102
+    @override
+    def managed_tables(self, session: Session) -> list[Table]:
         assert isinstance(session, PostgreSQLSession)
 
         def numbers() -> list[Row]:
@@ -252,24 +266,29 @@ class PostgreSQLEngine(Engine):
             raise failure
         return found
 
-    def describe(self, session: Session, schema: str, name: str) -> Table:  # noqa: D102
+    @override
+    def describe(self, session: Session, schema: str, name: str) -> Table:
         return introspection.describe(session, schema, name)
 
-    def check_definition(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
 
-    def check_versions(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def check_versions(self, session: Session, table: Table) -> None:
         assert isinstance(session, PostgreSQLSession)
         session.index_as_storage(table, cache_name(table))
         session.index_no_more(table, cache_name(table))
 
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:  # noqa: D102
+    @override
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:
         return [
             (schema, name)
             for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
         ]
 
-    def manage(self, session: Session, table: Table) -> Table:  # noqa: D102
+    @override
+    def manage(self, session: Session, table: Table) -> Table:
         cache = cache_name(table)
         expect_rights_of_owner(session, table)
         session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
@@ -293,24 +312,29 @@ class PostgreSQLEngine(Engine):
         )
         return introspection.describe(session, table.schema, table.name, int(number))
 
-    def upgrade(self, session: Session) -> None:  # noqa: D102
+    @override
+    def upgrade(self, session: Session) -> None:
         for (statement,) in session.execute(_FREEING).fetch_all():
             session.execute(statement)
 
-    def unmanage(self, session: Session, table: Table) -> None:  # noqa: D102
+    @override
+    def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
 
-    def last_commit(self, session: Session) -> int:  # noqa: D102
+    @override
+    def last_commit(self, session: Session) -> int:
         return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
 
-    def next_epoch(self, session: Session) -> int:  # noqa: D102
+    @override
+    def next_epoch(self, session: Session) -> int:
         ((epoch,),) = session.execute(
             "UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch"
         ).fetch_all()
         return int(epoch)
 
-    def find_commit(self, session: Session, txid: int) -> int | None:  # noqa: D102
+    @override
+    def find_commit(self, session: Session, txid: int) -> int | None:
         self._presence.await_lost()
         rows = session.execute(
             "SELECT cts FROM tique.outcomes WHERE txid = $1 UNION ALL "
@@ -320,7 +344,8 @@ class PostgreSQLEngine(Engine):
         ).fetch_all()
         return int(rows[0][0]) if rows else None
 
-    def replay(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def replay(self, session: Session, table: Table) -> int:
         assert isinstance(session, PostgreSQLSession)
 
         def append() -> int:
@@ -332,7 +357,8 @@ class PostgreSQLEngine(Engine):
 
         return session.transact(append)
 
-    def remove_orphans(self, session: Session, table: Table) -> int:  # noqa: D102
+    @override
+    def remove_orphans(self, session: Session, table: Table) -> int:
         assert isinstance(session, PostgreSQLSession)
         # Outcomes are forgotten only below what has been folded.
         return session.change(
@@ -341,7 +367,8 @@ class PostgreSQLEngine(Engine):
             "WHERE cts NOT IN (SELECT cts FROM tique.fences))"
         )
 
-    def store(  # noqa: D102
+    @override
+    def store(
         self,
         session: Session,
         table: Table,
@@ -360,7 +387,8 @@ class PostgreSQLEngine(Engine):
 
         session.transact(move)
 
-    def fold(  # noqa: D102
+    @override
+    def fold(
         self,
         session: Session,
         table: Table,
@@ -378,9 +406,8 @@ class PostgreSQLEngine(Engine):
 
         return session.transact(move)
 
-    def prune_log(  # noqa: D102
-        self, session: Session, until: int, retention: float
-    ) -> None:
+    @override
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
         assert isinstance(session, PostgreSQLSession)
 
         fresh = self.shared.aside.fresh()
@@ -415,22 +442,24 @@ class PostgreSQLEngine(Engine):
 
         session.transact(prune)
 
-    def forgotten_until(self, session: Session) -> int:  # noqa: D102
+    @override
+    def forgotten_until(self, session: Session) -> int:
         rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
         return int(rows[0][0])
 
-    def cached_commits(  # noqa: D102
-        self, session: Session, table: Table
-    ) -> list[tuple[int, int]]:
+    @override
+    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
         rows = session.execute(
             f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
         ).fetch_all()
         return [(int(cts), int(count)) for cts, count in rows]
 
-    def compact(self, session: Session, *, force: bool = False) -> bool:  # noqa: D102
+    @override
+    def compact(self, session: Session, *, force: bool = False) -> bool:
         # PostgreSQL moves its log to its tables in the background.
         return False
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self.shared.close()
         self._presence.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from tique_backends.forms import Forms, together
 from tique_backends.names import (
     cache_name,
@@ -43,10 +45,12 @@ def known_rows(
 class PostgreSQLForms(Forms):
     """The forms for PostgreSQL, which plans NOT EXISTS as an anti-join."""
 
-    def stage(self, table: Table) -> str:  # noqa: D102
+    @override
+    def stage(self, table: Table) -> str:
         return stage_name(table)
 
-    def scan(  # noqa: D102
+    @override
+    def scan(
         self,
         table: Table,
         sts: int,
@@ -80,7 +84,8 @@ class PostgreSQLForms(Forms):
         )
         return kept, current
 
-    def point(  # noqa: D102
+    @override
+    def point(
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
     ) -> str:
         columns = column_list(table)
@@ -97,9 +102,8 @@ class PostgreSQLForms(Forms):
             "ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
         )
 
-    def constant(  # noqa: D102
-        self, table: Table, columns: Sequence[int], row: Row | None
-    ) -> str:
+    @override
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         if row is None:
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
@@ -109,7 +113,8 @@ class PostgreSQLForms(Forms):
         )
         return f"(SELECT {items})"
 
-    def overlay(  # noqa: D102
+    @override
+    def overlay(
         self,
         table: Table,
         columns: Sequence[int],
@@ -130,13 +135,13 @@ class PostgreSQLForms(Forms):
         added = [[row[i] for row in rows] for i in free]
         return kept, f"({self._constants(table, columns, bound, added, len(rows))})"
 
-    def joins_in_parts(  # noqa: D102
-        self, parts: int, others: int, *, wide: bool
-    ) -> bool:
+    @override
+    def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
         # Below a UNION ALL with conditions PostgreSQL looks no row up by an index.
         return parts * others > 1
 
-    def constants(  # noqa: D102
+    @override
+    def constants(
         self,
         table: Table,
         columns: Sequence[int],
@@ -192,20 +197,22 @@ class PostgreSQLForms(Forms):
             f"FROM {known_rows(table, positions, values, '_x')})"
         )
 
-    def cast(self, text: str, type_name: str) -> str:  # noqa: D102
+    @override
+    def cast(self, text: str, type_name: str) -> str:
         return assigned(text, type_name)
 
-    def once(self, name: str, columns: Sequence[str], query: str) -> str:  # noqa: D102
+    @override
+    def once(self, name: str, columns: Sequence[str], query: str) -> str:
         return f"WITH {name}({', '.join(columns)}) AS MATERIALIZED ({query})"
 
-    def stage_query(  # noqa: D102
+    @override
+    def stage_query(
         self, items: Sequence[str], source: str, sequence: int, *, deleted: bool
     ) -> str:
         return f"SELECT {', '.join(items)}, {sequence}, {str(deleted).upper()}{source}"
 
-    def conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], rows: int
-    ) -> str:
+    @override
+    def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
         width = len(columns) + 1
         types = [comparable_type(table.columns[i].type) for i in columns]
         keys = ", ".join(
@@ -226,9 +233,8 @@ class PostgreSQLForms(Forms):
             "GROUP BY _k._ordinal"
         )
 
-    def staged_conflicts(  # noqa: D102
-        self, table: Table, columns: Sequence[int], sts: int
-    ) -> str:
+    @override
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
         whole_row = self._is_whole_row(table, columns)
         return (
             f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "

@@ -30,6 +30,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
@@ -127,13 +129,15 @@ class GuestSequencer(PostgreSQLSequencer):
         """The number of this process's client."""
         return self._client
 
-    def expect_owner(self) -> None:  # noqa: D102
+    @override
+    def expect_owner(self) -> None:
         raise _denied(
             "only the owner of schema tique, or a member of that role, can create, drop, "
             "adopt or detach tables; connect as one"
         )
 
-    def expect_privileges(self, needs: Iterable[tuple[Table, str]]) -> None:  # noqa: D102
+    @override
+    def expect_privileges(self, needs: Iterable[tuple[Table, str]]) -> None:
         for table, privilege in needs:
             allowed = self._privileges.get(table.id, "")
             if _LETTERS[privilege] not in allowed:
@@ -149,7 +153,8 @@ class GuestSequencer(PostgreSQLSequencer):
                         del self._hidden[table.id]
 
     @contextmanager
-    def recovering(self) -> Iterator[bool]:  # noqa: D102
+    @override
+    def recovering(self) -> Iterator[bool]:
         if not self._is_ready():
             raise EngineError(
                 ErrorKind.LOCKED,
@@ -158,7 +163,8 @@ class GuestSequencer(PostgreSQLSequencer):
             )
         yield False
 
-    def introduce(self, epoch: int) -> None:  # noqa: D102
+    @override
+    def introduce(self, epoch: int) -> None:
         self._presence.shown()
 
     def next_epoch(self) -> int:
@@ -168,10 +174,12 @@ class GuestSequencer(PostgreSQLSequencer):
         )
         return int(epoch)
 
-    def leave(self) -> None:  # noqa: D102
+    @override
+    def leave(self) -> None:
         self._ask("SELECT tique.guest_leave($1)", [self._client])
 
-    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
+    @override
+    def snapshot(self, after: int) -> SharedSnapshot:
         ((sts, fences, privileges, stamps, txids, entries),) = self._ask(
             _FOLLOW, [self._client, after]
         )
@@ -182,10 +190,12 @@ class GuestSequencer(PostgreSQLSequencer):
             self._said = privileges
         return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
 
-    def logged(self, after: int) -> list[Row]:  # noqa: D102
+    @override
+    def logged(self, after: int) -> list[Row]:
         return self._ask("SELECT cts, txid, commits FROM tique.guest_log($1)", [after])
 
-    def read(  # noqa: D102
+    @override
+    def read(
         self,
         entries: Sequence[Row],
         tables: Mapping[int, Table],
@@ -205,9 +215,8 @@ class GuestSequencer(PostgreSQLSequencer):
                     self._hidden[number] = max(commit.cts, self._hidden.get(number, 0))
         return commit._replace(bulk={n: abs(rows) for n, rows in commit.bulk.items()})
 
-    def claim_versions(  # noqa: D102
-        self, session: Session, table: Table, until: int
-    ) -> int:
+    @override
+    def claim_versions(self, session: Session, table: Table, until: int) -> int:
         self.drain(table, until, session)
         return until
 
@@ -219,7 +228,8 @@ class GuestSequencer(PostgreSQLSequencer):
         else:
             session.execute(sql, parameters)
 
-    def barrier(self) -> int:  # noqa: D102
+    @override
+    def barrier(self) -> int:
         try:
             self._barrier = self._value(
                 "SELECT tique.guest_barrier($1)", [self._client], repeat=False
@@ -235,21 +245,25 @@ class GuestSequencer(PostgreSQLSequencer):
                 f"a commit timestamp may have been handed out: {error}; connect again",
             ) from error
 
+    @override
     def _ending(self) -> str:
         check = f"SELECT tique.guest_in_time({self._client}, {self._barrier})"
         lock, rest = super()._ending().split("; ", 1)
         return "; ".join((lock, check, rest) if self._barrier else (lock, rest))
 
-    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+    @override
+    def finish(self, stamps: Sequence[int]) -> int:
         sts = super().finish(stamps)
         self._barrier = 0
         return sts
 
-    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+    @override
+    def abort(self, stamps: Sequence[int]) -> None:
         super().abort(stamps)
         self._barrier = 0
 
-    def tend(self) -> None:  # noqa: D102
+    @override
+    def tend(self) -> None:
         with unless_held_up():
             ((marks,),) = self._ask("SELECT tique.guest_tend()")
             for mark in marks:
@@ -265,14 +279,16 @@ class GuestSession(PostgreSQLSession):
         super().__init__(presence.connect(), presence)
         self._sequencer = sequencer
 
-    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+    @override
+    def append_staged(self, table: Table, cts: int) -> int:
         ((rows,),) = self.execute(
             "SELECT tique.guest_append_staged($1, $2, $3)",
             [self._sequencer.client, table.id, cts],
         ).fetch_all()
         return int(rows)
 
-    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+    @override
+    def log(self, commits: Sequence[CommitRecord]) -> None:
         for commit in commits:
             self.execute(
                 "SELECT tique.guest_log_bulk($1, $2, $3, $4)",
@@ -284,17 +300,20 @@ class GuestSession(PostgreSQLSession):
                 ],
             )
 
-    def create_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def create_stage(self, table: Table) -> None:
         self.execute("SELECT tique.guest_stage($1)", [table.id])
 
-    def guard_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def guard_stage(self, table: Table) -> None:
         with self._named_indexes():
             for there, name in self.execute(
                 "SELECT there, name FROM tique.guest_guard_stage($1)", [table.id]
             ).fetch_all():
                 self._guards[there] = name
 
-    def drop_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def drop_stage(self, table: Table) -> None:
         self.execute("SELECT tique.guest_drop_stage($1)", [table.id])
 
 
@@ -303,23 +322,28 @@ class GuestEngine(PostgreSQLEngine):
 
     shared: GuestSequencer
 
+    @override
     def _client(self) -> GuestSequencer:
         return GuestSequencer(self._presence)
 
-    def session(self, *, logs_only: bool = False) -> Session:  # noqa: D102
+    @override
+    def session(self, *, logs_only: bool = False) -> Session:
         return GuestSession(self._presence, self.shared)
 
-    def renew_format(self, session: Session, factor: int) -> None:  # noqa: D102
+    @override
+    def renew_format(self, session: Session, factor: int) -> None:
         raise EngineError(
             ErrorKind.LOCKED,
             "an older version of tique has written this database: a process of the role "
             "that owns schema tique has to connect first, which takes it to this version",
         )
 
-    def next_epoch(self, session: Session) -> int:  # noqa: D102
+    @override
+    def next_epoch(self, session: Session) -> int:
         return self.shared.next_epoch()
 
-    def store(  # noqa: D102
+    @override
+    def store(
         self,
         session: Session,
         table: Table,
@@ -331,7 +355,8 @@ class GuestEngine(PostgreSQLEngine):
     ) -> None:
         self.fold(session, table, until, since=since)
 
-    def fold(  # noqa: D102
+    @override
+    def fold(
         self,
         session: Session,
         table: Table,
@@ -349,7 +374,6 @@ class GuestEngine(PostgreSQLEngine):
             )
         return int(rows)
 
-    def prune_log(  # noqa: D102
-        self, session: Session, until: int, retention: float
-    ) -> None:
+    @override
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
         session.execute("SELECT tique.guest_prune($1)", [retention])

@@ -21,6 +21,7 @@ import psycopg
 from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.pq import Format
 from psycopg.types.string import TextLoader
+from typing_extensions import override
 
 from tique_backends.base import Row
 
@@ -77,6 +78,7 @@ class KeepingCursor(psycopg.RawCursor[Row]):
         super().__init__(connection)
 
     @property
+    @override
     def adapters(self) -> AdaptersMap:
         """How values are read."""
         return self._kept

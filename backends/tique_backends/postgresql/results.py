@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from psycopg.pq import TransactionStatus
+from typing_extensions import override
 
 from tique_backends.base import Result, ResultColumn, Row
 from tique_backends.errors import ConnectionLostError, EngineError, cut_short
@@ -39,18 +40,22 @@ class PostgreSQLResult(Result):
             self._rows = rows_of(cursor)
         self.row_count = len(self._rows)
 
-    def fetch(self, size: int) -> list[Row]:  # noqa: D102
+    @override
+    def fetch(self, size: int) -> list[Row]:
         rows = self._rows[self._next : self._next + size]
         self._next += len(rows)
         return rows
 
-    def fetch_all(self) -> list[Row]:  # noqa: D102
+    @override
+    def fetch_all(self) -> list[Row]:
         return self.fetch(len(self._rows))
 
-    def arrow(self) -> pyarrow.Table:  # noqa: D102
+    @override
+    def arrow(self) -> pyarrow.Table:
         return rows_to_arrow(self.fetch_all(), self.columns)
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._rows = []
 
 
@@ -125,19 +130,22 @@ class StreamedResult(Result):
         self._error: EngineError | None = None
         stream.reader = weakref.ref(self)
 
-    def fetch(self, size: int) -> list[Row]:  # noqa: D102
+    @override
+    def fetch(self, size: int) -> list[Row]:
         kept = [self._kept.popleft() for _ in range(min(size, len(self._kept)))]
         if len(kept) < size:
             kept += self._take(size - len(kept))
         return kept
 
-    def fetch_all(self) -> list[Row]:  # noqa: D102
+    @override
+    def fetch_all(self) -> list[Row]:
         rest = self._take(None)
         kept = [*self._kept, *rest] if self._kept else rest
         self._kept.clear()
         return kept
 
-    def arrow(self) -> pyarrow.Table:  # noqa: D102
+    @override
+    def arrow(self) -> pyarrow.Table:
         return rows_to_arrow(self.fetch_all(), self.columns)
 
     def drain(self) -> None:
@@ -153,7 +161,8 @@ class StreamedResult(Result):
         except EngineError:
             return
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._kept.clear()
         stream, self._stream = self._stream, None
         if stream is not None:

@@ -25,6 +25,8 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from tique_backends.aside import SetAside
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
@@ -147,7 +149,8 @@ class PostgreSQLSequencer(AppendingSequencer):
         self._is_closed = False
 
     @contextmanager
-    def recovering(self) -> Iterator[bool]:  # noqa: D102
+    @override
+    def recovering(self) -> Iterator[bool]:
         if self._is_ready():
             yield False
             return
@@ -170,32 +173,38 @@ class PostgreSQLSequencer(AppendingSequencer):
     def _is_ready(self) -> bool:
         return bool(self._value("SELECT tique.ready()"))
 
-    def recovered(self, sts: int) -> None:  # noqa: D102
+    @override
+    def recovered(self, sts: int) -> None:
         # Everybody who could still have appended an entry is gone with the server.
         self._ask("DELETE FROM tique.clients")
         self._ask("DELETE FROM tique.fences")
         self._ask("SELECT tique.recover($1)", [sts])
 
-    def join(self, lease: float) -> None:  # noqa: D102
+    @override
+    def join(self, lease: float) -> None:
         self._lease = lease
         self._client = self._value(f"SELECT {self._JOIN}($1)", [_milliseconds(lease)])
 
-    def introduce(self, epoch: int) -> None:  # noqa: D102
+    @override
+    def introduce(self, epoch: int) -> None:
         self._presence.show()
         self._ask(
             "INSERT INTO tique.clients VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
             [self._client, epoch, self._presence.mark],
         )
 
-    def epochs(self) -> tuple[set[int], int]:  # noqa: D102
+    @override
+    def epochs(self) -> tuple[set[int], int]:
         self.tend()
         alive = {epoch for (epoch,) in self._ask("SELECT epoch FROM tique.clients")}
         return alive, self._value("SELECT epoch FROM tique.format")
 
-    def renew(self, lease: float) -> None:  # noqa: D102
+    @override
+    def renew(self, lease: float) -> None:
         self._ask(f"SELECT {self._RENEW}($1, $2)", [self._client, _milliseconds(lease)])
 
-    def leave(self) -> None:  # noqa: D102
+    @override
+    def leave(self) -> None:
         # In one, or others would take whoever leaves for one that was given up.
         self._drop(self._client, "TRUE")
 
@@ -216,27 +225,31 @@ class PostgreSQLSequencer(AppendingSequencer):
         except FencedError:
             self._ask(forget, [client])
 
-    def snapshot(self, after: int) -> SharedSnapshot:  # noqa: D102
+    @override
+    def snapshot(self, after: int) -> SharedSnapshot:
         ((sts, fences, stamps, txids, entries),) = self._ask(
             _FOLLOW, [self._client, after]
         )
         return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
 
-    def hold(self) -> Anchor:  # noqa: D102
+    @override
+    def hold(self) -> Anchor:
         # A lost reply leaves a snapshot that goes with the client.
         ((txid, sts),) = self._ask(
             "SELECT txid, sts FROM tique.begin_transaction($1)", [self._client]
         )
         return Anchor(txid, sts)
 
-    def advance(self, anchor: Anchor, sts: int) -> Anchor:  # noqa: D102
+    @override
+    def advance(self, anchor: Anchor, sts: int) -> Anchor:
         self._ask(
             "SELECT tique.advance_transaction($1, $2, $3)",
             [self._client, anchor.txid, sts],
         )
         return anchor._replace(sts=sts)
 
-    def append(  # noqa: D102
+    @override
+    def append(
         self,
         sts: int,
         write_sets: Sequence[Sequence[bytes]],
@@ -262,7 +275,8 @@ class PostgreSQLSequencer(AppendingSequencer):
                 raise
         return Appended(stamps, covered)
 
-    def barrier(self) -> int:  # noqa: D102
+    @override
+    def barrier(self) -> int:
         try:
             return self._value(
                 "SELECT tique.next_cts($1)", [self._client], repeat=False
@@ -277,13 +291,13 @@ class PostgreSQLSequencer(AppendingSequencer):
                 "connect again",
             ) from error
 
-    def commit(self, session: Session) -> None:  # noqa: D102
+    @override
+    def commit(self, session: Session) -> None:
         assert isinstance(session, PostgreSQLSession)
         session.commit(self._ending())
 
-    def transact(  # noqa: D102
-        self, session: Session, body: Callable[[], _Outcome]
-    ) -> _Outcome:
+    @override
+    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         assert isinstance(session, PostgreSQLSession)
 
         def bounded() -> _Outcome:
@@ -306,22 +320,26 @@ class PostgreSQLSequencer(AppendingSequencer):
         lock = f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {COMMITTING})"
         return f"{lock}; {longer}; {COMMIT}; {usual}"
 
-    def finish(self, stamps: Sequence[int]) -> int:  # noqa: D102
+    @override
+    def finish(self, stamps: Sequence[int]) -> int:
         return max(self._settle("finish", cts) for cts in stamps)
 
-    def abort(self, stamps: Sequence[int]) -> None:  # noqa: D102
+    @override
+    def abort(self, stamps: Sequence[int]) -> None:
         for cts in stamps:
             self._settle("abort", cts)
 
     def _settle(self, function: str, cts: int) -> int:
         return self._value(f"SELECT tique.{function}($1, $2)", [self._client, cts])
 
-    def wait(self, cts: int, seconds: float) -> bool:  # noqa: D102
+    @override
+    def wait(self, cts: int, seconds: float) -> bool:
         return bool(
             self._value('SELECT tique."wait"($1, $2)', [cts, _milliseconds(seconds)])
         )
 
-    def tend(self) -> None:  # noqa: D102
+    @override
+    def tend(self) -> None:
         with unless_held_up():
             self._end_dead()
             self._end_given_up()
@@ -378,19 +396,22 @@ class PostgreSQLSequencer(AppendingSequencer):
                 if error.sqlstate != _NO_TABLE:
                     raise
 
-    def position(self) -> Position:  # noqa: D102
+    @override
+    def position(self) -> Position:
         ((sts, cts, stable, clients),) = self._ask(
             'SELECT tique.sts(), tique.cts(), tique."lambda"(), tique.clients()'
         )
         return Position(sts, cts, stable, clients)
 
-    def logged(self, after: int) -> list[Row]:  # noqa: D102
+    @override
+    def logged(self, after: int) -> list[Row]:
         return self._ask(
             "SELECT cts, txid, commits FROM tique.log WHERE cts > $1 ORDER BY cts",
             [after],
         )
 
-    def read(  # noqa: D102
+    @override
+    def read(
         self,
         entries: Sequence[Row],
         tables: Mapping[int, Table],
@@ -399,7 +420,8 @@ class PostgreSQLSequencer(AppendingSequencer):
         rows = [row for row in entries if row[0] not in known]
         return records_of(tables, decoded(rows, self.aside), self.aside)
 
-    def set_aside(self) -> list[SetAside]:  # noqa: D102
+    @override
+    def set_aside(self) -> list[SetAside]:
         written = self._ask("SELECT cts, id, reason FROM tique.aside ORDER BY cts, id")
         found = {
             (cts, number or None): SetAside(cts, number or None, reason)
@@ -409,12 +431,12 @@ class PostgreSQLSequencer(AppendingSequencer):
             found.setdefault((part.cts, part.table_id), part)
         return sorted(found.values(), key=lambda part: (part.cts, part.table_id or 0))
 
-    def folds(self) -> dict[int, int]:  # noqa: D102
+    @override
+    def folds(self) -> dict[int, int]:
         return dict(self._ask('SELECT id, folded FROM tique."tables"'))
 
-    def claim_versions(  # noqa: D102
-        self, session: Session, table: Table, until: int
-    ) -> int:
+    @override
+    def claim_versions(self, session: Session, table: Table, until: int) -> int:
         assert isinstance(session, PostgreSQLSession)
         found = session.execute(_CLAIM, [table.id, until]).fetch_all()
         if not found:
@@ -426,15 +448,18 @@ class PostgreSQLSequencer(AppendingSequencer):
         ((drained, folded, _),) = found
         return max(int(drained), int(folded))
 
-    def may_checkpoint(self, seconds: float) -> bool:  # noqa: D102
+    @override
+    def may_checkpoint(self, seconds: float) -> bool:
         # The lock goes with the session that holds it, and that with its process, or
         # when that is given up.
         return self._presence.hold(FOLDING)
 
-    def end_checkpoint(self) -> None:  # noqa: D102
+    @override
+    def end_checkpoint(self) -> None:
         self._presence.drop(FOLDING)
 
-    def expect_alone(self, session: Session) -> None:  # noqa: D102
+    @override
+    def expect_alone(self, session: Session) -> None:
         self.tend()
         # Whoever joins changes the same row before it reads any definition.
         session.execute("UPDATE tique.format SET epoch = epoch")
@@ -446,7 +471,8 @@ class PostgreSQLSequencer(AppendingSequencer):
                 "needs to be alone; end them first",
             )
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._is_closed = True
         while self._idle:
             self._idle.pop().close()

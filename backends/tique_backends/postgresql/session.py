@@ -9,6 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from tique_backends.base import (
     CommitRecord,
     Result,
@@ -82,7 +84,8 @@ class PostgreSQLSession(Session):
         """The names of storage's indexes, by those of a staging table's."""
 
     @property
-    def is_lost(self) -> bool:  # noqa: D102
+    @override
+    def is_lost(self) -> bool:
         return self._connection.is_lost
 
     def _run(
@@ -119,7 +122,8 @@ class PostgreSQLSession(Session):
                 result.drain()
             stream.close()
 
-    def end_abandoned(self) -> None:  # noqa: D102
+    @override
+    def end_abandoned(self) -> None:
         if self._stream is not None and self._stream.reader() is None:
             self._drain()
 
@@ -151,7 +155,8 @@ class PostgreSQLSession(Session):
         """Run a statement; returns its number of rows."""
         return max(self._run(sql, parameters).rowcount, 0)
 
-    def understands(self, sql: str) -> bool | None:  # noqa: D102
+    @override
+    def understands(self, sql: str) -> bool | None:
         self._drain()
         with self._running():
             problem = self._connection.problem(sql)
@@ -161,24 +166,24 @@ class PostgreSQLSession(Session):
             return False
         raise translated(problem)
 
-    def execute(  # noqa: D102
+    @override
+    def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         return self._execute(sql, parameters, wide=wide)
 
-    def execute_some(  # noqa: D102
+    @override
+    def execute_some(
         self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
     ) -> Result:
         return self._execute(query, parameters, wide=wide, keeping=True)
 
-    def rows_to_keep(  # noqa: D102
-        self, query: str, parameters: Sequence[Any] = ()
-    ) -> list[Row]:
+    @override
+    def rows_to_keep(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self._execute(query, parameters, keeping=True).fetch_all()
 
-    def shown(  # noqa: D102
-        self, type_names: Sequence[str], rows: list[Row]
-    ) -> list[Row]:
+    @override
+    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
         if self._showing is None:
             reader = self._connection.cursor()
             tolerate(reader)
@@ -214,21 +219,22 @@ class PostgreSQLSession(Session):
         self._stream = stream = Stream(wire, rows, fetching)
         return StreamedResult(cursor, first, stream)
 
-    def explain(  # noqa: D102
+    @override
+    def explain(
         self, query: str, parameters: Sequence[Any] = ()
     ) -> list[tuple[str, str]]:
         lines = self._ask(f"EXPLAIN {query}", parameters)
         return [("plan", "\n".join(line for (line,) in lines))]
 
-    def parameter_types(  # noqa: D102
-        self, parameters: Sequence[Any]
-    ) -> Sequence[Hashable]:
+    @override
+    def parameter_types(self, parameters: Sequence[Any]) -> Sequence[Hashable]:
         if self._types is None:
             self._types = ParameterTypes(self._connection.cursor())
         with self._connection.running(fetches=True):
             return self._types.of(parameters)
 
-    def check_assigned(  # noqa: D102
+    @override
+    def check_assigned(
         self,
         table: Table,
         columns: Sequence[int],
@@ -249,12 +255,12 @@ class PostgreSQLSession(Session):
             if error.sqlstate == _MISMATCH or error.kind is ErrorKind.INTERRUPTED:
                 raise
 
-    def width(  # noqa: D102
-        self, query: str, parameters: Sequence[Any] = ()
-    ) -> int:
+    @override
+    def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         return len(self.execute(_without_rows(query), parameters).columns)
 
-    def begin(self) -> None:  # noqa: D102
+    @override
+    def begin(self) -> None:
         self._run("BEGIN")
         self._in_transaction = True
 
@@ -263,6 +269,7 @@ class PostgreSQLSession(Session):
         self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self._in_transaction = True
 
+    @override
     def commit(self, ending: str = COMMIT) -> None:
         """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
         self._in_transaction = False
@@ -277,14 +284,14 @@ class PostgreSQLSession(Session):
                 ErrorKind.OPERATIONAL, "a statement of the transaction had failed"
             )
 
-    def rollback(self) -> None:  # noqa: D102
+    @override
+    def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
             self._run("ROLLBACK")
 
-    def transact(  # noqa: D102
-        self, body: Callable[[], _Outcome], ending: str = COMMIT
-    ) -> _Outcome:
+    @override
+    def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
         return self._transact(self.begin, body, ending)
 
     def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
@@ -307,7 +314,8 @@ class PostgreSQLSession(Session):
 
         return persist(attempt)
 
-    def read_row(  # noqa: D102
+    @override
+    def read_row(
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(range(len(table.columns)) if columns is None else columns)
@@ -318,7 +326,8 @@ class PostgreSQLSession(Session):
         rows = self._ask(sql, list(key), prepare=True)
         return widened(table, read, rows[0]) if rows else None
 
-    def read_rows(  # noqa: D102
+    @override
+    def read_rows(
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
     ) -> dict[Row, Row]:
         if not keys:
@@ -353,7 +362,8 @@ class PostgreSQLSession(Session):
         found = [widened(table, read, row) for row in rows]
         return {tuple([row[i] for i in table.primary_key]): row for row in found}
 
-    def read_range(  # noqa: D102
+    @override
+    def read_range(
         self,
         table: Table,
         prefix: Row,
@@ -375,7 +385,8 @@ class PostgreSQLSession(Session):
         names = [table.columns[i] for i in columns]
         return rows_to_arrow(rows, [ResultColumn(c.name, c.type) for c in names])
 
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:  # noqa: D102
+    @override
+    def read_greatest(self, table: Table, prefix: Row) -> int | None:
         column = key_list(table, [table.primary_key[len(prefix)]])
         condition = _key_condition(table, len(prefix))
         greatest: int | None = self._ask(
@@ -386,7 +397,8 @@ class PostgreSQLSession(Session):
         )[0][0]
         return greatest
 
-    def append(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def append(self, versions: Versions) -> None:
         if versions.rows:
             self._append(versions, cache_name(versions.table))
 
@@ -398,13 +410,15 @@ class PostgreSQLSession(Session):
             rows=((*row, stamp, bool(deleted)) for row, stamp, deleted in stamped),
         )
 
-    def newest_version(self, table: Table) -> int:  # noqa: D102
+    @override
+    def newest_version(self, table: Table) -> int:
         # Whoever asks may have lost the connection over which it appended.
         self._presence.await_lost()
         rows = self._ask(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
         return int(rows[0][0])
 
-    def append_staged(self, table: Table, cts: int) -> int:  # noqa: D102
+    @override
+    def append_staged(self, table: Table, cts: int) -> int:
         source = stage_name(table)
         latest = ""
         if not table.is_bag:
@@ -414,7 +428,8 @@ class PostgreSQLSession(Session):
             f"{cts}, _n._deleted FROM {source} AS _n{latest}"
         )
 
-    def log(self, commits: Sequence[CommitRecord]) -> None:  # noqa: D102
+    @override
+    def log(self, commits: Sequence[CommitRecord]) -> None:
         self._run(
             f"INSERT INTO tique.log SELECT _c, _t, {NOW}, _e FROM unnest("
             "CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[]), CAST($3 AS TEXT[])) "
@@ -426,7 +441,8 @@ class PostgreSQLSession(Session):
             ],
         )
 
-    def create_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def create_stage(self, table: Table) -> None:
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         # There may be one whose removal was interrupted.
         self.drop_stage(table)
@@ -436,7 +452,8 @@ class PostgreSQLSession(Session):
             "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
         )
 
-    def guard_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def guard_stage(self, table: Table) -> None:
         self.index_as_storage(table, stage_name(table))
 
     def index_as_storage(self, table: Table, target: str) -> None:
@@ -482,29 +499,33 @@ class PostgreSQLSession(Session):
                 )
             raise EngineError(ErrorKind.OPERATIONAL, message, _TOO_LARGE) from error
 
-    def stage(self, versions: Versions) -> None:  # noqa: D102
+    @override
+    def stage(self, versions: Versions) -> None:
         if versions.rows:
             with self._named_indexes():
                 self._append(versions, stage_name(versions.table))
 
-    def stage_query(  # noqa: D102
-        self, table: Table, query: str, parameters: Sequence[Any]
-    ) -> int:
+    @override
+    def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         with self._named_indexes():
             return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
 
-    def unstage(self, table: Table, after: int) -> None:  # noqa: D102
+    @override
+    def unstage(self, table: Table, after: int) -> None:
         self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
 
-    def drop_stage(self, table: Table) -> None:  # noqa: D102
+    @override
+    def drop_stage(self, table: Table) -> None:
         self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
 
-    def interrupt(self) -> None:  # noqa: D102
+    @override
+    def interrupt(self) -> None:
         with self._guard:
             if self._is_running:
                 self._connection.interrupt()
 
-    def close(self) -> None:  # noqa: D102
+    @override
+    def close(self) -> None:
         self._stream = None
         self._connection.close()
 

@@ -1,0 +1,336 @@
+"""The checkpointer: folds stable versions into storage (paper 2.4.1, P7).
+
+Argument
+--------
+*Only what is ≤ λ moves.* λ is read from the sequencer once per round. A
+transaction that begins meanwhile registers its snapshot before it learns its sts
+and sts ≥ λ, so everything folded is part of its snapshot.
+
+*Nobody is blocked.* One fold is one engine transaction over at most a batch of
+commits; under the engine's own multi-versioning a reader's statement sees storage
+and cache from before it or from after it, and both give the same snapshot.
+Committers append to the cache table meanwhile; a fold deletes only what it moved.
+
+*A crash* leaves the fold done or not done. The index forgets versions only
+after the engine's COMMIT; in between a reader finds the same rows twice, in
+memory and in storage, and takes the first.
+
+``lock`` is held for a round: definitions and detaching wait for it, and for the lease of
+another process's round.
+
+*One table stops no other (P4).* If a table cannot be folded, its versions stay where they
+are, readable; the others are folded, and the log is pruned up to what that table still
+needs. :mod:`tique.checkpoint.obstacles` has why.
+
+The thread also closes what connections that were garbage-collected left behind,
+because a finalizer may run anywhere and must not take locks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique.checkpoint.obstacles import Obstacles
+from tique.checkpoint.recovery import bring_back
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tique.database.database import Database
+    from tique.store.versions import TableVersions
+    from tique_backends.base import Session
+    from tique_rewriter.schema import Table
+
+logger = logging.getLogger("tique")
+
+_TICK = 0.25
+_BATCH_ROWS = 20_000
+_PRUNE_INTERVAL = 60.0
+_ATTEMPTS = 3
+_PATIENCE = 10.0
+
+
+class Checkpointer:
+    """Runs rounds when a threshold is passed, or when asked.
+
+    Parameters
+    ----------
+    database
+        The database.
+    rows
+        The number of cached rows of a table that starts a round.
+    age
+        The time, in seconds, after which cached rows start a round anyhow.
+    automatic
+        Whether a background thread watches the thresholds.
+    retention
+        The time, in seconds, for which commit records are kept.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        rows: int,
+        age: float,
+        automatic: bool,
+        retention: float,
+    ) -> None:
+        self.lock = threading.Lock()
+        self.rounds = 0
+        self.folded = 0
+        self.last_round: float | None = None
+        self.last_error: str | None = None
+        self.obstacles = Obstacles()
+        self._database = database
+        self._rows = rows
+        self._age = age
+        self._automatic = automatic
+        self._retention = retention
+        self._wake = threading.Event()
+        self._stopping = False
+        self._session: Session | None = None
+        self._thread: threading.Thread | None = None
+        self._due_since = self._pruned = time.monotonic()
+
+    def start(self) -> None:
+        """Start the background thread."""
+        self._thread = threading.Thread(
+            target=self._run, name="tique-checkpointer", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the background thread and wait for it."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def close(self) -> None:
+        """Close the checkpointer's session."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def notice(self) -> None:
+        """Wake the thread if some table has too many cached rows."""
+        if self._automatic and not self._wake.is_set() and self._is_over():
+            self._wake.set()
+
+    def _is_over(self) -> bool:
+        stable = None
+        for versions in self._database.catalog.all_versions():
+            if versions.rows >= self._rows and not self.obstacles.is_resting(
+                versions.table
+            ):
+                if stable is None:
+                    stable = self._database.timeline.stable()
+                if versions.oldest is not None and versions.oldest <= stable:
+                    return True
+        return False
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(_TICK)
+            self._wake.clear()
+            try:
+                self._database.release_abandoned()
+                if (
+                    self._stopping
+                    or not self._automatic
+                    or self._database.timeline.is_lost
+                ):
+                    continue
+                late = time.monotonic() - self._due_since >= self._age
+                if late or self._is_over():
+                    self.checkpoint()
+            except Exception as error:
+                # The versions stay where they are; the next round tries again.
+                self.last_error = f"{type(error).__name__}: {error}"
+                logger.exception("checkpoint failed, will be tried again")
+
+    def checkpoint(self, *, thorough: bool = False) -> int:
+        """Fold what is stable, unless another process does; the number of versions.
+
+        Tables that could not be folded a moment ago are left out unless ``thorough``;
+        what keeps a table from being folded is noted and not raised.
+        """
+
+        def attempt() -> int:
+            with self.lock, self._database.timeline.checkpointing() as is_mine:
+                if is_mine:
+                    return self._round(thorough=thorough)
+                self._due_since = time.monotonic()
+                return 0
+
+        return _attempted(attempt)
+
+    def checkpoint_now(self, timeout: float = _PATIENCE) -> int:
+        """Fold everything that is stable now; return the number of versions.
+
+        The engine's own checkpoint runs too, even if its log is short. What other
+        processes fold meanwhile need not be folded, and is not counted.
+
+        Raises
+        ------
+        OperationalError
+            Another checkpoint has not ended in time (SQLSTATE 55P03).
+        EngineError
+            A table could not be folded; the others were.
+        """
+        self._database.timeline.advance()
+        stable = self._database.timeline.stable()
+
+        def is_folded() -> bool:
+            return not any(
+                versions.oldest is not None and versions.oldest <= stable
+                for versions in self._database.catalog.all_versions()
+            )
+
+        def attempt() -> int:
+            with self._alone(timeout, unless=is_folded) as is_mine:
+                return self._round(thorough=True, is_asked=True) if is_mine else 0
+
+        moved = _attempted(attempt)
+        for versions in self._database.catalog.all_versions():
+            error = self.obstacles.error(versions.table)
+            if error is not None:
+                raise _named(versions.table, error) from error
+        return moved
+
+    @contextmanager
+    def paused(self, timeout: float) -> Iterator[None]:
+        """Keep everybody from folding (for definitions and detaching)."""
+        with self._alone(timeout, unless=lambda: False):
+            yield
+
+    @contextmanager
+    def _alone(self, timeout: float, unless: Callable[[], bool]) -> Iterator[bool]:
+        """Let nobody else fold; False if, before that can be, ``unless`` holds."""
+        deadline = time.monotonic() + timeout
+        if self.lock.acquire(timeout=timeout):
+            try:
+                while time.monotonic() < deadline:
+                    with self._database.timeline.checkpointing() as is_mine:
+                        if is_mine or unless():
+                            yield is_mine
+                            return
+            finally:
+                self.lock.release()
+        raise errors.OperationalError(
+            f"a checkpoint has been running for {timeout:g} s; try again",
+            sqlstate="55P03",
+        )
+
+    def _round(self, *, thorough: bool = False, is_asked: bool = False) -> int:
+        stable = self._database.timeline.stable()
+        tables = self._database.catalog.all_versions()
+        moved = sum(
+            self._fold_or_note(versions, stable, is_told=is_asked)
+            for versions in tables
+            if thorough or not self.obstacles.is_resting(versions.table)
+        )
+        session = self._usable_session()
+        engine = self._database.engine
+        is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
+        if moved or thorough or is_late:
+            # What a table could not be folded from, it is brought back from.
+            until = min((each.prunable(stable) for each in tables), default=stable)
+            engine.prune_log(session, until, self._retention)
+            self._pruned = time.monotonic()
+        try:
+            engine.compact(session, force=is_asked)
+        except EngineError as error:
+            # Other engine transactions may be in the way; the log only grows.
+            logger.debug("the engine's own checkpoint was put off: %s", error)
+        self.rounds += 1
+        self.folded += moved
+        self.last_round = time.time()
+        failed = [(v.table, self.obstacles.reason(v.table)) for v in tables]
+        reasons = [f"{table.qualified_name}: {why}" for table, why in failed if why]
+        self.last_error = "; ".join(reasons) or None
+        self._due_since = time.monotonic()
+        return moved
+
+    def _usable_session(self) -> Session:
+        if self._session is None or self._session.is_lost:
+            self._session = self._database.engine.session()
+        return self._session
+
+    def _fold_or_note(
+        self, versions: TableVersions, stable: int, *, is_told: bool
+    ) -> int:
+        """Fold what is stable; if that fails, note why."""
+        session = self._usable_session()
+        try:
+            moved = self._fold(versions, stable)
+        except (FoldedMeanwhileError, FencedError, errors.Error):
+            raise
+        except Exception as error:
+            self.obstacles.note(versions.table, error, is_told=is_told)
+            # Whatever state it is in, the next table has a new one.
+            self._session = None
+            with suppress(EngineError):
+                session.close()
+            return 0
+        self.obstacles.clear(versions.table)
+        return moved
+
+    def _fold(self, versions: TableVersions, stable: int) -> int:
+        """Fold what is stable, from memory where the index has all of it."""
+        table = versions.table
+        engine = self._database.engine
+        session = self._usable_session()
+        if versions.is_behind:
+            bring_back(engine, session, table)
+            versions.restore(engine.cached_commits(session, table))
+        before = versions.rows
+        from_memory = not table.is_bag and self._database.catalog.buffers(table)
+        while versions.oldest is not None and versions.oldest <= stable:
+            since = versions.folded_until if engine.shared is not None else None
+            until = versions.batch_end(stable, _BATCH_ROWS)
+            if from_memory and versions.is_complete:
+                with versions.no_draining():
+                    rows, new = versions.changes(until)
+                    try:
+                        engine.store(session, table, rows, until, new, since=since)
+                    except UnstoredRowError:
+                        # The fold by SQL sets it aside.
+                        versions.forget_storage()
+                        from_memory = False
+                        continue
+                    except BaseException:
+                        versions.forget_storage()
+                        raise
+                    versions.folded(until)
+            else:
+                versions.drain(session)
+                engine.fold(session, table, until, since=since)
+                # A reader's drain that is under way must be known to be.
+                with versions.no_draining():
+                    versions.folded(until)
+        return max(0, before - versions.rows)
+
+
+def _named(table: Table, error: Exception) -> EngineError:
+    """The same complaint, with the table's name."""
+    message = f"table {table.qualified_name} cannot be folded: {error}"
+    if isinstance(error, EngineError):
+        return EngineError(error.kind, message, error.sqlstate)
+    return EngineError(ErrorKind.INTERNAL, message)
+
+
+def _attempted(attempt: Callable[[], int]) -> int:
+    for _ in range(_ATTEMPTS - 1):
+        # What a killed process had sent may still have been done.
+        with suppress(FoldedMeanwhileError):
+            return attempt()
+    return attempt()

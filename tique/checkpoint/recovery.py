@@ -1,0 +1,178 @@
+"""Recovery: what happens between opening a database and serving it (paper 2.4.2).
+
+The commit records decide. Versions without one are removed (P5). sts and cts
+start at the greatest committed cts, so that no cts is used twice. Each opening
+counts an epoch, durably and first of all, and txids start with it, so that no
+txid is used twice even if the process died before it wrote anything else. An epoch
+is a million txids; a process that has begun so many counts another one. There are
+8,796,093,022,207 epochs: ten openings in a second use them up in 27,000 years. As no
+snapshot is open, λ = sts: everything is folded, and the index of recent versions
+starts empty. What the log has and the cache tables lack is appended first.
+Each step may be repeated: a crash here is a reason to run it again.
+
+A table that cannot be folded stops nothing (P4): what the cache table has is served from
+there. If its cache table cannot even be brought up to the log, statements that use that
+table are refused until a checkpoint has done it, and all else is served.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique import errors
+from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_udfs import LARGEST_TXID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tique.database.database import Database
+    from tique_backends.base import Engine, Session
+    from tique_rewriter.schema import Table
+
+logger = logging.getLogger("tique")
+
+TXIDS_PER_EPOCH = 1 << 20
+
+_MOST_EPOCHS = LARGEST_TXID // TXIDS_PER_EPOCH
+
+
+def txids_of(epoch: int) -> range:
+    """The transaction ids of an epoch, and before them one that is none.
+
+    Raises
+    ------
+    OperationalError
+        There is no such epoch: all of them are used up.
+    """
+    if epoch >= _MOST_EPOCHS:
+        raise errors.OperationalError(
+            f"the transaction ids of this database are used up, {_MOST_EPOCHS:,} times "
+            f"{TXIDS_PER_EPOCH:,}: copy its tables, which are ordinary tables, into a "
+            "new database",
+            sqlstate="54000",
+        )
+    return range(epoch * TXIDS_PER_EPOCH, (epoch + 1) * TXIDS_PER_EPOCH)
+
+
+def prepare(engine: Engine, session: Session) -> bool:
+    """Make sure that the database holds tique's schema in this format.
+
+    Returns
+    -------
+    bool
+        Whether the schema had to be made.
+
+    Raises
+    ------
+    OperationalError
+        If the database was written by another version of tique.
+    """
+    if not engine.is_managed():
+        engine.install(session)
+        return True
+    found = engine.format_version()
+    if found == FORMAT_OF_LARGE_EPOCHS:
+        # There an epoch has 2**40 txids, of which any may be used.
+        engine.renew_format(session, (1 << 40) // TXIDS_PER_EPOCH)
+        logger.info(
+            "the database was taken from tique's format %d to %d", found, FORMAT_VERSION
+        )
+    elif found != FORMAT_VERSION:
+        raise errors.OperationalError(
+            f"the database has tique's format {found}, this version reads format "
+            f"{FORMAT_VERSION}; open it with the version of tique that wrote it and "
+            "run 'tique detach', then 'tique adopt' with this one"
+        )
+    return False
+
+
+def recover(database: Database, session: Session) -> None:
+    """Bring a database of this process's own to a state in which it can run."""
+    engine = database.engine
+    database.count_epoch(session)
+    engine.upgrade(session)
+    last = engine.last_commit(session)
+    database.sequencer.recover(sts=last, txid=database.txids.start)
+    database.reload(session)
+    restored = restore(engine, session, database.catalog, last)
+    database.checkpointer.folded += restored.moved
+    for failure in restored.failures:
+        database.checkpointer.obstacles.note(failure.table, failure.error)
+        versions = database.catalog.known_versions(failure.table)
+        if failure.is_behind:
+            versions.is_behind = True
+        else:
+            versions.restore(engine.cached_commits(session, failure.table))
+
+
+class Failure(NamedTuple):
+    """A table that could not be folded.
+
+    If it ``is_behind``, its cache table may lack versions, or have some too many.
+    """
+
+    table: Table
+    error: EngineError
+    is_behind: bool
+
+
+class Restored(NamedTuple):
+    """How many versions were folded, and what could not be."""
+
+    moved: int
+    failures: Sequence[Failure]
+
+
+def bring_back(engine: Engine, session: Session, table: Table) -> int:
+    """Remove orphans from a cache table and append what it lacks; how many it lacked.
+
+    Raises
+    ------
+    EngineError
+        PROGRAMMING if the table was changed without tique.
+    """
+    if table.fault is not None:
+        raise EngineError(ErrorKind.PROGRAMMING, table.fault)
+    orphans = engine.remove_orphans(session, table)
+    if orphans:
+        logger.warning(
+            "recovery removed %d versions of %s that were never committed",
+            orphans,
+            table.qualified_name,
+        )
+    return engine.replay(session, table)
+
+
+def restore(
+    engine: Engine, session: Session, tables: Iterable[Table], last: int
+) -> Restored:
+    """Remove orphans and fold everything up to ``last``, the last commit."""
+    moved = 0
+    failures: list[Failure] = []
+    for table in tables:
+        is_behind = True
+        try:
+            added = bring_back(engine, session, table)
+            is_behind = False
+            if added or engine.cached_commits(session, table):
+                moved += engine.fold(session, table, last)
+        except ConnectionLostError:
+            raise
+        except EngineError as error:
+            failures.append(Failure(table, error, is_behind))
+    return Restored(moved, failures)
+
+
+def prunable(
+    engine: Engine, session: Session, failures: Iterable[Failure], until: int
+) -> int:
+    """The cts up to which the log is not needed any more, at most ``until``."""
+    for failure in failures:
+        commits = engine.cached_commits(session, failure.table)
+        if failure.is_behind or not commits:
+            return 0
+        until = min(until, commits[0][0] - 1)
+    return until

@@ -1,0 +1,161 @@
+"""Certification: first committer wins (P3; paper, section 2.3.4).
+
+A transaction may commit if nobody committed one of its keys after the snapshot
+under which it wrote that key. Keys are primary keys and the UNIQUE keys of new
+rows; a bag has no keys, there the deleted rows count.
+
+:class:`QueryCertifier` asks the cache tables, and is the definition.
+:class:`MemoryCertifier` asks the index of recent versions, and is the fast form;
+for a table whose index is incomplete it asks the query. Both are called by the
+leader of a group commit only, after every earlier commit has been published, so
+that no commit can slip between the question and the append.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from tique.store.rows import Key, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique.query.writes import TableWrites, Write
+    from tique.store.catalog import ManagedCatalog
+    from tique_backends.base import Session
+    from tique_backends.forms import Forms
+    from tique_rewriter.schema import Table
+
+_KEYS_PER_QUERY = 200
+
+
+class Conflict(NamedTuple):
+    """A key that somebody else committed first, and when."""
+
+    table: Table
+    key: Key
+    winner: int
+
+
+class Certifier(Protocol):
+    """Finds a committed transaction that wrote one of a table's written keys."""
+
+    name: str
+
+    def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
+        """The first conflict, or None. ``writes`` is buffered, not staged."""
+
+
+def written_keys(
+    writes: TableWrites,
+) -> Iterator[tuple[tuple[int, ...], list[tuple[Key, Write]]]]:
+    """The write set: for each key (its columns), the values written under it."""
+    table = writes.table
+    if table.is_bag:
+        every_column = tuple(range(len(table.columns)))
+        deleted = [(write.row, write) for write in writes.bag if write.deleted]
+        if deleted:
+            yield every_column, deleted
+    elif writes.rows:
+        yield table.primary_key, list(writes.rows.items())
+    for positions in table.unique:
+        values = [
+            (key_of(positions, write.row), write)
+            for _, write in writes.buffered()
+            if not write.deleted
+        ]
+        yield positions, [entry for entry in values if None not in entry[0]]
+
+
+def key_hashes(writes: TableWrites) -> list[bytes]:
+    """What stands for the write set where another process's commits are certified."""
+    return [
+        blake2b(
+            repr((writes.table.id, positions, [_canonical(v) for v in key])).encode(),
+            digest_size=16,
+        ).digest()
+        for positions, entries in written_keys(writes)
+        for key, _ in entries
+    ]
+
+
+def _canonical(value: object) -> object:
+    """Equal values of a column's type have equal texts in this form."""
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f") if value else "0"
+    if isinstance(value, float) and value == 0:
+        return 0.0
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return value
+
+
+class QueryCertifier:
+    """Certification computed by the engine over the cache tables."""
+
+    name = "query"
+
+    def __init__(self, catalog: ManagedCatalog, forms: Forms) -> None:
+        self._catalog = catalog
+        self._forms = forms
+
+    def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
+        """Ask the engine, a few hundred keys at a time."""
+        for positions, entries in written_keys(writes):
+            if entries:
+                self._catalog.versions(writes.table).drain(session)
+            for start in range(0, len(entries), _KEYS_PER_QUERY):
+                part = entries[start : start + _KEYS_PER_QUERY]
+                found = self._ask(writes.table, positions, part, session)
+                if found is not None:
+                    return found
+        return None
+
+    def _ask(
+        self,
+        table: Table,
+        positions: tuple[int, ...],
+        entries: Sequence[tuple[Key, Write]],
+        session: Session,
+    ) -> Conflict | None:
+        parameters = [value for key, write in entries for value in (*key, write.sts)]
+        rows = session.execute(
+            self._forms.conflicts(table, positions, len(entries)), parameters
+        ).fetch_all()
+        if not rows:
+            return None
+        ordinal, winner = min(rows)
+        return Conflict(table, entries[ordinal][0], winner)
+
+
+class MemoryCertifier:
+    """Certification over the index of recent versions."""
+
+    name = "memory"
+
+    def __init__(self, catalog: ManagedCatalog, query: QueryCertifier) -> None:
+        self._catalog = catalog
+        self._query = query
+
+    def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
+        """Look every key up; ask the engine about bags and after bulk commits."""
+        table = writes.table
+        versions = self._catalog.versions(table)
+        if table.is_bag or not versions.is_complete:
+            return self._query.conflict(writes, session)
+        for key, write in writes.rows.items():
+            winner = versions.last_commit(key)
+            if winner > write.sts:
+                return Conflict(table, key, winner)
+        for constraint, positions in enumerate(table.unique):
+            for write in writes.rows.values():
+                if write.deleted:
+                    continue
+                values = key_of(positions, write.row)
+                winner = versions.last_unique_commit(constraint, values)
+                if winner > write.sts and None not in values:
+                    return Conflict(table, values, winner)
+        return None

@@ -1,0 +1,523 @@
+"""Group commit: certify, stamp, append, publish (paper 2.3.4).
+
+Committers queue a ticket. Whoever gets the leader's lock takes all that is
+queued, certifies it in order, and appends every certified transaction's commit
+record, with its versions in it, to the log: one engine statement and one flush to
+disk serve them all. The versions reach their cache tables later (see
+:mod:`tique.store.versions`). A lone committer is its own leader and runs inline.
+
+Argument
+--------
+*Invariant (P2, P3).* Only the holder of ``_leader`` certifies, takes a cts,
+appends and publishes. It does so in cts order, and publishes a batch in the
+index of versions, then finishes its timestamps, before it releases the lock. So
+when a transaction is certified, everything with a smaller cts is visible to the
+certifier; within a batch an earlier ticket's keys are in ``claimed``.
+
+*Durability and atomicity (P4, P5).* The log's row is the commit: it holds the
+batch's versions and commit records. If the process dies before the engine made it
+durable, nothing is there after reopening; after it, everything is. sts lives in
+memory and is recovered from the commit records. No reader sees a cts before
+``finish`` because sts is smaller.
+
+*If anything fails* before COMMIT, the engine transaction is rolled back and every
+ticket of the batch gets the error; their timestamps are finished (aborted), so
+that there is no hole in front of later commits. From COMMIT until memory knows
+of the batch it is ``_unsettled``: if that is cut short (an engine error, a
+KeyboardInterrupt at any instruction), a new session looks for the commit records,
+and they decide. If that is impossible too, the error is ``OutcomeUnknown``, the
+timestamps stay unfinished, so that nobody sees what may be there, and whoever
+leads next asks again before anything else.
+
+*Liveness (P6).* A follower waits for its ticket, at most ``_RECHECK`` seconds at
+a time, and then tries for the lock itself; so it needs nobody's wake-up to make
+progress. A leader runs batches until its own ticket is done, then hands over.
+Before it takes a batch it yields as long as the queue grows, which is at most once
+per open transaction.
+A ticket is in the queue or in ``_batch`` at every instant until it is done, and an
+exception in the leader settles its batch before it propagates. Is it an
+interruption (a signal handler raised in the leader's thread), only the leader's own
+commit fails; the others' tickets go back to the queue, and what of the batch is
+``_unsettled`` is found out: a ticket that is committed is done then, and a ticket in the
+queue that is done is passed over. A second interruption disturbs none of that
+(:mod:`tique_backends.undisturbed`), and what is left behind all the same, because the engine does
+not answer, the next leader does first. A follower that is interrupted withdraws, so that
+its connection can drop the writes.
+
+Staged writes (bulk) are in their own session's staging tables: such a
+transaction is a batch of its own, in its own session. So is one that deletes
+from a bag, whose rows have no keys to claim.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tique import errors
+from tique.commit.certification import Conflict, written_keys
+from tique.commit.tickets import Ticket, failure, outcome_unknown, serialization_error
+from tique_backends.base import CommitRecord, Session
+from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.undisturbed import undisturbed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique.database.database import Database
+    from tique.query.transaction import Transaction
+    from tique.query.writes import TableWrites
+    from tique.store.rows import Key
+    from tique_rewriter.schema import Table
+
+_Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
+"""A table's id, the positions of a key in it, and the key's values."""
+
+_BATCH = 256
+_QUESTIONS = 3
+_RECHECK = 1.0
+_STATEMENTS = 16
+"""After so many statements, of all connections, a committer gets the interpreter."""
+_PATIENCE = 10.0
+
+
+class Committer:
+    """Commits the transactions of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._leader = threading.Lock()
+        self._queue: deque[Ticket] = deque()
+        self._batch: list[Ticket] = []
+        """What the leader commits, or has left behind. Only the leader touches it."""
+        self._session: Session | None = None
+        self._logger: Session | None = None
+        self._unsettled: Sequence[Ticket] = ()
+        self._is_left = False
+        """Whether an interrupted leader may have left something to settle."""
+        self._statements = itertools.count(1)
+
+    def commit(self, transaction: Transaction) -> int:
+        """Commit; return the cts once sts covers it.
+
+        Raises
+        ------
+        SerializationError
+            If another transaction committed one of its keys first.
+        OutcomeUnknown
+            If the engine failed in such a way that nobody can tell.
+        """
+        ticket = Ticket(transaction)
+        self._queue.append(ticket)
+        try:
+            while not ticket.done:
+                if self._leader.acquire(blocking=False):
+                    self._lead(ticket)
+                else:
+                    ticket.gate.acquire(timeout=_RECHECK)
+        except BaseException:
+            undisturbed(partial(self._withdraw, ticket), _PATIENCE)
+            raise
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.cts
+
+    @contextmanager
+    def paused(self, timeout: float) -> Iterator[None]:
+        """Keep everybody from committing (for definitions and detaching)."""
+        if not self._leader.acquire(timeout=timeout):
+            raise errors.OperationalError(
+                f"other transactions kept committing for {timeout:g} s; try again",
+                sqlstate="55P03",
+            )
+        try:
+            self._settle_earlier()
+            yield
+        finally:
+            self._resign()
+
+    def let_work(self) -> None:
+        """Let whoever commits now have the interpreter, after some statements.
+
+        A thread that answers statement after statement from memory never waits for the
+        engine, and a committer that does would get the interpreter back only every
+        few milliseconds. But to hand it over costs as much as a statement.
+        """
+        if next(self._statements) % _STATEMENTS == 0 and self._leader.locked():
+            time.sleep(0)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a commit's outcome is not known."""
+        return bool(self._unsettled)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether an interruption may have left something to :meth:`settle_left`."""
+        return self._is_left
+
+    def settle(self) -> None:
+        """Find out about a commit whose outcome was not known."""
+        with self.paused(_PATIENCE):
+            pass
+
+    def settle_left(self) -> None:
+        """Find out about commits that an interrupted leader left, if nobody leads."""
+        if self._leader.acquire(blocking=False):
+            try:
+                self._settle_earlier()
+                self._is_left = False
+            finally:
+                self._resign()
+
+    def close(self) -> None:
+        """Close the committer's sessions."""
+        for session in (self._session, self._logger):
+            if session is not None:
+                session.close()
+        self._session = self._logger = None
+
+    def _hand_over(self) -> None:
+        with suppress(IndexError):
+            self._queue[0].wake()
+
+    def _withdraw(self, ticket: Ticket) -> None:
+        with self._leader:
+            if not ticket.done:
+                ticket.settle(errors.OperationalError("the commit was interrupted"))
+            with suppress(ValueError):
+                self._queue.remove(ticket)
+        self._hand_over()
+
+    def _gather(self) -> None:
+        """Let threads that are about to commit join, as long as one of them does.
+
+        A larger group costs the engine no more; one group more costs it a flush.
+        """
+        waiting = 0
+        possible = min(len(self._database.transactions), _BATCH)
+        while waiting < len(self._queue) < possible:
+            waiting = len(self._queue)
+            time.sleep(0)
+
+    def _fill(self) -> None:
+        """Move tickets that can be committed together from the queue to the batch."""
+        batch = self._batch
+        while self._queue and len(batch) < _BATCH:
+            ticket = self._queue[0]
+            if not ticket.done:
+                if batch and (batch[-1].stands_alone or ticket.stands_alone):
+                    break
+                batch.append(ticket)
+            self._queue.popleft()
+
+    def _lead(self, own: Ticket) -> None:
+        """Commit what is queued, for all, until ``own`` is done; then hand over."""
+        is_handed_on = False
+
+        def clear_up() -> None:
+            # Who waits for the end of this may give up: the lock is not theirs then.
+            nonlocal is_handed_on
+            is_handed_on = True
+            try:
+                self._clear_up(own)
+            finally:
+                self._resign()
+
+        try:
+            while not own.done:
+                self._run()
+        except BaseException:
+            self._is_left = True
+            undisturbed(clear_up, _PATIENCE)
+            raise
+        finally:
+            if not is_handed_on:
+                self._resign()
+
+    def _resign(self) -> None:
+        self._leader.release()
+        self._hand_over()
+
+    def _run(self) -> None:
+        try:
+            self._settle_earlier()
+            self._requeue()
+            self._gather()
+            self._fill()
+            self._commit_batch(self._batch)
+            self._batch = []
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Give every ticket of the batch its outcome after ``error``."""
+        if not self._batch:
+            self._fill()
+        self._settle_or_doubt()
+        for ticket in self._batch:
+            if not ticket.done:
+                ticket.settle(failure(error))
+        self._batch = []
+
+    def _clear_up(self, own: Ticket) -> None:
+        """Fail the leader's own ticket after an interruption, and no other.
+
+        What of its batch is not committed waits for the next leader.
+        """
+        if not own.done:
+            own.settle(errors.OperationalError("the commit was interrupted"))
+        self._requeue()
+        self._settle_or_doubt()
+        self._is_left = False
+
+    def _requeue(self) -> None:
+        """Put what is left of an interrupted leader's batch back into the queue."""
+        for ticket in reversed(self._batch):
+            # It is still there if the interruption came while the batch was filled.
+            if not ticket.done and ticket not in self._queue:
+                self._queue.appendleft(ticket)
+        self._batch = []
+
+    def _settle_or_doubt(self) -> None:
+        try:
+            self._settle_earlier()
+        except Exception as cause:
+            for ticket in self._unsettled:
+                ticket.settle(outcome_unknown(ticket, cause))
+
+    def _settle_earlier(self) -> None:
+        """Bring memory in line with a batch that was cut short, if there is one.
+
+        Repeating it does no harm. How far the batch was published is not known, so
+        its versions are noted as being in the cache table only.
+        """
+        sequencer = self._database.sequencer
+        if not self._unsettled and sequencer.sts() == sequencer.cts():
+            return
+        if self._unsettled and self._is_recorded(self._unsettled[0].transaction.txid):
+            self._replay(self._unsettled)
+            self._finish_all()
+            for ticket in self._unsettled:
+                ticket.settle()
+        self._unsettled = ()
+        self._finish_all()
+
+    def _replay(self, tickets: Sequence[Ticket]) -> None:
+        """Bring logged versions to their cache tables, past the index."""
+        engine = self._database.engine
+        witness = engine.session()
+        try:
+            for ticket in tickets:
+                for writes in ticket.writes:
+                    versions = self._database.catalog.versions(writes.table)
+                    versions.drain(witness)
+                    engine.replay(witness, writes.table)
+                    count = writes.staged_count + sum(1 for _ in writes.buffered())
+                    versions.publish_bulk(ticket.cts, count, count)
+        finally:
+            witness.close()
+
+    def _finish_all(self) -> None:
+        """Finish every timestamp; the leader's lock is held, so all are its own."""
+        sequencer = self._database.sequencer
+        for cts in range(sequencer.sts() + 1, sequencer.cts() + 1):
+            sequencer.finish(cts)
+
+    def _is_recorded(self, txid: int) -> bool:
+        return self._recorded(txid) is not None
+
+    def _recorded(self, txid: int) -> int | None:
+        """The cts of a transaction if it is committed, asked in a new session.
+
+        Whoever gives this process up ends its sessions, this one too if it comes in time.
+        """
+        engine = self._database.engine
+        for _ in range(_QUESTIONS - 1):
+            with suppress(ConnectionLostError), closing(engine.session()) as witness:
+                return engine.find_commit(witness, txid)
+        with closing(engine.session()) as witness:
+            return engine.find_commit(witness, txid)
+
+    def _commit_batch(self, batch: list[Ticket]) -> None:
+        if not batch:
+            return
+        if batch[0].stands_alone:
+            session = batch[0].transaction.session
+        else:
+            if self._session is None or self._session.is_lost:
+                self._session = self._database.engine.session()
+            session = self._session
+        certified = self._take_timestamps(self._certify(batch, session))
+        if not certified:
+            return
+        committed, staged = self._append(certified, session)
+        self._publish(committed, staged)
+        self._unsettled = ()
+        for ticket in committed:
+            ticket.settle()
+        self._database.checkpointer.notice()
+
+    def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
+        """Those that nobody was faster than, in the batch or before; settle the others."""
+        claimed: set[_Claim] = set()
+        certified = []
+        for ticket in batch:
+            try:
+                conflict = self._conflict(ticket, session)
+                if conflict is None and len(batch) > 1:
+                    conflict = self._claim(ticket, claimed)
+            except (errors.ProgrammingError, errors.SerializationError) as gone:
+                # Another process has dropped a table, or changed its definition.
+                ticket.settle(gone)
+                continue
+            if conflict is None:
+                certified.append(ticket)
+            else:
+                ticket.settle(serialization_error(conflict))
+        return certified
+
+    def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
+        certifier = self._database.certifier
+        for writes in ticket.writes:
+            self._expect_current(writes.table)
+            if writes.is_staged:
+                conflict = self._staged_conflict(writes, session)
+            else:
+                conflict = certifier.conflict(writes, session)
+            if conflict is not None:
+                return conflict
+        return None
+
+    def _expect_current(self, table: Table) -> None:
+        """Refuse rows that were judged by a definition that another one replaced (P9)."""
+        catalog = self._database.catalog
+        if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
+            raise errors.SerializationError(
+                f"the definition of {table.qualified_name} was changed while the "
+                "transaction was writing to it; run the transaction again"
+            )
+
+    def _claim(self, ticket: Ticket, claimed: set[_Claim]) -> Conflict | None:
+        """Claim a ticket's keys for it, unless one has been claimed."""
+        claims = set()
+        for writes in ticket.writes:
+            for positions, entries in written_keys(writes):
+                for key, _ in entries:
+                    claim = (writes.table.id, positions, key)
+                    if claim in claimed:
+                        last = self._database.sequencer.cts()
+                        return Conflict(writes.table, key, last)
+                    claims.add(claim)
+        claimed |= claims
+        return None
+
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        """Give each its cts; returns those that may be appended."""
+        for ticket in certified:
+            ticket.cts = self._database.sequencer.next_cts()
+        return certified
+
+    def _staged_conflict(
+        self, writes: TableWrites, session: Session
+    ) -> Conflict | None:
+        table = writes.table
+        sts = writes.staged_sts
+        assert sts is not None
+        self._database.catalog.versions(table).drain(session)
+        keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
+        for positions in keys:
+            sql = self._database.engine.forms.staged_conflicts(table, positions, sts)
+            rows = session.execute(sql).fetch_all()
+            if rows:
+                return Conflict(table, rows[0][:-1], rows[0][-1])
+        return None
+
+    def _append(
+        self, certified: Sequence[Ticket], session: Session
+    ) -> tuple[Sequence[Ticket], dict[int, int]]:
+        """Log the batch; returns what is committed, and staged rows' number per table.
+
+        Buffered writes need one engine statement. Staged ones go to their cache
+        tables in the same engine transaction, behind everything older.
+        """
+        records = [
+            CommitRecord(
+                ticket.cts,
+                ticket.transaction.txid,
+                {
+                    writes.table.id: [(w.row, w.deleted) for _, w in writes.buffered()]
+                    for writes in ticket.writes
+                    if not writes.is_staged
+                },
+                {
+                    writes.table.id: writes.staged_count
+                    for writes in ticket.writes
+                    if writes.is_staged
+                },
+            )
+            for ticket in certified
+        ]
+        bulk = [writes for writes in certified[0].writes if writes.is_staged]
+        if not bulk:
+            return self._log(certified, records), {}
+        staged: dict[int, int] = {}
+        try:
+            for writes in bulk:
+                self._database.catalog.versions(writes.table).drain(session)
+            session.begin()
+            for writes in bulk:
+                staged[writes.table.id] = session.append_staged(
+                    writes.table, certified[0].cts
+                )
+            session.log(records)
+            self._unsettled = certified
+            self._database.timeline.commit(session)
+        except BaseException:
+            # A rollback after COMMIT changes nothing.
+            with suppress(EngineError):
+                session.rollback()
+            raise
+        return certified, staged
+
+    def _log(
+        self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
+    ) -> Sequence[Ticket]:
+        """Log buffered writes, all or nothing."""
+        if self._logger is None:
+            self._logger = self._database.engine.session(logs_only=True)
+        try:
+            self._unsettled = certified
+            self._logger.log(records)
+        except BaseException:
+            # It may be of no use any more.
+            logger, self._logger = self._logger, None
+            with suppress(EngineError):
+                logger.close()
+            raise
+        return certified
+
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        """Make durable commits known, in cts order, and finish their timestamps."""
+        catalog = self._database.catalog
+        for ticket in certified:
+            for writes in ticket.writes:
+                versions = catalog.versions(writes.table)
+                if writes.is_staged:
+                    count = staged[writes.table.id]
+                    versions.publish_bulk(ticket.cts, count, count)
+                else:
+                    versions.publish(
+                        ticket.cts,
+                        [
+                            (key, write.row, write.deleted)
+                            for key, write in writes.buffered()
+                        ],
+                    )
+        for ticket in certified:
+            self._database.sequencer.finish(ticket.cts)

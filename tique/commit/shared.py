@@ -1,0 +1,277 @@
+"""Group commit in a database that other processes use too.
+
+What :mod:`tique.commit.committer` says holds within the process. Between processes:
+
+*First committer wins (P3).* A batch is certified twice: by this process against all
+that it has followed, up to ``sts``; then by the shared sequencer, for what came after
+``sts``: it knows these keys, or else knows up to where some may be missing and refuses.
+In the same step it hands out the timestamp, so that of two commits with one key the
+second is refused while the first is still on its way. Whoever is refused so waits until
+what is in the way is finished, follows it, and certifies again: it may have been
+aborted, or have other keys.
+
+*Publication (P2).* The log entry is durable before the timestamp is finished.
+``commit()`` returns when the shared sts covers the timestamp; the index learns of it
+before the next transaction begins.
+
+There are two ways to that, as the engine has it.
+
+:class:`AppendingCommitter`: certification, log entry and timestamp are of one engine
+transaction, which is one request. Whatever becomes of this process, the server ends it,
+one way or the other. If the reply is lost the log decides, once it is certain that the
+server no longer works on the request. If it refuses one commit of a group (a privilege was
+revoked) nothing of the group is there, and each is tried alone.
+
+:class:`SteppedCommitter`: each is a request of its own, because MonetDB goes on with a
+string of statements after one failed, and would publish a commit that is not there.
+Bulk writes go this way on every engine, with a barrier for a timestamp.
+
+*If the process dies*, or is stopped for longer than its lease: before it is certified,
+nobody knows of it. From then on its timestamps hold sts back until somebody fences
+them, which counts as aborted whatever the log has. After they were finished it is
+committed. It acknowledges a commit only when it has finished it itself, so that no
+acknowledged commit is ever fenced.
+
+*If a statement's outcome is not known* the log decides, as for one process; what is in
+it is finished, else aborted. If the client is gone by then, whatever of it was not
+finished is fenced first, and then the log decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from tique._translation import given_up
+from tique.commit.certification import Conflict, key_hashes
+from tique.commit.committer import Committer
+from tique.commit.tickets import failure, serialization_error
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import MOST_KEYS, FencedError, OverdueError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique.commit.tickets import Ticket
+    from tique.database.database import Database
+    from tique.query.transaction import Transaction
+    from tique.query.writes import TableWrites
+    from tique.timeline.shared import SharedTimeline
+    from tique_backends.base import CommitRecord, Session
+    from tique_backends.sharing import AppendingSequencer, SteppedSequencer
+
+_REFUSALS = 10
+"""So often a ticket is certified again, after whoever was in its way was aborted."""
+
+
+class SharedCommitter(Committer):
+    """Commits this process's transactions among those of others."""
+
+    def __init__(self, database: Database, timeline: SharedTimeline) -> None:
+        super().__init__(database)
+        self._timeline = timeline
+        self._certified_until = 0
+        self._stamped: Sequence[Ticket] = ()
+        """Tickets whose timestamps in the shared sequencer this process has to finish."""
+
+    @override
+    def commit(self, transaction: Transaction) -> int:
+        """Commit as others do; what has more keys than are certified at a time, in bulk."""
+        if sum(map(_most_keys, transaction.writes.values())) > MOST_KEYS:
+            largest = sorted(transaction.writes.values(), key=_most_keys)
+            try:
+                while sum(map(_most_keys, largest)) > MOST_KEYS:
+                    largest.pop().switch_to_stage(transaction.session)
+            except EngineError as error:
+                raise failure(error) from error
+        return super().commit(transaction)
+
+    @property
+    @override
+    def is_in_doubt(self) -> bool:
+        return super().is_in_doubt or bool(self._stamped)
+
+    @property
+    @override
+    def is_left(self) -> bool:
+        # Or a definition's barrier; while that goes on its thread has the lock.
+        return super().is_left or (self._timeline.has_barrier and not self._stamped)
+
+    @override
+    def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
+        if any(writes.is_staged for writes in batch[0].writes):
+            # The shared sequencer does not know its keys: here is all that it meets.
+            batch[0].cts = self._timeline.bar()
+            self._stamped = batch
+        # What is followed meanwhile is the shared sequencer's to look at.
+        self._certified_until = self._database.sequencer.sts()
+        return super()._certify(batch, session)
+
+    @override
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        if self._stamped and not certified:
+            self._settle_earlier()
+        return certified
+
+    def _accepted(
+        self, certified: Sequence[Ticket], stamps: Sequence[int]
+    ) -> list[Ticket]:
+        """Those that have a timestamp; the others are put back into the queue."""
+        stamped: list[Ticket] = []
+        refused: list[Ticket] = []
+        for ticket, cts in zip(certified, stamps, strict=True):
+            ticket.cts = cts
+            (stamped if cts > 0 else refused).append(ticket)
+        if refused and not stamped:
+            # Those with a timestamp must not wait for others: others wait for them.
+            self._timeline.wait(max(-ticket.cts for ticket in refused))
+            self._timeline.catch_up()
+        for ticket in reversed(refused):
+            self._put_back(ticket)
+        return stamped
+
+    def _put_back(self, ticket: Ticket) -> None:
+        ticket.refusals += 1
+        if ticket.refusals < _REFUSALS:
+            self._queue.appendleft(ticket)
+        else:
+            conflict = Conflict(ticket.writes[0].table, (), -ticket.cts)
+            ticket.settle(serialization_error(conflict))
+
+    @override
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        self._timeline.finish(certified, staged)
+        self._stamped = ()
+
+    @override
+    def _settle_earlier(self) -> None:
+        """Find out about a batch that was cut short, and finish its timestamps."""
+        if not self._stamped:
+            self._timeline.lift()
+            return
+        appended, stamped = self._unsettled, self._stamped
+        try:
+            if appended and self._is_recorded(appended[0].transaction.txid):
+                self._timeline.finish(appended, _staged_rows(appended))
+                for ticket in appended:
+                    ticket.settle()
+            else:
+                self._timeline.abort([ticket.cts for ticket in stamped])
+        except OverdueError as error:
+            # It counts for nothing; when it is fenced, whoever asks is told so.
+            self._timeline.wait(max(ticket.cts for ticket in stamped))
+            for ticket in stamped:
+                ticket.settle(failure(error))
+        except FencedError as error:
+            self._timeline.fence_own(max(ticket.cts for ticket in stamped))
+            for ticket in stamped:
+                is_there = appended and self._is_recorded(ticket.transaction.txid)
+                ticket.settle(None if is_there else given_up(error))
+        self._unsettled = self._stamped = ()
+
+
+class SteppedCommitter(SharedCommitter):
+    """Takes timestamps, logs, and finishes them."""
+
+    def __init__(
+        self, database: Database, timeline: SharedTimeline, shared: SteppedSequencer
+    ) -> None:
+        super().__init__(database, timeline)
+        self._shared = shared
+
+    @override
+    def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        if self._stamped or not certified:
+            return super()._take_timestamps(certified)
+        stamps: list[int] = []
+
+        def keep(found: list[int]) -> None:
+            stamps.extend(found)
+            for ticket, cts in zip(certified, found, strict=True):
+                ticket.cts = cts
+            # These are to be finished, whatever happens from here on.
+            self._stamped = [ticket for ticket in certified if ticket.cts > 0]
+
+        write_sets = _write_sets(certified)
+        self._timeline.take(
+            lambda: self._shared.certify(self._certified_until, write_sets), keep
+        )
+        return self._accepted(certified, stamps)
+
+
+class AppendingCommitter(SharedCommitter):
+    """Commits in one request what is not written in bulk."""
+
+    def __init__(
+        self, database: Database, timeline: SharedTimeline, shared: AppendingSequencer
+    ) -> None:
+        super().__init__(database, timeline)
+        self._shared = shared
+        self._covered = 0
+        """The shared sts while the last batch was appended."""
+
+    @override
+    def _log(
+        self, certified: Sequence[Ticket], records: Sequence[CommitRecord]
+    ) -> Sequence[Ticket]:
+        self._unsettled = certified
+        try:
+            with self._timeline.noticing():
+                stamps, self._covered = self._shared.append(
+                    self._certified_until, _write_sets(certified), records
+                )
+        except EngineError as error:
+            if error.kind is not ErrorKind.PROGRAMMING or len(certified) == 1:
+                raise
+            # One of them is refused: nothing is there, and each goes by itself.
+            self._unsettled = ()
+            for ticket in reversed(certified):
+                ticket.stands_alone = True
+                self._queue.appendleft(ticket)
+            return ()
+        self._unsettled = [
+            t for t, cts in zip(certified, stamps, strict=True) if cts > 0
+        ]
+        return self._accepted(certified, stamps)
+
+    @override
+    def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
+        if self._stamped:
+            super()._publish(certified, staged)
+        elif certified:
+            self._timeline.appended(certified, self._covered)
+
+    @override
+    def _settle_earlier(self) -> None:
+        if self._stamped:
+            super()._settle_earlier()
+            return
+        while self._unsettled:
+            ticket, *others = self._unsettled
+            cts = self._recorded(ticket.transaction.txid)
+            if cts is not None:
+                ticket.cts = cts
+                self._timeline.wait(cts)
+                ticket.settle()
+            self._unsettled = others
+
+
+def _most_keys(writes: TableWrites) -> int:
+    return (len(writes.rows) + len(writes.bag)) * (1 + len(writes.table.unique))
+
+
+def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:
+    return [
+        [key for writes in ticket.writes for key in key_hashes(writes)]
+        for ticket in tickets
+    ]
+
+
+def _staged_rows(tickets: Sequence[Ticket]) -> dict[int, int]:
+    return {
+        writes.table.id: writes.staged_count
+        for ticket in tickets
+        for writes in ticket.writes
+        if writes.is_staged
+    }

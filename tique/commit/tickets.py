@@ -1,0 +1,92 @@
+"""Tickets: a committing transaction's place in the queue, and its outcome."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique._translation import translated
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique.commit.certification import Conflict
+    from tique.query.transaction import Transaction
+
+
+class Ticket:
+    """One transaction's place in the queue and, later, its outcome."""
+
+    __slots__ = (
+        "cts",
+        "done",
+        "error",
+        "gate",
+        "refusals",
+        "stands_alone",
+        "transaction",
+        "writes",
+    )
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.writes = [writes for writes in transaction.writes.values() if writes]
+        # Whether it cannot share a batch.
+        self.stands_alone = any(
+            writes.is_staged
+            or (writes.bag and any(write.deleted for write in writes.bag))
+            for writes in self.writes
+        )
+        self.cts = 0
+        self.refusals = 0
+        """How often another process's commit was in the way."""
+        self.error: BaseException | None = None
+        self.done = False
+        self.gate = threading.Lock()
+        self.gate.acquire()
+
+    def settle(self, error: BaseException | None = None) -> None:
+        """Give the transaction its outcome and wake whoever waits for it."""
+        self.error = error
+        self.done = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the waiting thread look at its ticket, or lead."""
+        # Already open: whoever waits is on its way and looks at ``done`` itself.
+        with suppress(RuntimeError):
+            self.gate.release()
+
+
+def serialization_error(conflict: Conflict) -> errors.SerializationError:
+    """Somebody else committed first (P3)."""
+    table = conflict.table.qualified_name
+    return errors.SerializationError(
+        f"another transaction committed first: a row of {table} was changed since "
+        f"this transaction's snapshot, at cts {conflict.winner}; run the "
+        "transaction again",
+        table=table,
+        key=conflict.key,
+        winner=conflict.winner,
+    )
+
+
+def failure(error: BaseException) -> errors.Error:
+    """Nothing was committed, because of ``error``."""
+    if isinstance(error, EngineError):
+        return translated(error)
+    if isinstance(error, errors.Error):
+        return error
+    return errors.OperationalError(f"the commit failed: {error!r}")
+
+
+def outcome_unknown(ticket: Ticket, cause: BaseException) -> errors.OutcomeUnknown:
+    """Nobody can tell whether the ticket's transaction is committed (P4)."""
+    txid = ticket.transaction.txid
+    return errors.OutcomeUnknown(
+        "the engine failed inside COMMIT and cannot be asked for the outcome of "
+        f"transaction {txid}; open the database again and call outcome({txid}) "
+        f"({cause})",
+        txid=txid,
+    )

@@ -1,0 +1,1 @@
+"""An open database: its parts put together, its settings, its status."""

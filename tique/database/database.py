@@ -1,0 +1,373 @@
+"""One open database: what all of a process's connections to it share.
+
+Connections to the same file share one engine instance, sequencer, committer and
+checkpointer (an embedded engine lets one process in). The first connection opens
+the database, runs recovery and starts the checkpointer; the last one to go folds
+what can be folded and closes it.
+
+``_registry_lock`` guards the registry and the connection counts; opening and
+closing happen under it, so that nobody gets a database that is being closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import os
+import threading
+from collections import deque
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique.checkpoint.checkpointer import Checkpointer
+from tique.checkpoint.recovery import TXIDS_PER_EPOCH, prepare, txids_of
+from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
+from tique.commit.committer import Committer
+from tique.commit.shared import AppendingCommitter, SteppedCommitter
+from tique.database import process
+from tique.database.url import DatabaseURL, parse_url
+from tique.store.catalog import ManagedCatalog
+from tique.timeline.local import Timeline
+from tique.timeline.shared import SharedTimeline
+from tique_backends import registry
+from tique_backends.errors import EngineError
+from tique_backends.sharing import AppendingSequencer, SteppedSequencer
+from tique_rewriter import PARAMSTYLES, Rewriter
+from tique_udfs import open_sequencer
+
+if TYPE_CHECKING:
+    import weakref
+    from collections.abc import Mapping
+
+    from tique._connection import Connection
+    from tique.query.transaction import Transaction
+    from tique_backends.base import Engine, Session
+
+logger = logging.getLogger("tique")
+
+_registry: dict[str, Database] = {}
+_registry_lock = threading.RLock()
+_numbers = itertools.count(1)
+
+_LAST_CALL = 1.0
+"""Seconds that a connection's last call has when the interpreter ends, and once more so
+many when it was told to stop."""
+
+_SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
+
+
+def _default_page_cache() -> int:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(512 << 20, memory // 8)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a database is run; the first connection of a process decides.
+
+    Attributes
+    ----------
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    checkpoint : str
+        ``"auto"`` (a background thread) or ``"manual"``.
+    checkpoint_rows : int
+        Cached rows of a table that start a checkpoint.
+    checkpoint_age : float
+        Seconds after which cached rows are folded anyhow.
+    row_cache : int
+        Storage rows per table that are remembered.
+    page_cache : int
+        Bytes for pages of storage tables that are kept in memory, a quarter as many for
+        groups and an eighth for views; by default an eighth of the machine's memory,
+        512 MiB at most.
+    retention : float
+        Seconds for which the outcome of a transaction can be asked for.
+    lease : float
+        Seconds for which a process may be silent until the others that share the
+        database give it up; at least 0.5.
+    """
+
+    certifier: str = "memory"
+    checkpoint: str = "auto"
+    checkpoint_rows: int = 10_000
+    checkpoint_age: float = 3.0
+    row_cache: int = 100_000
+    page_cache: int = field(default_factory=_default_page_cache)
+    retention: float = 3600.0
+    lease: float = 6.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("certifier", ("memory", "query")),
+            ("checkpoint", ("auto", "manual")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise errors.InterfaceError(
+                    f"{name}={value!r} is not one of {', '.join(allowed)}"
+                )
+        if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
+            raise errors.InterfaceError(
+                f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
+                f"{_LONGEST_LEASE} seconds"
+            )
+
+
+class Database:
+    """An open database and everything that its connections share."""
+
+    def __init__(
+        self, name: str, url: DatabaseURL, engine: Engine, settings: Settings
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.engine = engine
+        self.settings = settings
+        self.process = process.current()
+        self.connections = 0
+        self.epochs: set[int] = set()
+        """The epochs of this process's transaction ids."""
+        self.txids = range(0)
+        """Those that it hands out now."""
+        self.is_detached = False
+        self.is_closed = False
+        self.is_new = False
+        """Whether this process put tique's schema into it."""
+        self.users: set[weakref.ref[Connection]] = set()
+        """Its connections."""
+        self.transactions: dict[int, Transaction] = {}
+        self.abandoned: deque[Session] = deque()
+        self.catalog = ManagedCatalog(engine, settings.row_cache, settings.page_cache)
+        try:
+            self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
+        except ValueError as error:
+            raise errors.InterfaceError(str(error)) from error
+        query = QueryCertifier(self.catalog, engine.forms)
+        self.certifier: Certifier = (
+            query
+            if settings.certifier == "query"
+            else MemoryCertifier(self.catalog, query)
+        )
+        self.timeline: Timeline
+        self.committer: Committer
+        if engine.shared is None:
+            self.timeline = Timeline(self)
+            self.committer = Committer(self)
+        else:
+            self.timeline = shared_timeline = SharedTimeline(self, engine.shared)
+            if isinstance(engine.shared, AppendingSequencer):
+                self.committer = AppendingCommitter(
+                    self, shared_timeline, engine.shared
+                )
+            else:
+                assert isinstance(engine.shared, SteppedSequencer)
+                self.committer = SteppedCommitter(self, shared_timeline, engine.shared)
+        self.checkpointer = Checkpointer(
+            self,
+            rows=settings.checkpoint_rows,
+            age=settings.checkpoint_age,
+            automatic=settings.checkpoint == "auto",
+            retention=settings.retention,
+        )
+        self.rewriters = {
+            paramstyle: Rewriter(self.catalog, engine.capabilities.dialect, paramstyle)
+            for paramstyle in PARAMSTYLES
+        }
+        """By parameter style, each with its plan cache, shared by all connections."""
+
+    def start(self) -> None:
+        """Recover, then serve."""
+        session = self.engine.session()
+        try:
+            self.is_new = prepare(self.engine, session)
+            self.timeline.open(session)
+        finally:
+            session.close()
+        self.engine.attach_sequencer(self.sequencer)
+        self.checkpointer.start()
+
+    def count_epoch(self, session: Session) -> int:
+        """Count an epoch durably, whose transaction ids are handed out from now on."""
+        epoch = self.engine.next_epoch(session)
+        txids = txids_of(epoch)
+        self.epochs.add(epoch)
+        self.txids = txids
+        return epoch
+
+    def reload(self, session: Session) -> None:
+        """Read the managed tables' definitions again after one changed."""
+        self.catalog.load(self.engine.managed_tables(session))
+
+    def outcome(self, txid: int) -> str:
+        """What became of a transaction (P4).
+
+        Returns
+        -------
+        str
+            ``"committed"``, ``"aborted"``; ``"active"``: it is open, or belongs to
+            another process that lives and has not committed it; ``"unknown"``: it ran
+            longer ago than commit records are kept, or was never begun.
+        """
+        if self.committer.is_in_doubt:
+            # A transaction that begins after this answer sees what it says.
+            self.committer.settle()
+        session = self.engine.session()
+        try:
+            # Who is active is asked first: a commit that comes after that is found.
+            active = any(entry.txid == txid for entry in self.sequencer.active())
+            others, last_epoch = self.timeline.epochs()
+            cts = self.engine.find_commit(session, txid)
+            if cts is not None:
+                # What a process left when it died may yet be fenced.
+                self.timeline.wait(cts)
+                cts = self.engine.find_commit(session, txid)
+            if cts is not None:
+                return "committed"
+            if active or txid // TXIDS_PER_EPOCH in others:
+                return "active"
+            forgotten = self.engine.forgotten_until(session)
+        finally:
+            session.close()
+        is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
+        return "aborted" if is_ours else "unknown"
+
+    def abandon(self, session: Session) -> None:
+        """Take over what a garbage-collected connection left; takes no lock."""
+        self.abandoned.append(session)
+
+    def release_abandoned(self) -> None:
+        """Close abandoned sessions and count their connections out."""
+        while self.abandoned:
+            session = self.abandoned.popleft()
+            with suppress(EngineError):
+                session.close()
+            release(self)
+
+    def close(self) -> None:
+        """Fold what can be folded and close the engine."""
+        self.is_closed = True
+        self.checkpointer.stop()
+        with ExitStack() as stack:
+            stack.callback(self.sequencer.close)
+            stack.callback(self.engine.close)
+            stack.callback(self.timeline.close)
+            stack.callback(self.committer.close)
+            stack.callback(self.checkpointer.close)
+            if self.settings.checkpoint == "auto" and not self.is_detached:
+                try:
+                    if self.timeline.is_current():
+                        self.checkpointer.checkpoint()
+                except EngineError as error:
+                    # Nothing is lost: the next opening folds it.
+                    logger.warning("the last checkpoint of %s: %s", self.name, error)
+
+
+def acquire(
+    url: str | os.PathLike[str] | DatabaseURL, options: Mapping[str, object]
+) -> Database:
+    """Return the open database of that URL, opening it if need be.
+
+    Parameters
+    ----------
+    url
+        The database's URL.
+    options
+        Fields of :class:`Settings`.
+
+    Raises
+    ------
+    InterfaceError
+        If the URL or an option makes no sense, or the database is open already
+        with other settings.
+    DatabaseLocked
+        If another process has it open.
+    """
+    process.park_if_exiting()
+    parsed = url if isinstance(url, DatabaseURL) else parse_url(url)
+    try:
+        settings = Settings(**options)  # type: ignore[arg-type]
+    except TypeError as error:
+        known = ", ".join(Settings.__dataclass_fields__)
+        raise errors.InterfaceError(
+            f"unknown option ({error}); there is: {known}"
+        ) from None
+    backend = registry.find(parsed.backend)
+    location = backend.locate(parsed.path, parsed.options, parsed.server)
+    with _registry_lock:
+        found = _registry.get(location.identity) if location.identity else None
+        if found is not None and found.process != process.current():
+            raise errors.InterfaceError(
+                "the database was opened before this process was forked; open it in "
+                "one of the two processes only",
+                sqlstate="08003",
+            )
+        if found is not None and not found.timeline.is_current():
+            # The last of its connections closes it.
+            del _registry[found.name]
+            found = None
+        if found is None:
+            name = location.identity or f":memory:{next(_numbers)}"
+            found = _open(name, parsed, backend.open_engine(location), settings)
+            _registry[name] = found
+        elif options and found.settings != settings:
+            raise errors.InterfaceError(
+                f"{parsed.path} is open in this process with {found.settings}; "
+                "all connections to a database share its settings"
+            )
+        found.connections += 1
+        return found
+
+
+def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Database:
+    """Recover and start; if that fails, let go of the engine's file."""
+    try:
+        database = Database(name, url, engine, settings)
+        try:
+            database.start()
+        except BaseException:
+            database.checkpointer.stop()
+            database.timeline.close()
+            database.sequencer.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return database
+
+
+def release(database: Database) -> None:
+    """Count a connection out; the last one closes the database."""
+    with _registry_lock:
+        database.connections -= 1
+        if database.connections == 0 and not database.is_closed:
+            if _registry.get(database.name) is database:
+                del _registry[database.name]
+            database.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what is open when the interpreter ends.
+
+    Daemon threads go on meanwhile, and may be in the middle of a commit. Each
+    connection's lock is taken for good, which lets its call end and no other begin; a
+    call that takes longer is interrupted. An error that it gets of that parks its
+    thread (:func:`tique.database.process.park_if_exiting`).
+    """
+    process.is_exiting = True
+    # Not under the lock: a checkpointer that is waited for may want it.
+    with _registry_lock:
+        databases = list(_registry.values())
+        _registry.clear()
+    for database in databases:
+        if database.process == process.current():
+            for reference in list(database.users):
+                user = reference()
+                if user is not None:
+                    user.seize(_LAST_CALL)
+            with suppress(EngineError):
+                database.close()

@@ -1,0 +1,278 @@
+"""What a database is doing now, for operators: ``Connection.status()``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tique._translation import translating
+from tique_backends.base import FORMAT_VERSION
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from tique.checkpoint.checkpointer import Checkpointer
+    from tique.database.database import Database
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """A table under tique's management.
+
+    Attributes
+    ----------
+    name : str
+        ``schema.table``.
+    cached_rows : int
+        Recent versions that no checkpoint has folded into storage yet.
+    tombstones : int
+        How many of them are deletions; after a bulk write at most so many.
+    obstacle : str or None
+        Why the table could not be folded the last time that this process tried; None
+        if it could.
+    """
+
+    name: str
+    cached_rows: int
+    tombstones: int
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class UnmanagedTable:
+    """A table that tique leaves alone.
+
+    Attributes
+    ----------
+    name : str
+        ``schema.table``.
+    obstacle : str or None
+        Why it cannot be adopted; None if it can.
+    """
+
+    name: str
+    obstacle: str | None
+
+
+@dataclass(frozen=True)
+class TransactionStatus:
+    """A transaction that is open now.
+
+    Attributes
+    ----------
+    txid : int
+        Its id.
+    sts : int
+        The timestamp it reads at.
+    age : float
+        Seconds since it took its snapshot.
+    """
+
+    txid: int
+    sts: int
+    age: float
+
+
+@dataclass(frozen=True)
+class SetAsideStatus:
+    """A part of a commit that cannot be applied, and counts for nothing.
+
+    Attributes
+    ----------
+    cts : int
+        The commit's timestamp.
+    table : str or None
+        Whose versions they are: ``schema.table``, or the number of a table that is gone;
+        None: all of the commit.
+    reason : str
+        What is wrong with them.
+    """
+
+    cts: int
+    table: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckpointStatus:
+    """What the checkpointer did since the database was opened.
+
+    Attributes
+    ----------
+    mode : str
+        ``"auto"`` or ``"manual"``.
+    rounds : int
+        Finished rounds.
+    folded_rows : int
+        Versions that left the cache tables.
+    last : datetime or None
+        When the last round ended (UTC); None before the first one.
+    last_error : str or None
+        Why the last attempt failed, or which tables it could not fold; None after a
+        round that did not fail and folded all.
+    """
+
+    mode: str
+    rounds: int
+    folded_rows: int
+    last: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """One open database.
+
+    Attributes
+    ----------
+    database : str
+        The database's file.
+    format_version : int
+        The version of tique's schema in it.
+    sequencer : str
+        ``"server"`` if processes share one there, with its form in brackets where
+        the engine has several; ``"c"`` or ``"python"``: this process's own.
+    processes : int
+        How many processes use the database.
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    sts : int
+        The timestamp that a transaction reads at if it begins now.
+    cts : int
+        The last commit timestamp that was handed out.
+    stable : int
+        λ: what was committed up to here may be folded into storage.
+    transactions : tuple of TransactionStatus
+        This process's open transactions, the oldest snapshot first.
+    tables : tuple of TableStatus
+        The managed tables, by name.
+    unmanaged : tuple of UnmanagedTable
+        The other tables, by name.
+    set_aside : tuple of SetAsideStatus
+        What others logged that cannot be applied, by timestamp.
+    checkpoint : CheckpointStatus
+        The checkpointer's work.
+    """
+
+    database: str
+    format_version: int
+    sequencer: str
+    processes: int
+    certifier: str
+    sts: int
+    cts: int
+    stable: int
+    transactions: tuple[TransactionStatus, ...]
+    tables: tuple[TableStatus, ...]
+    unmanaged: tuple[UnmanagedTable, ...]
+    set_aside: tuple[SetAsideStatus, ...]
+    checkpoint: CheckpointStatus
+
+
+def status(database: Database) -> Status:
+    """Look at an open database; nobody is stopped for it.
+
+    Parameters
+    ----------
+    database
+        The database.
+
+    Raises
+    ------
+    OperationalError
+        If the engine cannot be asked for its tables.
+    """
+    with translating():
+        position = database.timeline.position()
+    return Status(
+        database=database.name,
+        # Nothing else is ever opened.
+        format_version=FORMAT_VERSION,
+        sequencer=_sequencer(database),
+        processes=position.clients,
+        certifier=database.certifier.name,
+        sts=position.sts,
+        cts=position.cts,
+        stable=position.stable,
+        transactions=tuple(
+            TransactionStatus(entry.txid, entry.sts, entry.age)
+            for entry in database.sequencer.active()
+        ),
+        tables=_managed(database),
+        unmanaged=_unmanaged(database),
+        set_aside=_set_aside(database),
+        checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
+    )
+
+
+def _sequencer(database: Database) -> str:
+    shared = database.engine.shared
+    if shared is None:
+        return database.sequencer.kind
+    return "server" if shared.form is None else f"server ({shared.form})"
+
+
+def _managed(database: Database) -> tuple[TableStatus, ...]:
+    obstacles = database.checkpointer.obstacles
+    found = [
+        TableStatus(
+            versions.table.qualified_name,
+            versions.rows,
+            versions.tombstones,
+            obstacles.reason(versions.table),
+        )
+        for versions in database.catalog.all_versions()
+    ]
+    return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _unmanaged(database: Database) -> tuple[UnmanagedTable, ...]:
+    engine = database.engine
+    found = []
+    with translating():
+        session = engine.session()
+        try:
+            for schema, name in engine.user_tables(session):
+                if database.catalog.named(schema, name) is None:
+                    obstacle = None
+                    try:
+                        table = engine.describe(session, schema, name)
+                        engine.check_definition(session, table)
+                    except EngineError as error:
+                        obstacle = str(error)
+                    found.append(UnmanagedTable(f"{schema}.{name}", obstacle))
+        finally:
+            session.close()
+    return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _set_aside(database: Database) -> tuple[SetAsideStatus, ...]:
+    if database.engine.shared is None:
+        return ()
+    names = {
+        number: table.qualified_name
+        for number, table in database.catalog.by_id().items()
+    }
+    with translating():
+        found = database.engine.shared.set_aside()
+    return tuple(
+        SetAsideStatus(
+            part.cts,
+            None
+            if part.table_id is None
+            else names.get(part.table_id, f"{part.table_id}"),
+            part.reason,
+        )
+        for part in found
+    )
+
+
+def _checkpoint(checkpointer: Checkpointer, mode: str) -> CheckpointStatus:
+    ended = checkpointer.last_round
+    return CheckpointStatus(
+        mode=mode,
+        rounds=checkpointer.rounds,
+        folded_rows=checkpointer.folded,
+        last=None if ended is None else datetime.fromtimestamp(ended, UTC),
+        last_error=checkpointer.last_error,
+    )

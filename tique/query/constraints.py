@@ -1,0 +1,154 @@
+"""Constraints of a statement's new rows (P9).
+
+NOT NULL and primary keys are checked here, over rows that the driver has. CHECK
+and UNIQUE are the engine's to judge: buffered rows are spilled to the staging
+table, which has the CHECK constraints, and one query looks for doubled values
+in what the transaction would see. What storage may be too small for is the engine's
+too: rows past one of the table's bounds are spilled, and the staging table takes them or
+not. All of it happens inside the statement, so that a violation undoes the statement and
+nothing else; against concurrent transactions certification holds them.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique_backends.base import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique.query.writes import TableWrites
+    from tique.store.rows import Key
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Bound, Table
+
+
+def not_null_columns(table: Table) -> list[tuple[int, str]]:
+    """Position and name of every column that must not be NULL."""
+    return [(i, c.name) for i, c in enumerate(table.columns) if c.not_null]
+
+
+def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -> None:
+    """Refuse NULL where the table does.
+
+    Raises
+    ------
+    NotNullViolation
+        If one of ``columns`` is NULL in ``row``.
+    """
+    for position, name in columns:
+        if row[position] is None:
+            raise errors.NotNullViolation(
+                f"NOT NULL constraint failed: {table.qualified_name}.{name}"
+            )
+
+
+def is_doubtful(
+    table: Table, rows: Iterable[Row | None], changed: Collection[int]
+) -> bool:
+    """Whether storage may be too small for one of the rows, of which ``changed`` is new."""
+    bounds = [
+        bound for bound in table.bounds if not set(changed).isdisjoint(bound.columns)
+    ]
+    return bool(bounds) and any(
+        _passes(bound, row) for row in rows if row is not None for bound in bounds
+    )
+
+
+def _passes(bound: Bound, row: Row) -> bool:
+    weight = 0
+    for position, factor in zip(bound.columns, bound.weights, strict=True):
+        value = row[position]
+        if isinstance(value, str):
+            weight += len(value) * (1 if value.isascii() else 4) * factor
+        elif isinstance(value, bytes):
+            weight += len(value) * factor
+        elif isinstance(value, Decimal):
+            weight += len(value.as_tuple().digits) * factor
+        elif value is MISSING:
+            return True
+    return weight > bound.most
+
+
+def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
+    """Refuse primary keys, each given once, that are there already.
+
+    Raises
+    ------
+    UniqueViolation
+        If a key is not free.
+    """
+    if not keys:
+        return
+    transaction.expect_free(table, keys[-1])
+    transaction.prefetch(table, keys, ())
+    for key in keys:
+        if transaction.row(table, key, ()) is not None:
+            raise duplicate_key(table, "PRIMARY KEY")
+
+
+def check_buffered(
+    transaction: Transaction,
+    writes: TableWrites,
+    changed: Collection[int],
+    first: int | None = None,
+) -> None:
+    """Have the engine judge what the statement buffered: CHECK, UNIQUE, doubtful rows.
+
+    ``changed`` are the positions of the columns that the statement set, ``first``
+    the first sequence number that it used, if it used several.
+    """
+    table = writes.table
+    unique = any(set(columns) & set(changed) for columns in table.unique)
+    if writes.is_doubtful:
+        writes.guard(transaction.session)
+    if unique or (table.checks and changed) or writes.is_doubtful:
+        writes.is_doubtful = False
+        writes.spill(transaction.session)
+        check_unique(transaction, table, changed, first)
+
+
+def check_staged_keys(transaction: Transaction, table: Table) -> None:
+    """Refuse primary keys of rows that the statement staged, as for buffered ones."""
+    if table.is_bag:
+        return
+    transaction.prepare_scan(table)
+    sql = transaction.database.engine.forms.staged_duplicate(
+        table, transaction.sts, transaction.sequence
+    )
+    if transaction.session.execute(sql).fetch_all():
+        raise duplicate_key(table, "PRIMARY KEY")
+
+
+def check_unique(
+    transaction: Transaction,
+    table: Table,
+    changed: Collection[int],
+    first: int | None = None,
+) -> None:
+    """Refuse doubled UNIQUE values among staged rows and what is visible."""
+    for columns in table.unique:
+        if not set(columns) & set(changed):
+            continue
+        transaction.prepare_scan(table)
+        sql = transaction.database.engine.forms.unique_duplicate(
+            table,
+            columns,
+            transaction.sts,
+            transaction.sequence if first is None else first,
+            transaction.sequence,
+        )
+        if transaction.session.execute(sql).fetch_all():
+            names = ", ".join(table.columns[i].name for i in columns)
+            raise duplicate_key(table, f"UNIQUE ({names})")
+
+
+def duplicate_key(table: Table, constraint: str) -> errors.UniqueViolation:
+    """Return the complaint about a second row with the same key."""
+    return errors.UniqueViolation(
+        f"duplicate key: {table.qualified_name} has a row with this {constraint} already"
+    )

@@ -1,0 +1,66 @@
+"""The names of results, where the engine numbers those that have no name.
+
+MonetDB calls an expression ``%1`` or ``%60``: it counts whatever the statement computes,
+and in a snapshot query that is more than in the application's own, and not always the
+same. Nothing can refer to such a name, but it is in the result's description. So the
+engine is asked once what it would have called the results of the application's text
+over the storage tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_backends.base import ResultColumn
+
+
+class ResultNames:
+    """What one statement's results are called; threads share it.
+
+    Parameters
+    ----------
+    plain
+        Returns the statement's text over the storage tables.
+    """
+
+    def __init__(self, plain: Callable[[Transaction], str]) -> None:
+        self._plain = plain
+        self._names: list[str] | None = None
+        self._is_known = False
+
+    def of(
+        self,
+        transaction: Transaction,
+        columns: Sequence[ResultColumn],
+        sql: str,
+        bound: Sequence[Any],
+    ) -> Sequence[ResultColumn]:
+        """The columns of the result of ``sql``, called as the application expects.
+
+        Raises
+        ------
+        EngineError
+            Whatever the engine refuses, the first time.
+        """
+        prefix = transaction.database.engine.capabilities.number_prefix
+        if not prefix:
+            return columns
+        if not self._is_known:
+            if any(column.name.startswith(prefix) for column in columns):
+                plain = self._plain(transaction)
+                if plain == sql:
+                    self._names = [column.name for column in columns]
+                else:
+                    self._names = transaction.session.result_names(plain, bound)
+            self._is_known = True
+        if self._names is None:
+            return columns
+        return [
+            replace(column, name=name)
+            for column, name in zip(columns, self._names, strict=True)
+        ]

@@ -1,0 +1,122 @@
+"""Snapshot queries: a plan's texts with the forms of all tables in them (paper 2.3.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique.query.sources import Source
+from tique_rewriter.plan import Hole, JoinRead, Label, Listing, Piece, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_rewriter.plan import Plan
+    from tique_rewriter.schema import Table
+
+
+class SnapshotText:
+    """A plan's texts, made into engine SQL for one transaction's snapshot."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.sources = [Source(reference) for reference in plan.references]
+        """The plan's references, ready to be filled in."""
+        self._parameters = plan.parameters
+        self.is_wide = not all(source.is_narrow for source in self.sources)
+        """Whether some table is read with no column of its key bound."""
+        self._names: dict[str, str] = {}
+        """What follows results without an alias, by their expressions' texts."""
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that the statement reads."""
+        return [source.table for source in self.sources]
+
+    def fill(
+        self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
+    ) -> tuple[list[str], Sequence[Any]]:
+        """The texts with all holes filled, and the parameters they need.
+
+        (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED if the engine has no name for a result without an alias.
+        """
+        filled: dict[int | str, str] = {}
+        for text in texts:
+            for piece in text:
+                if type(piece) is Hole:
+                    index = piece.index
+                    if index not in filled:
+                        source = self.sources[index]
+                        filled[index] = source.text(transaction, parameters)
+                elif type(piece) is Label:
+                    filled[piece.expression] = self._named(transaction, piece, texts)
+        return [_complete(text, filled) for text in texts], self._bound(parameters)
+
+    def plain(self, transaction: Transaction, text: Text) -> str:
+        """The text over the storage tables and the engine's own relations themselves."""
+        forms = transaction.database.engine.forms
+        filled: dict[int | str, str] = {
+            number: source.relation([forms.plain(source.table)])
+            for number, source in enumerate(self.sources)
+        }
+        filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
+        written = [p.written if isinstance(p, Listing) else p for p in text]
+        return _complete(written, filled)
+
+    def _named(
+        self, transaction: Transaction, label: Label, texts: Sequence[Text]
+    ) -> str:
+        """The alias that a label stands for; the engine is asked for all, once."""
+        if label.expression not in self._names:
+            every = (p.expression for t in texts for p in t if isinstance(p, Label))
+            unknown = list(dict.fromkeys(every))
+            quote = transaction.database.engine.forms.quote
+            names = transaction.session.names_of(unknown)
+            for expression, name in zip(unknown, names, strict=True):
+                self._names[expression] = f" AS {quote(name)}"
+        return self._names[label.expression]
+
+    def join(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        join: JoinRead,
+        text: Text,
+    ) -> tuple[str, Sequence[Any]]:
+        """As :meth:`fill`, for a join; in parts where the engine is the better for it."""
+        first, second = self.sources
+        parts = first.queries(transaction, parameters)
+        others = second.queries(transaction, parameters)
+        forms = transaction.database.engine.forms
+        if not forms.joins_in_parts(len(parts), len(others), wide=self.is_wide):
+            both = first.relation(parts), second.relation(others)
+            sql = _complete(text, dict(enumerate(both)))
+        else:
+            rows = [
+                _complete(
+                    join.rows, {0: first.relation([part]), 1: second.relation([other])}
+                )
+                for part in parts
+                for other in others
+            ]
+            sql = f"{join.before}({' UNION ALL '.join(rows)}){join.after}"
+        return sql, self._bound(parameters)
+
+    def _bound(self, parameters: Sequence[Any]) -> Sequence[Any]:
+        return parameters[: self._parameters]
+
+
+def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:
+    return "".join(
+        [piece if isinstance(piece, str) else _filling(piece, filled) for piece in text]
+    )
+
+
+def _filling(piece: Hole | Label | Listing, filled: Mapping[int | str, str]) -> str:
+    if isinstance(piece, Listing):
+        return piece.text
+    return filled[piece.index if isinstance(piece, Hole) else piece.expression]

@@ -1,0 +1,311 @@
+"""Sources: which form of each table a snapshot query reads (paper 2.3.2).
+
+A plan's text has a hole for every place where a managed table is read. A hole
+is filled with one of
+
+* *plain*: the storage table, if no version in the cache table can matter: the
+  cache is empty, newer than the snapshot, or holds nothing under the key columns
+  that the statement binds by equality;
+* *point*: a constant row (or none), if the whole primary key is bound and the row
+  was written recently or by this transaction;
+* *group*: constant rows, if all key columns but the last are bound and what storage
+  has there is in memory;
+* *overlay*: storage with a few rows replaced by constants, if the versions that
+  can matter are few;
+* *scan*: storage without what the cache supersedes, plus the newest visible
+  versions, own writes on top. A join of two such tables is asked for in parts, where
+  the plan says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tique.query.group_rows import GroupRows, may_match
+from tique.store.rows import lacks
+from tique_backends.forms import together
+from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.plan import Literal, Operand, Reference
+
+if TYPE_CHECKING:
+    from tique.query.transaction import Transaction
+    from tique.store.rows import Key
+    from tique.store.versions import TableVersions
+    from tique_backends.base import Row
+    from tique_backends.forms import Forms
+    from tique_rewriter.schema import Table
+
+Coercer = Callable[[Any], Any]
+
+_GROUP_VALUES = 2000
+"""Constants instead of storage pay up to so many values."""
+
+
+def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
+    """The value of a literal or of a bound parameter."""
+    if isinstance(operand, Literal):
+        return operand.value
+    return parameters[operand.number - 1]
+
+
+class KeyReader:
+    """Finds the values of bound columns for a set of parameters.
+
+    Parameters
+    ----------
+    table
+        The table whose columns are bound.
+    positions
+        The bound columns' positions.
+    operands
+        What each is bound to.
+    """
+
+    def __init__(
+        self, table: Table, positions: Sequence[int], operands: Sequence[Operand]
+    ) -> None:
+        self._parts: list[tuple[Operand, Coercer]] = [
+            (operand, coercer(table.columns[position].type))
+            for position, operand in zip(positions, operands, strict=True)
+        ]
+
+    def read(self, parameters: Sequence[Any]) -> Key:
+        """The key, each value as the engine would store it.
+
+        Raises
+        ------
+        NotLocal
+            If a value is not exactly one of the column's type: the engine decides
+            what it is equal to (``1`` and ``1.0`` and ``'1'`` are its business).
+            NULL is equal to nothing.
+        """
+        values = tuple(
+            [
+                coerce(operand_value(operand, parameters))
+                for operand, coerce in self._parts
+            ]
+        )
+        if None in values:
+            raise NotLocal
+        return values
+
+
+class Source:
+    """One reference of a plan, ready to be filled in for each execution."""
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference = reference
+        self.table = table = reference.table
+        key = table.primary_key
+        bound = tuple(i for i in key if i in reference.binding)
+        others = tuple(i for i in reference.binding if i not in key)
+        self._bound, self._others = bound, others
+        self._is_point = bool(bound) and len(bound) == len(key)
+        self.is_group = bool(key) and bound == key[:-1]
+        """Whether the statement is about all rows with one prefix of the key."""
+        self.is_range = len(key) > 1 and bound == key[:-2]
+        """Whether that would be so if one more column were bound."""
+        self.is_narrow = bool(bound)
+        self._groups = GroupRows(table)
+        self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
+        self._filters = KeyReader(table, others, [reference.binding[i] for i in others])
+        used = reference.columns
+        self._columns = tuple(
+            i
+            for i in range(len(table.columns))
+            if used is None or i in used or i in key
+        )
+        self._free = tuple(i for i in self._columns if i not in bound)
+        self._plain: tuple[str, ...] | None = None
+
+    def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """What is put in the place of the reference."""
+        return self.relation(self.queries(transaction, parameters))
+
+    def relation(self, queries: Sequence[str]) -> str:
+        """What is put there to have the rows of these of its queries."""
+        return together(queries) + self.reference.alias
+
+    def queries(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...]:
+        """What has, together, the rows that the snapshot shows to the reference."""
+        form = self._form(transaction, parameters)
+        if form is not None:
+            return form
+        if self._plain is None:
+            self._plain = (transaction.database.engine.forms.plain(self.table),)
+        return self._plain
+
+    def _form(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...] | None:
+        """The form that the snapshot needs, or None for the plain one."""
+        versions = transaction.versions(self.table)
+        writes = transaction.writes.get(self.table.id)
+        if not writes and (
+            versions.is_empty
+            or (versions.oldest is not None and versions.oldest > transaction.sts)
+        ):
+            return None
+        if not self.is_known(transaction):
+            return self._scan(transaction, versions)
+        bound = _bound_values(self._bound, self._keys, parameters)
+        others = _bound_values(self._others, self._filters, parameters)
+        is_group = self.is_group and len(bound) == len(self._bound)
+        if is_group and others:
+            rows = self._groups.matching(transaction, bound, others, self._free)
+            text = self._group(transaction, bound, rows)
+            if text is not None:
+                return (text,)
+        most = transaction.database.engine.capabilities.overlay_values
+        limit = most // len(self._columns)
+        replaced = self._groups.replaced(transaction, bound, limit)
+        if replaced is None:
+            return self._scan(transaction, versions)
+        if is_group and replaced and not others:
+            rows = self._groups.merged(transaction, bound, replaced, self._free)
+            text = self._group(transaction, bound, rows)
+            if text is not None:
+                return (text,)
+        if others:
+            replaced = {
+                key: row
+                for key, row in replaced.items()
+                if self._matters(transaction, versions, key, row, others)
+            }
+        if not replaced:
+            return None
+        self._complete(transaction, replaced)
+        return self._overlay(transaction, bound, replaced)
+
+    def rows(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        columns: Iterable[int],
+        numbers: Collection[int] | None = None,
+    ) -> list[Row] | None:
+        """The rows with the values that the statement binds, if they are in memory.
+
+        They have these columns, whatever else is known of them, and may have gaps. If
+        the column of the key before the last is not bound (``is_range``), it has any of
+        ``numbers``.
+
+        Raises
+        ------
+        NotLocal
+            If the engine must say what some value is equal to.
+        """
+        if not (self.is_group or numbers is not None) or not self.is_known(transaction):
+            return None
+        values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
+        others = dict(zip(self._others, self._filters.read(parameters), strict=True))
+        if numbers is None:
+            return self._groups.rows(transaction, values, others, columns, beside=1)
+        rows: list[Row] = []
+        position = self.table.primary_key[-2]
+        for number in numbers:
+            found = self._groups.rows(
+                transaction,
+                {**values, position: number},
+                others,
+                columns,
+                beside=len(numbers),
+            )
+            if found is None:
+                return None
+            rows += found
+        return rows
+
+    def is_known(self, transaction: Transaction) -> bool:
+        """Whether memory has all versions and the transaction's own writes."""
+        versions = transaction.versions(self.table)
+        writes = transaction.writes.get(self.table.id)
+        return (
+            not self.table.is_bag
+            and versions.is_complete
+            and not (writes is not None and writes.is_staged)
+            and transaction.database.catalog.buffers(self.table)
+        )
+
+    def _matters(
+        self,
+        transaction: Transaction,
+        versions: TableVersions,
+        key: Key,
+        row: Row | None,
+        filters: Mapping[int, Any],
+    ) -> bool:
+        """Whether a row under the key can be in the result.
+
+        A fold may bring any visible version to storage before the engine looks there,
+        so all of them count, and what storage has now.
+        """
+        recent = list(versions.visible_rows(key, transaction.sts))
+        known, stored = versions.storage_row(key, list(filters))
+        return not known or any(
+            candidate is not None and may_match(candidate, filters)
+            for candidate in (row, stored, *recent)
+        )
+
+    def _group(
+        self, transaction: Transaction, bound: Mapping[int, Any], rows: list[Row] | None
+    ) -> str | None:
+        """The group form; None if the rows are not known, or too many."""
+        if rows is None or len(rows) * len(self._free) > _GROUP_VALUES:
+            return None
+        values = [[row[i] for row in rows] for i in self._free]
+        forms = self._forms(transaction)
+        return forms.constants(self.table, self._columns, bound, values)
+
+    def _complete(
+        self, transaction: Transaction, replaced: dict[Key, Row | None]
+    ) -> None:
+        """Fill the gaps that the statement would see."""
+        for key, row in replaced.items():
+            if row is not None and lacks(row, self._columns):
+                replaced[key] = transaction.row(self.table, key, self._columns)
+
+    def _overlay(
+        self,
+        transaction: Transaction,
+        bound: Mapping[int, Any],
+        replaced: Mapping[Key, Row | None],
+    ) -> tuple[str, ...]:
+        forms = self._forms(transaction)
+        rows = [row for row in replaced.values() if row is not None]
+        if self._is_point and bound:
+            row = rows[0] if rows else None
+            return (forms.constant(self.table, self._columns, row),)
+        return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
+
+    def _forms(self, transaction: Transaction) -> Forms:
+        engine = transaction.database.engine
+        return engine.forms_beside(self.reference.beside)
+
+    def _scan(
+        self, transaction: Transaction, versions: TableVersions
+    ) -> tuple[str, ...]:
+        writes = transaction.prepare_scan(self.table)
+        return self._forms(transaction).scan(
+            self.table,
+            transaction.sts,
+            staged=transaction.visible_sequence if writes else None,
+            tombstones=versions.tombstones > 0
+            or (writes is not None and writes.has_tombstones),
+            flat=not writes and versions.is_flat,
+        )
+
+
+def _bound_values(
+    positions: Sequence[int], keys: KeyReader, parameters: Sequence[Any]
+) -> dict[int, Any]:
+    """The values of bound columns; none if the engine must compare one of them."""
+    if not positions:
+        return {}
+    try:
+        return dict(zip(positions, keys.read(parameters), strict=True))
+    except NotLocal:
+        return {}

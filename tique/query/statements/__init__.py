@@ -1,0 +1,45 @@
+"""Plans made executable: one module per kind of statement."""
+
+from __future__ import annotations
+
+from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.change import DeleteStatement, UpdateStatement
+from tique.query.statements.definition import (
+    CreateIndexStatement,
+    CreateTableStatement,
+    DropIndexStatement,
+    DropTableStatement,
+)
+from tique.query.statements.explain import ExplainStatement
+from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
+from tique.query.statements.select import (
+    GroupSelectStatement,
+    PointSelectStatement,
+    SelectStatement,
+)
+from tique_rewriter import plan
+
+__all__ = ["Outcome", "Statement", "executable"]
+
+_CLASSES: dict[type[plan.Plan], type[Statement]] = {
+    plan.Select: SelectStatement,
+    plan.InsertRows: InsertRowsStatement,
+    plan.InsertQuery: InsertQueryStatement,
+    plan.Update: UpdateStatement,
+    plan.Delete: DeleteStatement,
+    plan.CreateTable: CreateTableStatement,
+    plan.DropTable: DropTableStatement,
+    plan.CreateIndex: CreateIndexStatement,
+    plan.DropIndex: DropIndexStatement,
+}
+
+
+def executable(found: plan.Plan) -> Statement:
+    """The statement that executes a plan."""
+    if isinstance(found, plan.Select) and found.point is not None:
+        return PointSelectStatement(found)
+    if isinstance(found, plan.Select) and found.group is not None:
+        return GroupSelectStatement(found)
+    if isinstance(found, plan.Explain):
+        return ExplainStatement(executable(found.statement))
+    return _CLASSES[type(found)](found)

@@ -1,0 +1,61 @@
+"""Whether an engine would assign the values that a statement converts.
+
+Values are converted with a CAST (:meth:`Forms.cast`), and an engine may have casts that
+it does not make on assignment. So before a statement's values are converted for the first
+time the engine is asked about them as they stand; and again for parameters of other types.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_rewriter.schema import Table
+
+
+class Assigned:
+    """What a statement assigns to a table; threads share it."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: frozenset[tuple[int, Hashable]] | None = None
+
+    def is_known(self, transaction: Transaction, parameters: Sequence[Any]) -> bool:
+        """Whether the engine was asked, with parameters of such types."""
+        known = self._known
+        return known is not None and known.issuperset(_types(transaction, parameters))
+
+    def ask(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        positions: Sequence[int],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        """Have the engine refuse it, where it would.
+
+        Parameters
+        ----------
+        transaction
+            The transaction.
+        parameters
+            The statement's.
+        positions, query
+            The assigned columns, and a query for what is assigned to each.
+        bound
+            The query's parameters.
+        """
+        transaction.session.check_assigned(self._table, positions, query, bound)
+        self._known = (self._known or frozenset()).union(
+            _types(transaction, parameters)
+        )
+
+
+def _types(
+    transaction: Transaction, parameters: Sequence[Any]
+) -> Iterator[tuple[int, Hashable]]:
+    return enumerate(transaction.session.parameter_types(parameters))

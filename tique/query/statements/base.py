@@ -1,0 +1,75 @@
+"""What every executable statement is, and what it leaves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tique import errors
+from tique.query.snapshot import SnapshotText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_backends.base import Result, ResultColumn, Row
+    from tique_rewriter.plan import Plan
+    from tique_rewriter.schema import Table
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a statement produced.
+
+    ``columns`` is None for a statement without a result. The rows are in
+    ``rows`` if the driver had them, else in ``result``. ``error`` is why no more of
+    them can be fetched.
+    """
+
+    rowcount: int = -1
+    columns: Sequence[ResultColumn] | None = None
+    rows: list[Row] | None = None
+    result: Result | None = None
+    error: errors.Error | None = None
+
+    def close(self) -> None:
+        """Give up the rows that were not fetched."""
+        result, self.result = self.result, None
+        self.rows = None
+        if result is not None:
+            result.close()
+
+
+class Statement(ABC):
+    """An executable plan. Holds no state of an execution: threads share it."""
+
+    writes: ClassVar[bool] = True
+    """Whether it can change something."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.text = SnapshotText(plan)
+        self.needs: frozenset[tuple[Table, str]] = frozenset(
+            (table, "SELECT") for table in self.text.tables
+        )
+        """Tables and the privileges on them that it takes."""
+
+    @abstractmethod
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Execute once; all of it or, if it raises, nothing."""
+
+    def run_many(
+        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
+    ) -> Outcome:
+        """Execute once for every row of parameters, as one statement.
+
+        Raises
+        ------
+        ProgrammingError
+            If the statement produces rows or defines something.
+        """
+        raise errors.ProgrammingError(
+            "executemany() takes INSERT, UPDATE or DELETE; use execute() for this "
+            "statement"
+        )

@@ -1,0 +1,370 @@
+"""UPDATE and DELETE.
+
+With the whole primary key bound, the row is usually known or one index look-up
+away, and simple assignments are computed here. Everything else is a query over
+the snapshot for the old rows and the new values; few rows are buffered, many
+are staged by the same query.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique.query.constraints import check_buffered
+from tique.query.sources import KeyReader
+from tique.query.statements.assigning import Assigned
+from tique.query.statements.writing import (
+    BUFFERED_ROWS,
+    WritingStatement,
+    Written,
+    buffer_changes,
+    dated_columns,
+    exactness,
+    finish_staged,
+)
+from tique.store.rows import columns_to_read
+from tique_rewriter.kernel import NotLocal, compile_kernel
+from tique_rewriter.plan import Delete, Text, Update, kernel_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tique.query.statements.writing import Change
+    from tique.query.transaction import Transaction
+    from tique_backends.base import Row
+
+
+class ChangeStatement(WritingStatement):
+    """What UPDATE and DELETE have in common."""
+
+    def __init__(self, plan: Update | Delete) -> None:
+        super().__init__(plan)
+        table = self._table
+        self._source = plan.source
+        self._is_bound = plan.is_bound
+        self._qualifier = plan.qualifier
+        self._changed: tuple[int, ...] = ()
+        self._changes_key = False
+        self._needed: Sequence[int] | None = None
+        """The columns of an old row that a change by key looks at; None: all."""
+        self._keys = (
+            None if plan.key is None else KeyReader(table, table.primary_key, plan.key)
+        )
+        self._is_exact = exactness(table)
+
+    def _check_assigned(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        """Refuse assigned values, which the query computes, if the engine would."""
+
+    @abstractmethod
+    def _new_values(self) -> list[tuple[int, Text]]:
+        """The assigned columns' positions and expressions."""
+
+    @abstractmethod
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
+        """What becomes of a row; raises NotLocal if the engine must say."""
+
+    def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
+        """The columns to read of a row, where it need not be known whole."""
+        if (
+            self._table.checks
+            or self._table.unique
+            or self._changes_key
+            or self._returning
+        ):
+            return None
+        changed = set(self._changed)
+        weighed = [b.columns for b in self._table.bounds if changed & set(b.columns)]
+        return [*columns, *dated_columns(self._table), *chain.from_iterable(weighed)]
+
+    @override
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        """Change the rows that the WHERE clause finds in the snapshot."""
+        return self._change(transaction, parameters)
+
+    @override
+    def _write_many(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> int:
+        """Change rows for every row of parameters.
+
+        The rows of keyed changes are read in one engine statement; later ones see
+        what earlier ones did.
+        """
+        if self._keys is not None:
+            keys = []
+            for parameters in parameter_rows:
+                try:
+                    keys.append(self._keys.read(parameters))
+                except NotLocal:
+                    continue
+            transaction.prefetch(self._table, keys, self._needed)
+        changed = 0
+        first = transaction.sequence
+        for parameters in parameter_rows:
+            transaction.visible_sequence = transaction.sequence
+            changed += self._change(transaction, parameters, check=False).rowcount
+            transaction.sequence += 2
+        writes = transaction.writes_to(self._table)
+        check_buffered(transaction, writes, self._changed, first)
+        return changed
+
+    def _change(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        check: bool = True,
+    ) -> Written:
+        writes = transaction.writes_to(self._table)
+        if (
+            self._keys is not None
+            and not writes.is_staged
+            and transaction.database.catalog.buffers(self._table)
+        ):
+            try:
+                key = self._keys.read(parameters)
+                if self._needed is not None:
+                    versions = transaction.versions(self._table)
+                    if not versions.changed_columns.issuperset(self._needed):
+                        versions.changed_columns |= frozenset(self._needed)
+                row = transaction.row(self._table, key, self._needed)
+                if row is None:
+                    return Written(0, ())
+                if self._is_exact(row):
+                    new = self._local_change(row, parameters)
+                    return self._buffer(transaction, [(row, new)], check=check)
+            except NotLocal:
+                pass
+        if self._is_bound:
+            try:
+                changes = self._group_changes(transaction, parameters)
+            except NotLocal:
+                changes = None
+            if changes is not None:
+                return self._buffer(transaction, changes, check=check)
+        return self._change_by_query(transaction, parameters, check=check)
+
+    def _group_changes(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Change] | None:
+        """What becomes of the rows with one prefix of the key, where memory has them."""
+        needed = transaction.needed_to_change(self._needed)
+        columns = columns_to_read(self._table, needed)
+        (source,) = self.text.sources
+        rows = source.rows(transaction, parameters, columns)
+        if rows is None or not all(map(self._is_exact, rows)):
+            return None
+        return [(row, self._local_change(row, parameters)) for row in rows]
+
+    # By a query over the snapshot
+
+    def _change_by_query(
+        self, transaction: Transaction, parameters: Sequence[Any], *, check: bool
+    ) -> Written:
+        table = self._table
+        if transaction.database.catalog.buffers(table) and not (
+            transaction.writes_to(table).is_staged
+        ):
+            sql, bound = self.query(transaction, parameters)
+            most = BUFFERED_ROWS + 1
+            result = transaction.session.execute_some(
+                sql, bound, most, wide=self.text.is_wide
+            )
+            found = result.fetch(most)
+            result.close()
+            if len(found) <= BUFFERED_ROWS:
+                changes = [self._split(row) for row in found]
+                if all(self._are_exact(change) for change in changes):
+                    return self._buffer(transaction, changes, check=check)
+        return self._stage(transaction, parameters)
+
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, Sequence[Any]]:
+        """The query for old rows and new values."""
+        items, source, bound = self._items(transaction, parameters)
+        values = [items[position] for position, _ in self._new_values()]
+        return (
+            f"SELECT {', '.join(self._old_items(transaction) + values)}{source}",
+            bound,
+        )
+
+    def _old_items(self, transaction: Transaction) -> list[str]:
+        quote = transaction.database.engine.forms.quote
+        return [f"{self._qualifier}.{quote(c.name)}" for c in self._table.columns]
+
+    def _items(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[list[str], str, Sequence[Any]]:
+        """The new row's items, the `` FROM …`` part, and the parameters."""
+        assigned = self._new_values()
+        (source, *texts), bound = self.text.fill(
+            transaction, parameters, self._source, *[text for _, text in assigned]
+        )
+        self._check_assigned(
+            transaction, parameters, f"SELECT {', '.join(texts)}{source}", bound
+        )
+        items = self._old_items(transaction)
+        cast = transaction.database.engine.forms.cast
+        for (position, _), text in zip(assigned, texts, strict=True):
+            items[position] = cast(f"({text})", self._table.columns[position].type)
+        return items, source, bound
+
+    def _are_exact(self, change: Change) -> bool:
+        """Whether the engine's values came as what they are, old ones and new ones."""
+        return all(row is None or self._is_exact(row) for row in change)
+
+    def _split(self, found: Row) -> Change:
+        width = len(self._table.columns)
+        new = list(found[:width])
+        for (position, _), value in zip(self._new_values(), found[width:], strict=True):
+            new[position] = value
+        return found[:width], tuple(new)
+
+    def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        """Let the engine compute the versions and keep them."""
+        table = self._table
+        writes = transaction.writes_to(table)
+        writes.switch_to_stage(transaction.session)
+        items, source, bound = self._items(transaction, parameters)
+        forms = transaction.database.engine.forms
+        number = transaction.sequence
+        is_delete = isinstance(self.plan, Delete)
+        if not is_delete and (self._changes_key or table.is_bag):
+            # One query, so that a volatile WHERE clause finds the same rows for both.
+            values = [items[i] for i in self._changed]
+            inner = ", ".join(self._old_items(transaction) + values)
+            width = len(table.columns)
+            old = [f"_{i}" for i in range(width + len(values))]
+            new = old[:width]
+            for i, name in zip(self._changed, old[width:], strict=True):
+                new[i] = name
+            sql = (
+                f"{forms.once('_o', old, f'SELECT {inner}{source}')} "
+                f"{forms.stage_query(old[:width], ' FROM _o', number - 1, deleted=True)} "
+                f"UNION ALL {forms.stage_query(new, ' FROM _o', number, deleted=False)}"
+            )
+            count = self._run_staged(transaction, sql, bound) // 2
+        else:
+            sql = forms.stage_query(items, source, number, deleted=is_delete)
+            count = self._run_staged(transaction, sql, bound)
+        finish_staged(
+            transaction, table, count, self._changed, new_keys=self._changes_key
+        )
+        return Written(count, None)
+
+    def _run_staged(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> int:
+        return transaction.session.stage_query(self._table, sql, bound)
+
+    def _buffer(
+        self, transaction: Transaction, changes: Sequence[Change], *, check: bool
+    ) -> Written:
+        buffer_changes(transaction, self._table, changes, self._changed, check=check)
+        return Written(len(changes), changes)
+
+
+class UpdateStatement(ChangeStatement):
+    """UPDATE."""
+
+    privileges = ("UPDATE",)
+
+    def __init__(self, plan: Update) -> None:
+        super().__init__(plan)
+        self._assignments = [(i, expression.text) for i, expression in plan.assignments]
+        self._changed = tuple(i for i, _ in plan.assignments)
+        self._changes_key = plan.changes_key
+        self._assigned = Assigned(plan.table)
+        self._kernels = self._compile(plan)
+        self._needed = self._partial(
+            column
+            for _, expression in plan.assignments
+            if expression.kernel is not None
+            for column in kernel_columns(expression.kernel)
+        )
+
+    @override
+    def _change(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        check: bool = True,
+    ) -> Written:
+        if self._kernels is None and not self._assigned.is_known(
+            transaction, parameters
+        ):
+            # Though there may be no row to change.
+            self._items(transaction, parameters)
+        return super()._change(transaction, parameters, check=check)
+
+    @override
+    def _check_assigned(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        query: str,
+        bound: Sequence[Any],
+    ) -> None:
+        if not self._assigned.is_known(transaction, parameters):
+            self._assigned.ask(transaction, parameters, self._changed, query, bound)
+
+    def _compile(
+        self, plan: Update
+    ) -> list[tuple[int, Callable[[Sequence[Any], Sequence[Any]], Any]]] | None:
+        types = self._table.types
+        kernels = []
+        for position, expression in plan.assignments:
+            if expression.kernel is None:
+                return None
+            kernel = compile_kernel(expression.kernel, types[position], types)
+            if kernel is None:
+                return None
+            kernels.append((position, kernel))
+        return kernels
+
+    @override
+    def _new_values(self) -> list[tuple[int, Text]]:
+        return self._assignments
+
+    @override
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
+        if self._kernels is None:
+            raise NotLocal
+        new = list(row)
+        for position, kernel in self._kernels:
+            new[position] = kernel(row, parameters)
+        return tuple(new)
+
+
+class DeleteStatement(ChangeStatement):
+    """DELETE."""
+
+    privileges = ("DELETE",)
+
+    def __init__(self, plan: Delete) -> None:
+        super().__init__(plan)
+        self._needed = self._partial(())
+
+    @override
+    def _new_values(self) -> list[tuple[int, Text]]:
+        return []
+
+    @override
+    def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
+        return None
+
+    @override
+    def _split(self, found: Row) -> Change:
+        return found, None

@@ -1,0 +1,322 @@
+"""ON CONFLICT: which proposed rows are inserted, and what becomes of those in the way.
+
+The engine is not asked to do it: what storage has under a key says nothing of what a
+snapshot has there. Proposed rows come to the driver, which looks up what is under their
+keys, decides row by row, and writes the outcome as changes of any other kind. So a row
+that finds nothing in its way is an insert, which certification holds against others.
+
+All of it goes through Python, however much: 100,000 proposed rows take 1.3 to 2.4 seconds
+on DuckDB, in 90 MB, and 1.8 to 4.6 on MonetDB. To stage them instead, the rule that a row
+is met once would need queries of its own, and DO NOTHING with several keys has no form as
+one query. A table whose rows do not survive the way through Python is refused.
+
+NOT NULL and CHECK are judged for the rows that are written, as DuckDB does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tique import errors
+from tique.query.sources import Source
+from tique.query.statements.assigning import Assigned
+from tique.query.statements.writing import exactness, write_changes
+from tique.store.rows import key_of
+from tique_rewriter.kernel import NotLocal, compile_kernel
+from tique_rewriter.plan import PROPOSED, Reference
+from tique_rewriter.schema import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique.query.snapshot import SnapshotText
+    from tique.query.statements.writing import Written
+    from tique.query.transaction import Transaction
+    from tique.store.rows import Key
+    from tique_backends.base import Row
+    from tique_rewriter.kernel import Evaluator
+    from tique_rewriter.plan import Conflict, ConflictUpdate
+
+_AT_ONCE = 1000
+"""So many rows are looked up, or computed, by one engine statement."""
+
+_NUMBER = f"{PROPOSED}number"
+
+
+def not_through_python(table: Table) -> errors.NotSupportedError:
+    """Return the refusal of a table or row that Python cannot hold."""
+    return errors.NotSupportedError(
+        f"ON CONFLICT on {table.qualified_name} is not supported where it has values "
+        "that do not survive the way through Python; write UPDATE, and INSERT … SELECT "
+        "… WHERE NOT EXISTS"
+    )
+
+
+@dataclass(eq=False, slots=True)
+class _Present:
+    """A row that is there.
+
+    ``old`` is what was there before the statement, ``changed_by`` the number of the
+    parameters that wrote ``new``: None for a row as it was.
+    """
+
+    old: Row | None
+    new: Row
+    changed_by: int | None = None
+
+
+class ConflictClause:
+    """ON CONFLICT, ready to be applied to proposed rows."""
+
+    def __init__(self, plan: Conflict, table: Table, text: SnapshotText) -> None:
+        self._table = table
+        self._keys = plan.keys
+        self._stored = Source(Reference(table, " AS _o", {}))
+        self._update = None
+        if plan.update is not None:
+            self._update = _Update(plan.update, table, text)
+
+    def write(
+        self,
+        transaction: Transaction,
+        proposals: Sequence[tuple[Sequence[Any], Sequence[Row]]],
+    ) -> Written:
+        """Write what becomes of proposed rows.
+
+        Parameters
+        ----------
+        transaction
+            The transaction.
+        proposals
+            Each set of parameters, and the rows that it proposes. A set sees what
+            those before it did.
+
+        Raises
+        ------
+        CardinalityViolation
+            If two rows of one set would change the same row.
+        """
+        rows = [row for _, proposed in proposals for row in proposed]
+        present = self._find(transaction, rows)
+        changed: list[_Present] = []
+        count = 0
+        for number, (parameters, proposed) in enumerate(proposals):
+            met: list[tuple[_Present, Row]] = []
+            for row in proposed:
+                found = present.under(row)
+                if found is None:
+                    found = _Present(None, row, number)
+                    present.put(found)
+                    changed.append(found)
+                    count += 1
+                elif self._update is not None:
+                    self._check_once(found, number)
+                    met.append((found, row))
+            if self._update is None or not met:
+                continue
+            updated = self._update.rows(transaction, parameters, met)
+            for (found, _), new in zip(met, updated, strict=True):
+                self._check_once(found, number)
+                if new is None:
+                    continue
+                if found.changed_by is None:
+                    changed.append(found)
+                present.replace(found, new, number)
+                count += 1
+        positions = range(len(self._table.columns))
+        changes = [(row.old, row.new) for row in changed]
+        written = write_changes(transaction, self._table, changes, positions)
+        return written._replace(rowcount=count)
+
+    def _check_once(self, found: _Present, number: int) -> None:
+        if found.changed_by == number:
+            raise errors.CardinalityViolation(
+                "ON CONFLICT DO UPDATE meets a row of "
+                f"{self._table.qualified_name} a second time; propose each key once"
+            )
+
+    def _find(self, transaction: Transaction, proposed: Sequence[Row]) -> _PresentRows:
+        """What the transaction sees under the proposed rows' keys."""
+        found = _PresentRows(self._keys)
+        for rows, positions in zip(found.by_key, self._keys, strict=True):
+            every = dict.fromkeys(key_of(positions, row) for row in proposed)
+            keys = [key for key in every if None not in key]
+            for start in range(0, len(keys), _AT_ONCE):
+                part = keys[start : start + _AT_ONCE]
+                for row in self._look_up(transaction, positions, part):
+                    rows[key_of(positions, row)] = _Present(row, row)
+        return found
+
+    def _look_up(
+        self, transaction: Transaction, positions: Sequence[int], keys: Sequence[Key]
+    ) -> Iterator[Row]:
+        """The rows under values of one key; whole ones if they may be updated."""
+        table = self._table
+        writes = transaction.writes.get(table.id)
+        if (
+            positions != table.primary_key
+            or not transaction.versions(table).is_complete
+            or (writes is not None and writes.is_staged)
+        ):
+            yield from self._query(transaction, positions, keys)
+            return
+        needed = () if self._update is None else None
+        transaction.prefetch(table, keys, needed)
+        for key in keys:
+            row = transaction.row(table, key, needed)
+            if row is not None:
+                yield row
+
+    def _query(
+        self, transaction: Transaction, positions: Sequence[int], keys: Sequence[Key]
+    ) -> list[Row]:
+        table = self._table
+        forms = transaction.database.engine.forms
+        names = [forms.quote(column.name) for column in table.columns]
+        wanted = forms.constants(table, positions, {}, list(zip(*keys, strict=True)))
+        same = " AND ".join(f"_o.{names[i]} = _n.{names[i]}" for i in positions)
+        return transaction.session.rows_to_keep(
+            f"SELECT {', '.join(f'_o.{name}' for name in names)} "
+            f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}"
+        )
+
+
+class _PresentRows:
+    """The rows under the keys at which the clause looks, as they change."""
+
+    def __init__(self, keys: Sequence[tuple[int, ...]]) -> None:
+        self._keys = keys
+        self.by_key: list[dict[Key, _Present]] = [{} for _ in keys]
+
+    def under(self, proposed: Row) -> _Present | None:
+        """The row that a proposed one is in conflict with (NULL is with nothing)."""
+        for positions, rows in zip(self._keys, self.by_key, strict=True):
+            found = rows.get(key_of(positions, proposed))
+            if found is not None:
+                return found
+        return None
+
+    def put(self, present: _Present) -> None:
+        """Note an inserted row."""
+        for positions, rows in zip(self._keys, self.by_key, strict=True):
+            key = key_of(positions, present.new)
+            if None not in key:
+                rows[key] = present
+
+    def replace(self, present: _Present, new: Row, number: int) -> None:
+        """Note an update."""
+        for positions, rows in zip(self._keys, self.by_key, strict=True):
+            rows.pop(key_of(positions, present.new), None)
+        present.new, present.changed_by = new, number
+        self.put(present)
+
+
+class _Update:
+    """DO UPDATE, ready to be computed: here if it is simple, else by the engine."""
+
+    def __init__(self, plan: ConflictUpdate, table: Table, text: SnapshotText) -> None:
+        self._plan = plan
+        self._table = table
+        self._text = text
+        self._is_exact = exactness(table)
+        self._assigned = Assigned(table)
+        self._kernels = _compiled(plan, table)
+        self._pairs = Table(
+            "",
+            "",
+            (
+                *table.columns,
+                *(
+                    Column(f"{PROPOSED}{i}", c.type)
+                    for i, c in enumerate(table.columns)
+                ),
+                Column(_NUMBER, "BIGINT"),
+            ),
+        )
+
+    def rows(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        met: Sequence[tuple[_Present, Row]],
+    ) -> list[Row | None]:
+        """What becomes of the rows that are there; None for one that stays as it is."""
+        pairs = [(present.new, proposed) for present, proposed in met]
+        self._check_exact([row for row, _ in pairs])
+        if self._kernels is not None:
+            try:
+                return [
+                    self._with(
+                        row, [kernel(row + new, parameters) for kernel in self._kernels]
+                    )
+                    for row, new in pairs
+                ]
+            except NotLocal:
+                pass
+        return self._queried(transaction, parameters, pairs)
+
+    def _with(self, row: Row, values: Sequence[Any]) -> Row:
+        changed = list(row)
+        for (position, _), value in zip(self._plan.assignments, values, strict=True):
+            changed[position] = value
+        return tuple(changed)
+
+    def _check_exact(self, rows: Sequence[Row]) -> None:
+        if not all(map(self._is_exact, rows)):
+            raise not_through_python(self._table)
+
+    def _queried(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        pairs: Sequence[tuple[Row, Row]],
+    ) -> list[Row | None]:
+        plan = self._plan
+        forms = transaction.database.engine.forms
+        (where, *texts), _ = self._text.fill(
+            transaction, parameters, plan.where, *[e.text for _, e in plan.assignments]
+        )
+        items = [forms.quote(_NUMBER)]
+        for (position, _), text in zip(plan.assignments, texts, strict=True):
+            items.append(forms.cast(f"({text})", self._table.columns[position].type))
+        condition = f" WHERE ({where})" if where else ""
+        updated: list[Row | None] = [None] * len(pairs)
+        for start in range(0, len(pairs), _AT_ONCE):
+            part = pairs[start : start + _AT_ONCE]
+            rows = [(*row, *new, start + i) for i, (row, new) in enumerate(part)]
+            source = forms.constants(
+                self._pairs, range(len(rows[0])), {}, list(zip(*rows, strict=True))
+            )
+            if not self._assigned.is_known(transaction, parameters):
+                self._assigned.ask(
+                    transaction,
+                    parameters,
+                    [position for position, _ in plan.assignments],
+                    f"SELECT {', '.join(texts)} FROM {source} AS {plan.qualifier}",
+                    plan.bound(parameters),
+                )
+            sql = f"SELECT {', '.join(items)} FROM {source} AS {plan.qualifier}"
+            found = transaction.session.rows_to_keep(
+                sql + condition, plan.bound(parameters)
+            )
+            for number, *values in found:
+                updated[number] = self._with(pairs[number][0], values)
+        self._check_exact([row for row in updated if row is not None])
+        return updated
+
+
+def _compiled(plan: ConflictUpdate, table: Table) -> list[Evaluator] | None:
+    """Functions for the assigned values, of a row with the proposed one after it."""
+    if plan.where:
+        return None
+    types = table.types
+    found = []
+    for position, expression in plan.assignments:
+        if expression.kernel is None:
+            return None
+        kernel = compile_kernel(expression.kernel, types[position], types * 2)
+        if kernel is None:
+            return None
+        found.append(kernel)
+    return found

@@ -1,0 +1,78 @@
+"""CREATE and DROP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique.query.ddl import create_table, define, drop_tables
+from tique.query.statements.base import Outcome, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_rewriter.plan import CreateIndex, CreateTable, DropIndex, DropTable
+
+
+class CreateTableStatement(Statement):
+    """CREATE TABLE."""
+
+    def __init__(self, plan: CreateTable) -> None:
+        super().__init__(plan)
+        self._create = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table; it takes effect at once."""
+        create_table(
+            transaction,
+            self._create.table,
+            self._create.text,
+            if_not_exists=self._create.if_not_exists,
+        )
+        return Outcome()
+
+
+class DropTableStatement(Statement):
+    """DROP TABLE."""
+
+    def __init__(self, plan: DropTable) -> None:
+        super().__init__(plan)
+        self._tables = plan.tables
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the tables; it takes effect at once."""
+        if self._tables:
+            drop_tables(transaction, self._tables)
+        return Outcome()
+
+
+class CreateIndexStatement(Statement):
+    """CREATE INDEX: an index of the storage table."""
+
+    def __init__(self, plan: CreateIndex) -> None:
+        super().__init__(plan)
+        self._create = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the index; it takes effect at once."""
+        define(transaction, self._create.table, self._create.text)
+        return Outcome()
+
+
+class DropIndexStatement(Statement):
+    """DROP INDEX."""
+
+    def __init__(self, plan: DropIndex) -> None:
+        super().__init__(plan)
+        self._text = plan.text
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the index; it takes effect at once."""
+        define(transaction, None, self._text)
+        return Outcome()

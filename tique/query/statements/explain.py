@@ -1,0 +1,49 @@
+"""EXPLAIN: the rewritten statement, and the engine's plan for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique import errors
+from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.change import ChangeStatement
+from tique.query.statements.insert import InsertQueryStatement
+from tique.query.statements.select import SelectStatement
+from tique_backends.base import ResultColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique.query.transaction import Transaction
+
+_COLUMNS = (
+    ResultColumn("explain_key", "VARCHAR"),
+    ResultColumn("explain_value", "VARCHAR"),
+)
+
+
+class ExplainStatement(Statement):
+    """Shows what a statement would run, without running it."""
+
+    writes = False
+
+    def __init__(self, statement: Statement) -> None:
+        super().__init__(statement.plan)
+        self._statement = statement
+        self.needs = statement.needs
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Fill the snapshot forms in and ask the engine for its plan."""
+        if not isinstance(
+            self._statement, SelectStatement | ChangeStatement | InsertQueryStatement
+        ):
+            raise errors.NotSupportedError(
+                "EXPLAIN takes a SELECT, UPDATE, DELETE or INSERT … SELECT"
+            )
+        sql, bound = self._statement.query(transaction, parameters)
+        plans = transaction.session.explain(sql, bound)
+        rows = [("rewritten statement", sql), *plans]
+        return Outcome(len(rows), _COLUMNS, rows)

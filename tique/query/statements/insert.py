@@ -1,0 +1,315 @@
+"""INSERT.
+
+Rows whose values are exactly of their columns' types never meet the engine
+before the commit, but for the question whether their keys are free. Other
+values are converted by the engine, as on assignment. Many rows, and rows that
+the driver cannot hold unchanged, are staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique import errors
+from tique.query.sources import operand_value
+from tique.query.statements.assigning import Assigned
+from tique.query.statements.conflict import ConflictClause, not_through_python
+from tique.query.statements.writing import (
+    BUFFERED_ROWS,
+    WritingStatement,
+    Written,
+    exactness,
+    stage_query,
+    write_changes,
+)
+from tique_backends.base import Row
+from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.plan import (
+    Expression,
+    InsertQuery,
+    InsertRows,
+    Literal,
+    Operand,
+    Parameter,
+)
+
+if TYPE_CHECKING:
+    from tique.query.transaction import Transaction
+
+_CONVERTED_AT_ONCE = 50
+
+RowMaker = Callable[[Sequence[Any]], Row]
+
+
+class InsertStatement(WritingStatement):
+    """What the kinds of INSERT have in common: what to do with proposed rows."""
+
+    privileges = ("INSERT",)
+
+    def __init__(self, plan: InsertRows | InsertQuery) -> None:
+        super().__init__(plan)
+        if plan.conflict is not None and plan.conflict.update is not None:
+            self.needs |= {(plan.table, "UPDATE")}
+        self._is_exact = exactness(plan.table)
+        self._assigned = Assigned(plan.table)
+        self._conflict = (
+            None
+            if plan.conflict is None
+            else ConflictClause(plan.conflict, plan.table, self.text)
+        )
+
+    def _can_buffer(self, transaction: Transaction) -> bool:
+        """Whether the driver can hold the table's rows."""
+        if transaction.database.catalog.buffers(self._table):
+            return True
+        if self._conflict is not None:
+            raise not_through_python(self._table)
+        return False
+
+    def _are_exact(self, rows: Sequence[Row]) -> bool:
+        """Whether these rows, which the engine made, did."""
+        if all(map(self._is_exact, rows)):
+            return True
+        if self._conflict is not None:
+            raise not_through_python(self._table)
+        return False
+
+    def _insert(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        rows: Sequence[Row],
+    ) -> Written:
+        """Insert rows whose values are exactly of their columns' types."""
+        if self._conflict is not None:
+            return self._conflict.write(transaction, [(parameters, rows)])
+        changes = [(None, row) for row in rows]
+        every_column = range(len(self._table.columns))
+        return write_changes(transaction, self._table, changes, every_column)
+
+
+class InsertRowsStatement(InsertStatement):
+    """INSERT … VALUES."""
+
+    def __init__(self, plan: InsertRows) -> None:
+        super().__init__(plan)
+        self._rows = [self._by_column(plan.columns, row) for row in plan.rows]
+        self._makers = [self._maker(row) for row in self._rows]
+        self._simple = len(self._rows) == 1 and all(
+            expression is None or isinstance(expression.kernel, Parameter | Literal)
+            for expression in self._rows[0]
+        )
+
+    def _by_column(
+        self, positions: Sequence[int], row: Sequence[Expression | None]
+    ) -> list[Expression | None]:
+        """The row's expressions for all columns; None is NULL."""
+        given = dict(zip(positions, row, strict=True))
+        result: list[Expression | None] = []
+        for position, column in enumerate(self._table.columns):
+            expression = given.get(position)
+            if expression is None and column.default is not None:
+                expression = Expression((column.default,))
+            result.append(expression)
+        return result
+
+    def _maker(self, row: Sequence[Expression | None]) -> RowMaker | None:
+        """A function from parameters to the row, if no engine is needed for it."""
+        parts: list[tuple[Operand, Callable[[Any], Any]]] = []
+        for expression, column in zip(row, self._table.columns, strict=True):
+            kernel = Literal(None) if expression is None else expression.kernel
+            if not isinstance(kernel, Parameter | Literal):
+                return None
+            parts.append((kernel, coercer(column.type)))
+        return lambda parameters: tuple(
+            [coerce(operand_value(operand, parameters)) for operand, coerce in parts]
+        )
+
+    @override
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        try:
+            rows = [self._make(transaction, m, parameters) for m in self._makers]
+        except NotLocal:
+            sql, bound = self._query(parameters, transaction)
+            return self._insert_converted(transaction, parameters, sql, bound)
+        return self._insert(transaction, parameters, rows)
+
+    @override
+    def _write_many(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> int:
+        made: dict[int, list[Row]] = {}
+        odd: list[int] = []
+        for number, parameters in enumerate(parameter_rows):
+            try:
+                made[number] = [
+                    self._make(transaction, maker, parameters) for maker in self._makers
+                ]
+            except NotLocal:
+                odd.append(number)
+        queries = self._queries([parameter_rows[n] for n in odd], transaction)
+        if self._conflict is None:
+            rows = [row for some in made.values() for row in some]
+            count = self._insert(transaction, (), rows).rowcount
+            for sql, bound in queries:
+                count += self._insert_converted(transaction, (), sql, bound).rowcount
+            return count
+        # What is in conflict with what depends on the order.
+        converted = iter(
+            [row for query in queries for row in self._converted(transaction, *query)]
+        )
+        for number in odd:
+            made[number] = list(islice(converted, len(self._makers)))
+        proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
+        return self._conflict.write(transaction, proposals).rowcount
+
+    def _make(
+        self,
+        transaction: Transaction,
+        maker: RowMaker | None,
+        parameters: Sequence[Any],
+    ) -> Row:
+        if maker is None or not self._can_buffer(transaction):
+            raise NotLocal
+        return maker(parameters)
+
+    def _query(
+        self, parameters: Sequence[Any], transaction: Transaction
+    ) -> tuple[str, Sequence[Any]]:
+        """A query for the rows, converted to the columns' types."""
+        cast = transaction.database.engine.forms.cast
+        texts, bound = self.text.fill(
+            transaction,
+            parameters,
+            *[e.text if e else ("NULL",) for row in self._rows for e in row],
+        )
+        width = len(self._table.columns)
+        if not self._assigned.is_known(transaction, parameters):
+            rows = [
+                f"({', '.join(texts[start : start + width])})"
+                for start in range(0, len(texts), width)
+            ]
+            query = f"VALUES {', '.join(rows)}"
+            self._assigned.ask(transaction, parameters, range(width), query, bound)
+        types = self._table.types * len(self._rows)
+        items = [cast(f"({t})", k) for t, k in zip(texts, types, strict=True)]
+        selects = [
+            f"SELECT {', '.join(items[start : start + width])}"
+            for start in range(0, len(items), width)
+        ]
+        return " UNION ALL ".join(selects), bound
+
+    def _queries(
+        self, parameter_rows: Sequence[Sequence[Any]], transaction: Transaction
+    ) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Queries for many rows, as few as there can be."""
+        if not self._simple:
+            for parameters in parameter_rows:
+                yield self._query(parameters, transaction)
+            return
+        for parameters in parameter_rows:
+            if not self._assigned.is_known(transaction, parameters):
+                self._query(parameters, transaction)
+        cast = transaction.database.engine.forms.cast
+        for start in range(0, len(parameter_rows), _CONVERTED_AT_ONCE):
+            selects, bound = [], []
+            for parameters in parameter_rows[start : start + _CONVERTED_AT_ONCE]:
+                items = []
+                for expression, column in zip(
+                    self._rows[0], self._table.columns, strict=True
+                ):
+                    if expression is None:
+                        items.append(cast("NULL", column.type))
+                        continue
+                    kernel = expression.kernel
+                    assert isinstance(kernel, Parameter | Literal)
+                    bound.append(operand_value(kernel, parameters))
+                    items.append(cast(f"${len(bound)}", column.type))
+                selects.append(f"SELECT {', '.join(items)}")
+            yield " UNION ALL ".join(selects), bound
+
+    def _insert_converted(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        sql: str,
+        bound: Sequence[Any],
+    ) -> Written:
+        try:
+            rows = self._converted(transaction, sql, bound)
+        except NotLocal:
+            query = f"SELECT * FROM ({sql}) AS _q"
+            return stage_query(transaction, self._table, query, bound)
+        return self._insert(transaction, parameters, rows)
+
+    def _converted(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> list[Row]:
+        """The rows of a query for them; raises NotLocal if they must be staged."""
+        if self._can_buffer(transaction):
+            rows = transaction.session.rows_to_keep(sql, bound)
+            if self._are_exact(rows):
+                return rows
+        raise NotLocal
+
+
+class InsertQueryStatement(InsertStatement):
+    """INSERT … SELECT."""
+
+    def __init__(self, plan: InsertQuery) -> None:
+        super().__init__(plan)
+        self._columns = plan.columns
+        self._query = plan.query
+
+    @override
+    def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        """Insert the query's rows: through the buffer if they are few."""
+        transaction.writes_to(self._table)
+        sql, bound = self.query(transaction, parameters)
+        if self._can_buffer(transaction):
+            rows = self._few(transaction, sql, bound)
+            if rows is not None and self._are_exact(rows):
+                return self._insert(transaction, parameters, rows)
+        return stage_query(transaction, self._table, sql, bound)
+
+    def _few(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> list[Row] | None:
+        """The query's rows; None if there are too many to buffer."""
+        if self._conflict is not None:
+            return transaction.session.rows_to_keep(sql, bound)
+        most = BUFFERED_ROWS + 1
+        result = transaction.session.execute_some(
+            sql, bound, most, wide=self.text.is_wide
+        )
+        rows = result.fetch(most)
+        result.close()
+        return rows if len(rows) <= BUFFERED_ROWS else None
+
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, Sequence[Any]]:
+        """The query for whole rows, defaults added, types converted."""
+        forms = transaction.database.engine.forms
+        (sql,), bound = self.text.fill(transaction, parameters, self._query)
+        width = transaction.session.width(sql, bound)
+        if width != len(self._columns):
+            raise errors.ProgrammingError(
+                f"INSERT INTO {self._table.qualified_name} has {len(self._columns)} "
+                f"columns but its query returns {width}"
+            )
+        if not self._assigned.is_known(transaction, parameters):
+            self._assigned.ask(transaction, parameters, self._columns, sql, bound)
+        names = {position: f"_{i}" for i, position in enumerate(self._columns)}
+        items = [
+            forms.cast(
+                names.get(position, f"({column.default or 'NULL'})"), column.type
+            )
+            for position, column in enumerate(self._table.columns)
+        ]
+        aliases = ", ".join(names.values())
+        return f"SELECT {', '.join(items)} FROM ({sql}) AS _q({aliases})", bound

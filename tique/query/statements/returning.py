@@ -1,0 +1,87 @@
+"""RETURNING: a select list over the rows that a statement wrote.
+
+Plain columns of rows that are buffered are picked here. All else is a query: over the
+rows as constants, or over what the statement staged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tique.query.naming import ResultNames
+from tique.query.statements.base import Outcome
+from tique.store.rows import key_of
+from tique_backends.base import ResultColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique.query.snapshot import SnapshotText
+    from tique.query.statements.writing import Written
+    from tique.query.transaction import Transaction
+    from tique_backends.base import Row
+    from tique_rewriter.plan import Returning
+    from tique_rewriter.schema import Table
+
+
+class ReturningClause:
+    """RETURNING, ready to be applied to what a statement wrote."""
+
+    def __init__(self, plan: Returning, table: Table, text: SnapshotText) -> None:
+        self._plan = plan
+        self._table = table
+        self._text = text
+        self._names = ResultNames(self._plain)
+        self._columns = [
+            ResultColumn(name, table.columns[position].type)
+            for position, name in plan.plain or ()
+        ]
+
+    def items(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """The select list, to be asked for before the statement writes anything.
+
+        Subqueries in it see what was there before the statement.
+        """
+        (items,), _ = self._text.fill(transaction, parameters, self._plan.items)
+        return items
+
+    def outcome(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        items: str,
+        written: Written,
+    ) -> Outcome:
+        """The statement's result. All of it is fetched: an error is the statement's."""
+        forms = transaction.database.engine.forms
+        if written.changes is None:
+            source = forms.staged(self._table, transaction.sequence)
+        else:
+            # A row as it is now, or as it was when it was deleted.
+            rows = [new or old or () for old, new in written.changes]
+            if self._plan.plain is not None:
+                return self._picked(transaction, rows)
+            every_column = range(len(self._table.columns))
+            values = [[row[i] for row in rows] for i in every_column]
+            source = forms.constants(self._table, every_column, {}, values)
+        sql = f"SELECT {items} FROM {source} AS {self._plan.qualifier}"
+        bound = self._plan.bound(parameters)
+        result = transaction.session.execute(sql, bound)
+        found = result.fetch_all()
+        columns = self._names.of(transaction, result.columns, sql, bound)
+        return Outcome(len(found), columns, found)
+
+    def _plain(self, transaction: Transaction) -> str:
+        """The select list over the storage tables."""
+        items = self._text.plain(transaction, self._plan.items)
+        table = transaction.database.engine.forms.plain(self._table)
+        return f"SELECT {items} FROM {table} AS {self._plan.qualifier}"
+
+    def _picked(self, transaction: Transaction, rows: Sequence[Row]) -> Outcome:
+        assert self._plan.plain is not None
+        positions = [position for position, _ in self._plan.plain]
+        types = [column.type for column in self._columns]
+        picked = [key_of(positions, row) for row in rows]
+        return Outcome(
+            len(rows), self._columns, transaction.session.shown(types, picked)
+        )

@@ -1,0 +1,131 @@
+"""SELECT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique.query.answers import Answer, group_answer
+from tique.query.naming import ResultNames
+from tique.query.reading import Reader
+from tique.query.sources import KeyReader
+from tique.query.statements.base import Outcome, Statement
+from tique.store.rows import tuple_of
+from tique_backends.base import ResultColumn
+from tique_rewriter.kernel import NotLocal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique.query.transaction import Transaction
+    from tique_rewriter.plan import Select
+
+
+class SelectStatement(Statement):
+    """A query: its holes are filled with snapshot forms, the engine does the rest."""
+
+    writes = False
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        self._query = plan.text
+        self._join = plan.join
+        self._names = ResultNames(lambda t: self.text.plain(t, plan.text))
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Run the snapshot query."""
+        transaction.refresh()
+        return self._ask(transaction, parameters)
+
+    def _ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        sql, bound = self.query(transaction, parameters)
+        result = transaction.session.execute(sql, bound, wide=self.text.is_wide)
+        result.columns = self._names.of(transaction, result.columns, sql, bound)
+        return Outcome(result.row_count, result.columns, result=result)
+
+    def query(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, Sequence[Any]]:
+        """The snapshot query and its parameters."""
+        if self._join is not None:
+            return self.text.join(transaction, parameters, self._join, self._query)
+        (sql,), bound = self.text.fill(transaction, parameters, self._query)
+        return sql, bound
+
+
+class PointSelectStatement(SelectStatement):
+    """A query for plain columns of one row by primary key.
+
+    The driver answers it from rows that it has; only a row that it has not is
+    asked for. The whole row is read, so that an UPDATE of it needs no statement.
+    """
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        point = plan.point
+        assert point is not None
+        self._table = table = point.table
+        self._keys = KeyReader(table, table.primary_key, point.key)
+        self._columns = [
+            ResultColumn(name, table.columns[position].type)
+            for name, position in zip(point.names, point.columns, strict=True)
+        ]
+        self._types = [column.type for column in self._columns]
+        self._is_whole_row = point.columns == tuple(range(len(table.columns)))
+        self._needed = point.columns
+        self._project = tuple_of(point.columns)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Look the row up; let the engine compare a key of another type."""
+        try:
+            key = self._keys.read(parameters)
+        except NotLocal:
+            return super().run(transaction, parameters)
+        transaction.refresh()
+        row = transaction.row(self._table, key, self._needed)
+        if row is None:
+            return Outcome(0, self._columns, [])
+        if not self._is_whole_row:
+            row = self._project(row)
+        rows = transaction.session.shown(self._types, [row])
+        return Outcome(1, self._columns, rows)
+
+
+class GroupSelectStatement(SelectStatement):
+    """A query for the rows with one prefix of the key, or for aggregates of them.
+
+    The driver answers it where it has the rows and what is asked means the same in
+    every engine. How the result's columns are called and of what types they are, the
+    engine says, once.
+    """
+
+    def __init__(self, plan: Select) -> None:
+        super().__init__(plan)
+        assert plan.group is not None
+        self._group = plan.group
+        self._reader = Reader(plan.group, self.text.sources)
+        self._shown = self._reader.kept_types(plan.group)
+        self._columns: Sequence[ResultColumn] | None = None
+        self._answer: Answer | None = None
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Answer from memory, if it can be done; else ask the engine."""
+        transaction.refresh()
+        if self._answer is not None and self._columns is not None:
+            rows = self._reader.rows(transaction, parameters)
+            if rows is not None:
+                found = self._answer(rows)
+                if self._shown:
+                    found = transaction.session.shown(self._shown, found)
+                return Outcome(len(found), self._columns, found)
+        outcome = self._ask(transaction, parameters)
+        if self._columns is None:
+            if self._reader.is_possible:
+                engine = transaction.database.engine.capabilities
+                self._answer = group_answer(self._reader, self._group, engine)
+            self._columns = outcome.columns
+        return outcome

@@ -1,0 +1,423 @@
+"""A transaction: its snapshot, its uncommitted writes, its savepoints.
+
+Rows are found in this order (P1, P8): the transaction's own writes, the newest
+version with cts ≤ sts in the index of recent versions, the storage table.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tique import errors
+from tique.query.writes import TableWrites, Write
+from tique.store.groups import Group, groups_of, most_rows
+from tique.store.pages import Page
+from tique.store.rows import columns_to_read, lacks, merged
+from tique_backends.base import MISSING, Row, Session
+from tique_backends.errors import ConnectionLostError, EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from types import TracebackType
+
+    from tique.database.database import Database
+    from tique.store.pages import Address
+    from tique.store.rows import Key
+    from tique.store.versions import TableVersions
+    from tique_rewriter.schema import Table
+
+_REMEMBERED_ROWS = 50_000
+"""Rows read under one snapshot that a transaction keeps at the most."""
+
+
+class IsolationLevel(Enum):
+    """The isolation levels that are kept; any other is refused, not weakened."""
+
+    READ_COMMITTED = "READ COMMITTED"
+    SNAPSHOT = "SNAPSHOT"
+
+    @classmethod
+    def parse(cls, name: str | IsolationLevel) -> IsolationLevel:
+        """Return the level of that name; REPEATABLE READ is a synonym of SNAPSHOT.
+
+        Raises
+        ------
+        NotSupportedError
+            For SERIALIZABLE and for anything unknown.
+        """
+        if isinstance(name, cls):
+            return name
+        folded = str(name).upper().replace("_", " ").strip()
+        if folded in ("REPEATABLE READ", "SNAPSHOT ISOLATION"):
+            folded = cls.SNAPSHOT.value
+        try:
+            return cls(folded)
+        except ValueError:
+            known = ", ".join(level.value for level in cls)
+            raise errors.NotSupportedError(
+                f"isolation level {folded!r} is not supported; choose one of: {known}"
+            ) from None
+
+
+class _StatementScope:
+    """What :meth:`Transaction.statement` returns; a generator would cost twice."""
+
+    __slots__ = ("_before", "_transaction")
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        transaction = self._transaction
+        transaction.refresh()
+        self._before = transaction.sequence
+        transaction.sequence += 2
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        transaction = self._transaction
+        try:
+            if kind is not None:
+                # What was staged went with a connection that is lost: whatever needs
+                # it says so. The error to raise is the statement's own.
+                with suppress(ConnectionLostError):
+                    transaction.undo(self._before)
+                transaction.sequence = self._before
+        finally:
+            transaction.visible_sequence = transaction.sequence
+
+
+class Transaction:
+    """One transaction of one connection; used by one thread at a time.
+
+    Parameters
+    ----------
+    database
+        The database it runs on.
+    session
+        The connection's engine session, which holds the staging tables.
+    isolation
+        The isolation level.
+    read_only
+        Whether writes are refused.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        session: Session,
+        isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.database = database
+        self.session = session
+        self.isolation = isolation
+        self.read_only = read_only
+        self.writes: dict[int, TableWrites] = {}
+        self.touched: set[int] = set()
+        # Each statement has two numbers: its tombstones for changed keys take the
+        # odd one, its rows the even one, so that "newest wins" holds within it.
+        self.sequence = 0
+        self.visible_sequence = 0
+        """What a statement's own reads may see: all that earlier statements wrote."""
+        self.savepoints: list[tuple[str, int]] = []
+        self._read: dict[tuple[int, Key], Row | None] = {}
+        self._is_first_statement = True
+        self.txid, self.sts = database.timeline.begin()
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether there is anything to commit."""
+        return any(self.writes.values())
+
+    def end(self) -> None:
+        """Leave the set of active snapshots and drop what was staged."""
+        self.database.sequencer.end(self.txid)
+        for writes in self.writes.values():
+            # The outcome stands, whatever becomes of a temporary table.
+            with suppress(EngineError):
+                writes.discard(self.session)
+        self.writes.clear()
+
+    # Statements and savepoints
+
+    def statement(self) -> _StatementScope:
+        """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
+        return _StatementScope(self)
+
+    def refresh(self) -> None:
+        """Take a new snapshot for this statement, where the level asks for it."""
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            if not self._is_first_statement:
+                self.sts = self.database.timeline.refresh(self.txid)
+                self._read.clear()
+            self._is_first_statement = False
+
+    def savepoint(self, name: str) -> None:
+        """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
+        self.savepoints.append((name, self.sequence))
+
+    def rollback_to(self, name: str) -> None:
+        """Undo what came after the savepoint, which stays."""
+        position = self._find_savepoint(name)
+        self.undo(self.savepoints[position][1])
+        del self.savepoints[position + 1 :]
+
+    def release(self, name: str) -> None:
+        """Forget the savepoint and those after it; what they cover stays."""
+        del self.savepoints[self._find_savepoint(name) :]
+
+    def _find_savepoint(self, name: str) -> int:
+        for position in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[position][0] == name:
+                return position
+        raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
+
+    def undo(self, sequence: int) -> None:
+        """Undo what statements after ``sequence`` wrote, to all tables."""
+        with ExitStack() as stack:
+            for writes in self.writes.values():
+                stack.callback(writes.rollback_to, sequence, self.session)
+
+    # Reading
+
+    def versions(self, table: Table) -> TableVersions:
+        """The recent versions of a table, noted as used by this transaction."""
+        self.touched.add(table.id)
+        return self.database.catalog.versions(table)
+
+    def row(
+        self, table: Table, key: Key, needed: Sequence[int] | None = None
+    ) -> Row | None:
+        """Return the row that this transaction sees under a primary key.
+
+        Columns other than ``needed`` (all by default) may be ``MISSING`` in it.
+        """
+        needed = self.needed_to_change(needed)
+        read = columns_to_read(table, needed)
+        writes = self.writes.get(table.id)
+        if writes is not None:
+            own = writes.rows.get(key)
+            if own is not None:
+                if own.deleted or not lacks(own.row, read):
+                    return None if own.deleted else own.row
+                whole = self._completed(table, own.row, read)
+                if whole is None:
+                    raise errors.SerializationError(
+                        f"the row of {table.qualified_name} with the key {key} that this "
+                        "transaction changed is gone",
+                        table=table.qualified_name,
+                        key=key,
+                    )
+                writes.rows[key] = own._replace(row=whole)
+                return whole
+            if writes.is_staged:
+                return self._queried_row(table, key)
+        versions = self.versions(table)
+        if not versions.is_complete:
+            return self._queried_row(table, key)
+        version = versions.newest_visible(key, self.sts)
+        if version is not None:
+            cts, found, _ = version
+            if found is None or not lacks(found, read):
+                return found
+            row = self._completed(table, found, read)
+            if row is None:
+                versions.set_aside(cts)
+            else:
+                versions.complete(key, version, row)
+            return row
+        return self._stored_row(table, key, needed, versions)
+
+    def needed_to_change(self, needed: Sequence[int] | None) -> Sequence[int] | None:
+        """The columns to know of a row, a new version of which looks at these."""
+        if self.isolation is IsolationLevel.READ_COMMITTED:
+            # Its own writes outlive the snapshot that their gaps could be read in.
+            return None
+        return needed
+
+    def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row | None:
+        """Fill a row's gaps in the columns ``read`` from storage; None: it has no such."""
+        gaps = [i for i in read if row[i] is MISSING]
+        key = tuple(row[i] for i in table.primary_key)
+        stored = self._stored_row(table, key, gaps, self.versions(table))
+        return None if stored is None else merged(row, stored)
+
+    def _stored_row(
+        self,
+        table: Table,
+        key: Key,
+        needed: Sequence[int] | None,
+        versions: TableVersions,
+    ) -> Row | None:
+        """The storage row, from memory if it is known there."""
+        read = columns_to_read(table, needed)
+        known, row = versions.storage_row(key, read)
+        if known:
+            return row
+        found = self._read.get((table.id, key), self)
+        if not isinstance(found, Transaction) and (
+            found is None or not lacks(found, read)
+        ):
+            return found
+        if needed is not None:
+            read = columns_to_read(table, {*read, *versions.changed_columns})
+        if not versions.paged_columns.issuperset(read):
+            versions.paged_columns |= {*read, table.primary_key[-1]}
+        epoch = versions.epoch
+        address = versions.page_to_read(key)
+        if address is not None:
+            known, row = self._read_page(table, key, read, address)
+        if not known:
+            row = self.session.read_row(table, key, read)
+        versions.remember(epoch, [(key, row)])
+        self._remember(table, key, row)
+        return row
+
+    def _read_page(
+        self, table: Table, key: Key, read: Collection[int], address: Address
+    ) -> tuple[bool, Row | None]:
+        """Read the whole page in which a key lies."""
+        versions = self.versions(table)
+        epoch = versions.epoch
+        columns = sorted(versions.paged_columns)
+        rows = self.session.read_range(
+            table, address.prefix, address.first, address.last, columns
+        )
+        page = Page(table, address, columns, rows)
+        versions.remember_page(epoch, key, page)
+        return page.row(key, read)
+
+    def group(
+        self,
+        table: Table,
+        prefix: Key,
+        columns: Collection[int],
+        *,
+        as_rows: bool,
+        beside: int = 1,
+    ) -> Group | None:
+        """All storage rows with one prefix of the key, if they are worth keeping.
+
+        They are as soon as they were missed some times, or ``beside`` so many groups.
+        In what order they and the visible versions are read: :mod:`tique.store.groups`.
+        """
+        versions = self.versions(table)
+        group = versions.group(prefix)
+        if group is not None:
+            if not group.is_whole:
+                return None
+            if group.knows(columns, as_rows=as_rows):
+                return group
+        stretch = versions.groups_to_read(prefix, beside)
+        if stretch is None:
+            return None
+        needed = {*columns, *table.primary_key[-2:]}
+        if not versions.grouped_columns.issuperset(needed):
+            versions.grouped_columns |= needed
+        epoch = versions.epoch
+        read = sorted(versions.grouped_columns)
+        limit = most_rows(as_rows=as_rows) + 1
+        rows = self.session.read_range(table, *stretch, read, limit=limit)
+        groups = groups_of(table, stretch, read, rows, as_rows=as_rows)
+        kept = versions.remember_groups(epoch, groups)
+        return groups[prefix] if kept and groups[prefix].is_whole else None
+
+    def expect_free(self, table: Table, key: Key) -> None:
+        """Learn, before new keys like this one are looked up, where rows end."""
+        versions = self.versions(table)
+        if versions.storage_row(key)[0]:
+            return
+        prefix = versions.mark_to_read(key)
+        if prefix is not None:
+            epoch = versions.epoch
+            greatest = self.session.read_greatest(table, prefix)
+            versions.remember_mark(epoch, prefix, greatest)
+
+    def prefetch(
+        self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
+    ) -> None:
+        """Read what :meth:`row` would have to ask the engine for, in one go."""
+        versions = self.versions(table)
+        writes = self.writes.get(table.id)
+        if not versions.is_complete or (writes is not None and writes.is_staged):
+            return
+        own = writes.rows if writes is not None else {}
+        read = columns_to_read(table, needed)
+        missing = [
+            key
+            for key in dict.fromkeys(keys)
+            if key not in own
+            and (table.id, key) not in self._read
+            and versions.newest_visible(key, self.sts) is None
+            and not versions.storage_row(key, read)[0]
+        ]
+        if len(missing) < 2:
+            # One row is read as well when it is asked for, and perhaps its page.
+            return
+        epoch = versions.epoch
+        found = self.session.read_rows(table, missing, read)
+        rows = [(key, found.get(key)) for key in missing]
+        versions.remember(epoch, rows)
+        for key, row in rows:
+            self._remember(table, key, row)
+
+    def _remember(self, table: Table, key: Key, row: Row | None) -> None:
+        if len(self._read) >= _REMEMBERED_ROWS:
+            self._read.clear()
+        self._read[table.id, key] = row
+
+    def _queried_row(self, table: Table, key: Key) -> Row | None:
+        writes = self.prepare_scan(table)
+        source = self.database.engine.forms.point(
+            table,
+            self.sts,
+            [f"${i + 1}" for i in range(len(key))],
+            staged=self.sequence if writes else None,
+        )
+        rows = self.session.rows_to_keep(f"SELECT * FROM {source} AS _q", key)
+        return rows[0] if rows else None
+
+    def prepare_scan(self, table: Table) -> TableWrites | None:
+        """Bring into the engine what a query over the table must see.
+
+        Returns the transaction's own writes, if it has any to overlay.
+        """
+        self.versions(table).drain(self.session, self.sts)
+        writes = self.writes.get(table.id)
+        if not writes:
+            return None
+        writes.spill(self.session)
+        return writes
+
+    # Writing
+
+    def writes_to(self, table: Table) -> TableWrites:
+        """The transaction's writes to a table, to add to them.
+
+        Raises
+        ------
+        OperationalError
+            In a read-only transaction (SQLSTATE 25006).
+        """
+        if self.read_only:
+            raise errors.OperationalError(
+                f"cannot write to {table.qualified_name} in a read-only transaction",
+                sqlstate="25006",
+            )
+        self.touched.add(table.id)
+        writes = self.writes.get(table.id)
+        if writes is None:
+            writes = self.writes[table.id] = TableWrites(table)
+        return writes
+
+    def version_of(self, row: Row, *, deleted: bool = False) -> Write:
+        """A version that the current statement writes."""
+        return Write(row, deleted, self.sequence, self.sts)

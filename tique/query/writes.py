@@ -1,0 +1,177 @@
+"""A transaction's uncommitted writes to one table, and how to undo them.
+
+Small writes are *buffered* here as typed rows. Writes that are large, or whose
+types do not survive the way through Python, are *staged*: they stay in the
+engine, in a staging table of the session. Both are logs of versions with the
+number of the statement that wrote them (``sequence``), newest wins, so that the
+snapshot query overlays either in the same way and a savepoint is a number.
+
+A statement that scans the table needs buffered rows in the engine too:
+:meth:`TableWrites.spill` copies to the staging table what is not there yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique import errors
+from tique.store.rows import completed
+from tique_backends.base import Row, Session, Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique.store.rows import Key
+    from tique_rewriter.schema import Table
+
+
+class Write(NamedTuple):
+    """One buffered version.
+
+    A tombstone keeps the old row, so that the cache table can keep the
+    application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
+    the statement read (they differ within a READ COMMITTED transaction).
+    """
+
+    row: Row
+    deleted: bool
+    sequence: int
+    sts: int
+
+
+class TableWrites:
+    """The writes of one transaction to one table."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.rows: dict[Key, Write] = {}
+        self.bag: list[Write] = []
+        self.is_staged = False
+        self.is_doubtful = False
+        """Whether the engine is yet to be asked if storage could take what is buffered."""
+        self.staged_sts: int | None = None
+        self.staged_count = 0
+        self._has_stage = False
+        self._is_guarded = False
+        self._history: list[tuple[int, Key, Write | None]] = []
+        self._unspilled: dict[Key, None] = {}
+        self._spilled_bag = 0
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to overlay or to commit."""
+        return bool(self.rows or self.bag or self.staged_count)
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Whether a bag's overlay may contain tombstones."""
+        return self.is_staged or any(write.deleted for write in self.bag)
+
+    def put(self, key: Key, write: Write) -> None:
+        """Buffer a row or tombstone under its primary key."""
+        self._history.append((write.sequence, key, self.rows.get(key)))
+        self.rows[key] = write
+        self._unspilled[key] = None
+
+    def add(self, write: Write) -> None:
+        """Buffer an inserted or deleted copy of a bag's row."""
+        self.bag.append(write)
+
+    def buffered(self) -> Iterator[tuple[Key, Write]]:
+        """The buffered versions, newest per key, in order of first writing."""
+        if self.table.is_bag:
+            return ((write.row, write) for write in self.bag)
+        return iter(self.rows.items())
+
+    def open_stage(self, session: Session) -> None:
+        """Make sure that the session has a staging table for this table."""
+        if not self._has_stage:
+            session.create_stage(self.table)
+            self._has_stage = True
+
+    def guard(self, session: Session) -> None:
+        """Make sure that the staging table refuses what storage could not take."""
+        self.open_stage(session)
+        if not self._is_guarded:
+            session.guard_stage(self.table)
+            self._is_guarded = True
+
+    def spill(self, session: Session) -> None:
+        """Copy buffered rows that the staging table lacks into it."""
+        self.open_stage(session)
+        if self.is_staged:
+            return
+        pending = (
+            self.bag[self._spilled_bag :]
+            if self.table.is_bag
+            else [self.rows[key] for key in self._unspilled if key in self.rows]
+        )
+        self._stage(session, pending)
+        self._unspilled.clear()
+        self._spilled_bag = len(self.bag)
+
+    def switch_to_stage(self, session: Session) -> None:
+        """From now on the staging table holds the truth, not the buffer.
+
+        Earlier versions of buffered rows go along: a later ROLLBACK TO a
+        savepoint brings them back by dropping what is newer.
+        """
+        if self.is_staged:
+            return
+        if self.table.bounds:
+            self.guard(session)
+        self.spill(session)
+        self._stage(session, [previous for _, _, previous in self._history if previous])
+        sts = [write.sts for _, write in self.buffered()]
+        self.staged_count = len(sts)
+        self.staged_sts = min(sts, default=None)
+        self.rows.clear()
+        self.bag.clear()
+        self._history.clear()
+        self.is_staged = True
+
+    def note_staged(self, count: int, sts: int) -> None:
+        """Count rows that a statement staged under snapshot ``sts``."""
+        self.staged_count += count
+        self.staged_sts = sts if self.staged_sts is None else min(sts, self.staged_sts)
+
+    def rollback_to(self, sequence: int, session: Session) -> None:
+        """Undo what statements after ``sequence`` wrote."""
+        while self._history and self._history[-1][0] > sequence:
+            _, key, previous = self._history.pop()
+            if previous is None:
+                del self.rows[key]
+            else:
+                self.rows[key] = previous
+                self._unspilled[key] = None
+        while self.bag and self.bag[-1].sequence > sequence:
+            self.bag.pop()
+        self._spilled_bag = min(self._spilled_bag, len(self.bag))
+        self.is_doubtful = False
+        if self._has_stage:
+            session.unstage(self.table, sequence)
+
+    def discard(self, session: Session) -> None:
+        """Drop the staging table, if there is one."""
+        if self._has_stage:
+            session.drop_stage(self.table)
+            self._has_stage = self._is_guarded = False
+
+    def _stage(self, session: Session, writes: Sequence[Write]) -> None:
+        if writes:
+            rows = []
+            for row in completed(session, self.table, [write.row for write in writes]):
+                if row is None:
+                    raise errors.SerializationError(
+                        f"a row of {self.table.qualified_name} that this transaction "
+                        "changed is gone",
+                        table=self.table.qualified_name,
+                    )
+                rows.append(row)
+            session.stage(
+                Versions(
+                    self.table,
+                    rows,
+                    [write.sequence for write in writes],
+                    [write.deleted for write in writes],
+                )
+            )

@@ -1,0 +1,208 @@
+"""Blocks: stored rows in columns, a tenth of the space that they take as Python objects.
+
+Numbers and texts lie as bytes, as Arrow has them: there are many blocks with many columns,
+and bytes are nothing for Python's garbage collector to follow.
+
+Invariant: a block never changes. What folds change since it was read is noted by whoever
+has it (:mod:`tique.store.pages`, :mod:`tique.store.groups`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from operator import gt
+from struct import Struct
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from tique_backends.base import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence, Set
+
+    import pyarrow
+
+    from tique.store.rows import Key
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+_NUMBERS = {
+    "int8": Struct("b"),
+    "int16": Struct("h"),
+    "int32": Struct("i"),
+    "int64": Struct("q"),
+    "double": Struct("d"),
+}
+"""How numbers lie in Arrow's columns, by type."""
+
+_TEXT = "string"
+_DECIMAL = "decimal128"
+_DECIMAL_BYTES = 16
+_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+_BOUNDS = Struct("2i")
+_BOUND = Struct("i")
+
+_Column: TypeAlias = tuple[str, Any, Any]
+"""A column: its type, its data, and what it takes to read them.
+
+Of text that is where the values begin and end, of decimals how many digits they have
+behind the point. Data that does not lie plainly is Arrow's array.
+"""
+
+_OTHER = ""
+_NOTHING: _Column = (_OTHER, (), b"")
+"""What a block without rows keeps of a column."""
+
+
+def _column(column: pyarrow.Array) -> _Column:
+    """What a block keeps of a column."""
+    kind = str(column.type)
+    *_, data = buffers = column.buffers()
+    if column.null_count or column.offset or data is None:
+        return _OTHER, column, b""
+    if kind == _TEXT:
+        return _TEXT, data.to_pybytes(), buffers[1].to_pybytes()
+    if kind in _NUMBERS:
+        return kind, data.to_pybytes(), b""
+    if kind.startswith(_DECIMAL):
+        return _DECIMAL, data.to_pybytes(), column.type.scale
+    return _OTHER, column, b""
+
+
+def _value(column: _Column, at: int) -> Any:
+    """A value, past Arrow's scalars where that is possible."""
+    kind, data, rest = column
+    if kind == _TEXT:
+        start, end = _BOUNDS.unpack_from(rest, at * _BOUND.size)
+        return data[start:end].decode()
+    if kind == _DECIMAL:
+        start = at * _DECIMAL_BYTES
+        digits = int.from_bytes(
+            data[start : start + _DECIMAL_BYTES], "little", signed=True
+        )
+        return _EXACT.scaleb(Decimal(digits), -rest)
+    if kind == _OTHER:
+        return data[at].as_py()
+    number = _NUMBERS[kind]
+    return number.unpack_from(data, at * number.size)[0]
+
+
+class Block:
+    """Stored rows that differ in the last column of the key, in its order.
+
+    Parameters
+    ----------
+    table
+        The table.
+    prefix
+        What they have in the other columns of the key.
+    columns
+        The columns' positions in the table; the key's last one is among them.
+    rows
+        These columns, in any order.
+    """
+
+    def __init__(
+        self, table: Table, prefix: Key, columns: Sequence[int], rows: pyarrow.Table
+    ) -> None:
+        self.size = rows.nbytes
+        *others, self._last = table.primary_key
+        empty: list[Any] = [MISSING] * len(table.columns)
+        for position, value in zip(others, prefix, strict=True):
+            empty[position] = value
+        self._empty = tuple(empty)
+        last = columns.index(self._last)
+        numbers = rows.column(last).to_pylist()
+        if any(map(gt, numbers, numbers[1:])):
+            rows = rows.sort_by(rows.column_names[last])
+            numbers.sort()
+        self._numbers = array("q", numbers)
+        self._columns = dict.fromkeys(columns, _NOTHING)
+        if numbers:
+            rows = rows.combine_chunks()
+            self._columns = {
+                position: _column(rows.column(i).chunk(0))
+                for i, position in enumerate(columns)
+            }
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        """What the rows have in the key's last column, ascending."""
+        return iter(self._numbers)
+
+    @property
+    def columns(self) -> Set[int]:
+        """The positions of the columns that are known."""
+        return self._columns.keys()
+
+    def row(self, number: int, columns: Iterable[int]) -> Row | None:
+        """These columns under a key; None: there is no row.
+
+        Parameters
+        ----------
+        number
+            The value of the key's last column.
+        columns
+            The columns' positions. All others but the key's are ``MISSING``.
+
+        Raises
+        ------
+        KeyError
+            If one of the columns is not known.
+        ValueError, OverflowError
+            If Python cannot hold a value: a date beyond its calendar.
+        """
+        at = bisect_left(self._numbers, number)
+        if at == len(self._numbers) or self._numbers[at] != number:
+            return None
+        row = list(self._empty)
+        row[self._last] = number
+        for position in columns:
+            if row[position] is MISSING:
+                row[position] = _value(self._columns[position], at)
+        return tuple(row)
+
+    def check(self) -> None:
+        """Raise if Python cannot hold some value: then :meth:`row` never does."""
+        for kind, data, _ in self._columns.values():
+            if kind == _OTHER and len(data):
+                data.to_pylist()
+
+    def values(self, position: int) -> Iterator[Any]:
+        """A column's values, in the rows' order."""
+        column = self._columns[position]
+        return (_value(column, at) for at in range(len(self)))
+
+
+class BlockIndex:
+    """Where a column of a block has a value.
+
+    Parameters
+    ----------
+    block
+        The block.
+    position
+        The column.
+    """
+
+    SIZE: ClassVar[int] = 16
+    """Bytes per row."""
+
+    def __init__(self, block: Block, position: int) -> None:
+        hashes = [hash(value) for value in block.values(position)]
+        order = sorted(range(len(hashes)), key=hashes.__getitem__)
+        numbers = list(block)
+        self._hashes = array("q", [hashes[at] for at in order])
+        self._numbers = array("q", [numbers[at] for at in order])
+
+    def numbers(self, value: Any) -> Sequence[int]:
+        """The key's last column in all rows with the value, and perhaps in others."""
+        wanted = hash(value)
+        first = last = bisect_left(self._hashes, wanted)
+        while last < len(self._hashes) and self._hashes[last] == wanted:
+            last += 1
+        return self._numbers[first:last]

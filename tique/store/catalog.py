@@ -1,0 +1,169 @@
+"""The managed tables of one database: definitions and their recent versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from tique import errors
+from tique.store.stored import StorageCache
+from tique.store.versions import TableVersions
+from tique_rewriter.dialects import rules_of
+from tique_rewriter.values import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from tique_backends.base import Engine
+    from tique_rewriter.schema import Table
+
+_Found = TypeVar("_Found")
+
+
+class ManagedCatalog:
+    """What the rewriter's ``Catalog`` protocol asks, and each table's versions.
+
+    Readers take no lock: a change replaces the dictionaries as a whole.
+    """
+
+    def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
+        self._engine = engine
+        usual = rules_of(engine.capabilities.dialect).default_schema
+        self._search_path = tuple(engine.search_path or (usual,))
+        self._row_cache = row_cache
+        self._cache = StorageCache(page_cache, engine.capabilities.page_keys)
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._by_id: dict[int, Table] = {}
+        self._versions: dict[int, TableVersions] = {}
+        self._buffered: dict[int, bool] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Changes whenever any table does."""
+        return self._version
+
+    @property
+    def default_schema(self) -> str:
+        """The schema in which a table is made that names none."""
+        return self._search_path[0]
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """Return the managed table of that name, whatever its case.
+
+        Raises
+        ------
+        OperationalError
+            If it was changed without tique.
+        """
+        found = self.named(schema, name)
+        if found is not None and found.fault is not None:
+            raise errors.OperationalError(
+                f"table {found.qualified_name} cannot be used, it was changed without "
+                f"tique: {found.fault}; take that back and connect again, or drop it",
+                sqlstate="55000",
+            )
+        return found
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """The same, whether or not the table can be used."""
+        tables, name = self._tables, name.lower()
+        for place in (schema,) if schema else self._search_path:
+            found = tables.get((place.lower(), name))
+            if found is not None:
+                return found
+        return None
+
+    def __iter__(self) -> Iterator[Table]:
+        """All managed tables."""
+        return iter(self._tables.values())
+
+    def versions(self, table: Table) -> TableVersions:
+        """The table's recent versions.
+
+        Raises
+        ------
+        ProgrammingError
+            If the table has been dropped since the statement was planned.
+        OperationalError
+            If recovery could not bring its versions back.
+        """
+        found = _present(self._versions, table)
+        if found.is_behind:
+            raise errors.OperationalError(
+                f"table {table.qualified_name} cannot be used: its recent versions "
+                "could not be brought back from the log; the status says why, and "
+                "every checkpoint tries again",
+                sqlstate="55000",
+            )
+        return found
+
+    def known_versions(self, table: Table) -> TableVersions:
+        """The same, whether or not they are all there."""
+        return _present(self._versions, table)
+
+    def by_id(self) -> Mapping[int, Table]:
+        """All managed tables that can be used, by id."""
+        return self._by_id
+
+    def is_current(self, table: Table) -> bool:
+        """Whether a table's definition is still the one that a statement went by."""
+        now = self._by_id.get(table.id)
+        return now is table or now == table
+
+    def find_versions(self, table_id: int) -> TableVersions | None:
+        """The recent versions of a table, if it is managed."""
+        return self._versions.get(table_id)
+
+    def all_versions(self) -> list[TableVersions]:
+        """Every table's recent versions."""
+        return list(self._versions.values())
+
+    def buffers(self, table: Table) -> bool:
+        """Whether the driver can hold the table's rows unchanged."""
+        return _present(self._buffered, table)
+
+    def load(self, tables: Iterable[Table]) -> None:
+        """Replace the catalog's content; known tables keep their versions."""
+        tables = list(tables)
+        self._versions = {table.id: self._known_or_new(table) for table in tables}
+        self._buffered = {table.id: self._is_buffered(table) for table in tables}
+        self._by_id = {table.id: table for table in tables if table.fault is None}
+        self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
+        self._version += 1
+
+    def _known_or_new(self, table: Table) -> TableVersions:
+        known = self._versions.get(table.id)
+        if known is not None and known.table.fault == table.fault:
+            return known
+        is_columnar = all(self._engine.columnar(c.type) for c in table.columns)
+        found = TableVersions(
+            table,
+            self._row_cache,
+            self._cache if is_columnar else None,
+            self._engine.shared,
+        )
+        # What it has is in the log, as for a table that recovery could not bring back.
+        found.is_behind = known is not None or table.fault is not None
+        return found
+
+    def _is_buffered(self, table: Table) -> bool:
+        # The values of a key are compared here; a bag's key is the whole row.
+        keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
+        return all(
+            (kind_of(column.type) is not None and self._engine.round_trips(column.type))
+            or (
+                self._engine.keeps(column.type)
+                and not table.is_bag
+                and position not in keys
+            )
+            for position, column in enumerate(table.columns)
+        )
+
+
+def _present(found: Mapping[int, _Found], table: Table) -> _Found:
+    try:
+        return found[table.id]
+    except KeyError:
+        raise errors.ProgrammingError(
+            f"table {table.qualified_name} was dropped meanwhile", sqlstate="42P01"
+        ) from None

@@ -1,0 +1,288 @@
+"""What of a storage table is in memory: rows, pages, groups, high-water marks.
+
+Used by :class:`tique.store.versions.TableVersions` under its lock and its rules of
+when something read may be remembered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tique.store.cache import Cache, Place, oldest
+from tique.store.groups import GROUP_ROWS, STRETCH, Group, Stretch
+from tique.store.marks import HighWaterMarks
+from tique.store.pages import Address, Page, Paging
+from tique.store.rows import difference, lacks, merged
+from tique_backends.base import MISSING
+from tique_rewriter.values import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Set
+
+    from tique.store.rows import Key
+    from tique.store.views import View
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+_UNKNOWN = object()
+_NO_COLUMNS: frozenset[int] = frozenset()
+
+
+class StorageCache:
+    """The memory for parts of all storage tables of a database.
+
+    Parameters
+    ----------
+    capacity
+        Bytes for pages, a quarter as many for groups, and an eighth for views.
+    page_keys
+        Keys per page.
+    """
+
+    def __init__(self, capacity: int, page_keys: int) -> None:
+        self.page_keys = page_keys
+        self.groups: Cache[Group] = Cache(capacity // 4, misses=3)
+        self.views: Cache[View] = Cache(capacity // 8, misses=1)
+        self.pages: Cache[Page] = Cache(capacity, misses=2)
+
+
+class StoredRows:
+    """The remembered part of one storage table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    capacity
+        The number of rows to remember as Python rows.
+    cache
+        Where pages and groups are kept; None if the table's columns cannot be read
+        in that way.
+    """
+
+    def __init__(self, table: Table, capacity: int, cache: StorageCache | None) -> None:
+        self._table = table
+        self._capacity = capacity
+        self._rows: dict[Key, Row | None] = {}
+        self._cache = cache
+        self._paging = (
+            None if cache is None or table.is_bag else Paging(table, cache.page_keys)
+        )
+        self._largest_group: int | None = None
+        """Rows of the largest group that was seen; None before the first."""
+        self.marks = HighWaterMarks(table)
+
+    def changes(
+        self, rows: Mapping[Key, Row | None]
+    ) -> tuple[dict[Key, Row | None], set[Key]]:
+        """What a fold changes if it stores these rows (None: deletes what was there).
+
+        Returns
+        -------
+        rows : dict of Key to (Row or None)
+            The rows, with ``MISSING`` for what storage is known to have.
+        new : set of Key
+            The keys under which it is known to have nothing.
+        """
+        primary_key = self._table.primary_key
+        changed, new = dict(rows), set()
+        for key, row in rows.items():
+            stored = self._rows.get(key, _UNKNOWN)
+            if stored is _UNKNOWN:
+                known, _, stored = self.find(key, (), _NO_COLUMNS)
+                if known and stored is None:
+                    new.add(key)
+                    continue
+                group = self.group(key[:-1])
+                stored = None if group is None else group.get(key[-1])
+            elif stored is None:
+                new.add(key)
+                continue
+            if row is not None and stored is not None:
+                changed[key] = difference(row, cast("Row", stored), primary_key)
+        return changed, new
+
+    def find(
+        self, key: Key, columns: Collection[int], welcome: Set[int]
+    ) -> tuple[bool, bool, Row | None]:
+        """Look a row up in memory.
+
+        Parameters
+        ----------
+        key
+            The row's primary key.
+        columns
+            The columns that are needed.
+        welcome
+            Columns that are added where they cost nothing.
+
+        Returns
+        -------
+        known : bool
+            Whether these columns are known.
+        is_new : bool
+            Whether the row was not remembered in this form.
+        row : Row or None
+            The row; None if there is none.
+        """
+        row = self._rows.get(key, _UNKNOWN)
+        if row is None:
+            return True, False, None
+        if row is _UNKNOWN:
+            if self.marks.excludes(key):
+                return True, False, None
+            page = self.page(key)
+            if page is None:
+                return self._find_in_group(key, columns)
+            known, found = page.row(key, {*columns, *page.columns & welcome})
+            return known, known, found
+        remembered = cast("Row", row)
+        if not lacks(remembered, columns):
+            return True, False, remembered
+        page = self.page(key)
+        if page is None:
+            return False, False, None
+        gaps = [i for i in columns if remembered[i] is MISSING]
+        known, rest = page.row(key, gaps)
+        if not known or rest is None:
+            return False, False, None
+        return True, True, merged(remembered, rest)
+
+    def _find_in_group(
+        self, key: Key, columns: Collection[int]
+    ) -> tuple[bool, bool, Row | None]:
+        group = None if self._table.is_bag else self.group(key[:-1])
+        if group is None or not group.knows(columns):
+            return False, False, None
+        return True, True, group.get(key[-1])
+
+    def page(self, key: Key) -> Page | None:
+        """The page in which the key lies, if it is in memory."""
+        place = self.place(key)
+        if place is None or self._cache is None:
+            return None
+        return self._cache.pages.find(place)
+
+    def place(self, key: Key) -> Place | None:
+        """Where the key's page lies."""
+        return None if self._paging is None else self._paging.place(key)
+
+    def page_to_read(self, key: Key) -> Address | None:
+        """The page to read instead of one row that was missed; None: the row."""
+        place = self.place(key)
+        if place is None or self._cache is None or self._paging is None:
+            return None
+        return self._paging.address(key) if self._cache.pages.wants(place) else None
+
+    def group(self, prefix: Key) -> Group | None:
+        """The group of the key's columns but the last, if it is in memory."""
+        if self._cache is None:
+            return None
+        return self._cache.groups.find((self._table.id, prefix))
+
+    def view(self, prefix: Key) -> View | None:
+        """A view of the group, if there is one in memory."""
+        if self._cache is None:
+            return None
+        return self._cache.views.find((self._table.id, prefix))
+
+    def put_view(self, prefix: Key, view: View) -> None:
+        """Remember a view of the group."""
+        if self._cache is not None:
+            self._cache.views.put((self._table.id, prefix), view)
+
+    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
+        """Note that a group would have been of use; what to read now, if anything.
+
+        Parameters
+        ----------
+        prefix
+            The group's.
+        misses
+            How many groups would have been, it and those beside it.
+        """
+        if self._cache is None or self._paging is None or self._paging.span is None:
+            return None
+        largest = self._largest_group or 0
+        stretch = group = Stretch(prefix, *self._paging.span)
+        if prefix and largest * STRETCH <= GROUP_ROWS:
+            stretch = self._stretch(prefix) or group
+        place = (self._table.id, (*stretch.prefix, *stretch[1:]))
+        if not self._cache.groups.wants(place, misses):
+            return None
+        return group if self._largest_group is None else stretch
+
+    def _stretch(self, prefix: Key) -> Stretch | None:
+        """Where a group lies among its neighbours, if it can have any."""
+        kind = kind_of(self._table.columns[self._table.primary_key[-2]].type)
+        if kind is None or kind.family != "integer":
+            return None
+        first = prefix[-1] // STRETCH * STRETCH
+        last = min(first + STRETCH - 1, kind.high)
+        return Stretch(prefix[:-1], max(first, kind.low), last)
+
+    def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
+        """Remember rows, keeping what was known of their other columns."""
+        # Readers take no lock, and who misses a row looks at its page: a row is replaced
+        # where it is, and a stale page is told before the row goes.
+        known = self._rows
+        for key, row in rows:
+            old = known.get(key)
+            known[key] = row if row is None or old is None else merged(row, old)
+        for key in oldest(known, self._capacity):
+            page = self.page(key)
+            if page is not None:
+                page.note_forgotten(key[-1])
+            del known[key]
+
+    def put_page(self, key: Key, page: Page) -> None:
+        """Remember the page in which a key lies."""
+        place = self.place(key)
+        if place is not None and self._cache is not None:
+            self._cache.pages.put(place, page)
+
+    def put_groups(self, groups: Mapping[Key, Group]) -> None:
+        """Remember groups that were read together."""
+        if self._cache is None:
+            return
+        for prefix, group in groups.items():
+            rows = len(group) if group.is_whole else GROUP_ROWS
+            self._largest_group = max(self._largest_group or 0, rows)
+            self._cache.groups.put((self._table.id, prefix), group)
+
+    def _forget_group(self, prefix: Key) -> None:
+        if self._cache is not None:
+            self._cache.groups.forget((self._table.id, prefix))
+
+    def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:
+        """Note that a fold stored these rows (None: deleted what was there).
+
+        They are remembered, or only those of which something was known, or of their
+        neighbours: what other processes write need not be of use here.
+        """
+        known = self._rows
+        remembered = []
+        for key, row in rows.items():
+            is_wanted = not only_known or key in known
+            group = self.group(key[:-1])
+            if group is not None:
+                is_wanted = True
+                if group.is_whole and not group.store(key[-1], row):
+                    self._forget_group(key[:-1])
+            if row is not None and self.marks.raise_to(key):
+                is_wanted = True
+            page = self.page(key)
+            if page is not None:
+                page.note_change(key[-1])
+            if is_wanted or page is not None:
+                remembered.append((key, row))
+        self.put(remembered)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._rows.clear()
+        self.marks.clear()
+        if self._cache is not None:
+            self._cache.pages.clear(self._table.id)
+            self._cache.groups.clear(self._table.id)
+            self._cache.views.clear(self._table.id)

@@ -1,0 +1,446 @@
+"""The recent versions of every table, in memory: the fast form of the cache tables.
+
+The process that has an embedded database open is its only writer, and one that shares
+a database follows the log of all commits (:mod:`tique.timeline.following`), so an index of the
+versions in the cache tables can be complete. It answers three questions
+without asking the engine: which version of a key a snapshot sees, whether
+anybody committed a key after a snapshot was taken (certification, paper 2.3.4),
+and whether a statement needs to look at a cache table at all.
+
+Invariants
+----------
+* *Publish before sts.* The committer adds a commit's versions before sts covers
+  its cts; a reader whose sts is older skips them.
+* *Fold before forget.* The checkpointer removes versions with cts ≤ λ only after
+  the engine committed the fold. A reader that finds no version ≤ its sts reads
+  storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
+  holds exactly what it may see.
+* *Readers take no lock*: a key's versions are in a list that never changes
+  (:mod:`tique.store.chains`), put in place of the one before under ``lock``.
+* Rows and pages of the storage table are remembered. A fold raises ``epoch`` under
+  the lock, last of all; what was read before or meanwhile is not remembered after it.
+* Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
+  index is incomplete and only SQL may answer (the fold empties it).
+* *Drain before reading.* A commit is durable in the log; its versions reach the
+  cache table later, in cts order, when a statement is about to read that table or
+  a fold is about to move them. Until then only this index has them.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique import errors
+from tique.store.chains import Chains, newest_until
+from tique.store.rows import completed
+from tique.store.stored import StorageCache, StoredRows
+from tique_backends.aside import NO_ROW
+from tique_backends.base import Row, Session, Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from tique.store.chains import Version
+    from tique.store.groups import Group, Stretch
+    from tique.store.pages import Address, Page
+    from tique.store.rows import Key
+    from tique.store.views import View
+    from tique_backends.sharing import SharedSequencer
+    from tique_rewriter.schema import Table
+
+
+_PIECE = 10_000
+"""So many versions, and the rest of a commit, reach a cache table at once."""
+
+
+class BulkCommit(NamedTuple):
+    """A commit whose versions are in the cache table only."""
+
+    cts: int
+    rows: int
+    tombstones: int
+
+
+class TableVersions:
+    """The recent versions of one table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    capacity
+        The number of storage rows to remember.
+    cache
+        Where parts of the storage table are kept; None: nowhere.
+    shared
+        The sequencer of a database that other processes use too: each of them drains
+        and folds.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        capacity: int,
+        cache: StorageCache | None = None,
+        shared: SharedSequencer | None = None,
+    ) -> None:
+        self.table = table
+        self.folded_until = 0
+        """The cts up to which storage has everything, as far as is known here."""
+        self._shared = shared
+        self.lock = threading.Lock()
+        self.changed_columns: frozenset[int] = frozenset()
+        """Columns that changes by key look at: read along with any others."""
+        self.paged_columns: frozenset[int] = frozenset()
+        """Columns that any point read has looked at: pages have all of them."""
+        self.grouped_columns: frozenset[int] = frozenset()
+        """Columns that queries of groups have looked at: groups have all of them."""
+        self.bulk: tuple[BulkCommit, ...] = ()
+        self.epoch = 0
+        self.rows = 0
+        self.tombstones = 0
+        self.oldest: int | None = None
+        self.is_behind = False
+        """Whether recovery could not bring the log's versions to the cache table."""
+        self._chains = Chains(table)
+        self._stored = StoredRows(table, capacity, cache)
+        self._undrained: list[tuple[int, Row, bool]] = []
+        self._undrained_since: int | None = None
+        self._is_in_doubt = False
+        self._draining = threading.Lock()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the index holds every version that the cache table holds."""
+        return not self.bulk
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether no key has two versions in the cache table."""
+        bulk = self.bulk
+        if bulk:
+            return len(bulk) == 1 and self.rows == bulk[0].rows
+        return self.rows == len(self._chains)
+
+    def prunable(self, until: int) -> int:
+        """The cts up to which the log is not needed any more, at most ``until``."""
+        if self.is_behind:
+            return 0
+        return until if self.oldest is None else min(until, self.oldest - 1)
+
+    @contextmanager
+    def no_draining(self) -> Iterator[None]:
+        """Keep the cache table from being filled, while a fold empties it.
+
+        A version that came late would stand before what storage has by then.
+        """
+        with self._draining:
+            yield
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the cache table holds nothing."""
+        return self.rows == 0
+
+    @property
+    def keys(self) -> int:
+        """How many keys have versions in the index."""
+        return len(self._chains)
+
+    def newest(self, key: Key) -> Version | None:
+        """The newest version of a key, whoever sees it."""
+        return self._chains.newest(key)
+
+    def newest_visible(self, key: Key, sts: int) -> Version | None:
+        """The newest version with cts ≤ sts (P1); None sends you to storage."""
+        return newest_until(self._chains.newest(key), sts)
+
+    def visible_rows(self, key: Key, sts: int) -> Iterator[Row | None]:
+        """The rows of all versions with cts ≤ sts, newest first."""
+        return (row for _, row, _ in self._chains.visible(key, sts))
+
+    def last_commit(self, key: Key) -> int:
+        """The cts of the key's newest version; 0 if it has none."""
+        version = self._chains.newest(key)
+        return 0 if version is None else version[0]
+
+    def last_unique_commit(self, constraint: int, values: Key) -> int:
+        """The cts of the newest version with these values of a UNIQUE key; or 0."""
+        return self._chains.last_unique_commit(constraint, values)
+
+    def matching(self, positions: tuple[int, ...], values: Key) -> Sequence[Key]:
+        """The keys with versions that have ``values`` in the columns ``positions``.
+
+        ``positions`` are key columns, in key order, and others after them, where a gap
+        has nothing. Those that were changed last come last, where there are positions.
+        The first question about a set of columns builds an index for it.
+        """
+        if not positions:
+            return self._chains.keys()
+        index = self._chains.index(positions)
+        if index is None:
+            with self.lock:
+                index = self._chains.build_index(positions)
+        # A copy made in one step: the committer adds to them meanwhile.
+        return list(index.get(values, ()))
+
+    def complete(self, key: Key, version: Version, row: Row) -> None:
+        """Put a row with fewer gaps in a version's place."""
+        with self.lock:
+            self._chains.complete(key, version, row)
+
+    def storage_row(
+        self, key: Key, columns: Collection[int] = ()
+    ) -> tuple[bool, Row | None]:
+        """Whether these columns of the storage row are known, and the row.
+
+        None for the row: there is none.
+        """
+        if self.bulk:
+            return False, None
+        epoch = self.epoch
+        known, is_new, row = self._stored.find(key, columns, self.changed_columns)
+        if is_new:
+            self.remember(epoch, [(key, row)])
+        return known, row
+
+    def page_to_read(self, key: Key) -> Address | None:
+        """The page that had better be read, after a miss; None: just the row."""
+        return None if self.bulk else self._stored.page_to_read(key)
+
+    def group(self, prefix: Key) -> Group | None:
+        """A group of storage rows, if it is in memory."""
+        return None if self.bulk else self._stored.group(prefix)
+
+    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
+        """What had better be read to have a group that was missed; None: nothing."""
+        return None if self.bulk else self._stored.groups_to_read(prefix, misses)
+
+    def remember_groups(self, epoch: int, groups: Mapping[Key, Group]) -> bool:
+        """Keep groups that were read when the epoch was ``epoch``, if it still is."""
+        with self.lock:
+            if epoch != self.epoch or not self.is_complete:
+                return False
+            self._stored.put_groups(groups)
+            return True
+
+    def view(self, prefix: Key) -> View | None:
+        """A group's rows in some snapshot, if they are in memory."""
+        return self._stored.view(prefix)
+
+    def remember_view(self, prefix: Key, view: View) -> None:
+        """Keep a group's rows in a snapshot."""
+        with self.lock:
+            self._stored.put_view(prefix, view)
+
+    def mark_to_read(self, key: Key) -> Key | None:
+        """The prefix whose high-water mark had better be read for a new key."""
+        if self.bulk or self.table.is_bag:
+            return None
+        return self._stored.marks.to_read(key)
+
+    def remember_mark(self, epoch: int, prefix: Key, mark: int | None) -> None:
+        """Keep a high-water mark that was read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch == self.epoch and self.is_complete:
+                self._stored.marks.put(prefix, mark)
+
+    def remember(self, epoch: int, rows: Iterable[tuple[Key, Row | None]]) -> None:
+        """Keep storage rows that were read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch == self.epoch and self.is_complete:
+                self._stored.put(rows)
+
+    def remember_page(self, epoch: int, key: Key, page: Page) -> None:
+        """Keep a key's page that was read when the epoch was ``epoch``."""
+        with self.lock:
+            if epoch == self.epoch and self.is_complete:
+                self._stored.put_page(key, page)
+
+    def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
+        """Add a commit's versions (key, row, whether it is a tombstone)."""
+        with self.lock:
+            if self._undrained_since is None:
+                self._undrained_since = cts
+            self._undrained += [(cts, row, deleted) for _, row, deleted in writes]
+            self._chains.add(cts, writes)
+            self._count()
+
+    def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
+        """Note a commit whose versions are in the cache table only."""
+        with self.lock:
+            self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
+            self._count()
+            self._stored.clear()
+
+    def restore(self, commits: Sequence[tuple[int, int]]) -> None:
+        """Note the commits, each with its rows, that recovery left in the cache table.
+
+        They are kept as one, apart from the first, which says where they begin.
+        """
+        with self.lock:
+            rows = sum(count for _, count in commits[1:])
+            kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
+            self.bulk = tuple(BulkCommit(cts, count, count) for cts, count in kept)
+            self.is_behind = False
+            self._count()
+            self._stored.clear()
+
+    def _count(self) -> None:
+        """Take stock of what the cache table has; the lock is held."""
+        bulk, chains = self.bulk, self._chains
+        self.rows = chains.rows + sum([commit.rows for commit in bulk])
+        self.tombstones = chains.tombstones + sum([each.tombstones for each in bulk])
+        oldest = [commit.cts for commit in bulk[:1]]
+        if chains.oldest is not None:
+            oldest.append(chains.oldest)
+        self.oldest = min(oldest, default=None)
+
+    def drain(self, session: Session, sts: int | None = None) -> None:
+        """Make sure that the cache table has every version with cts ≤ ``sts``.
+
+        A statement that reads the cache table calls this first. ``session`` must
+        not be in an engine transaction: what is drained has been committed.
+
+        Beside an old snapshot there may be millions. They go in pieces: a server ends
+        an engine transaction in which nothing happens for long.
+        """
+        if sts is None:
+            with self.lock:
+                # What somebody drains just now is drained together.
+                left = self._undrained[-1:]
+                sts = left[0][0] if left else self._undrained_since
+        while not self._has_drained(sts):
+            with self._draining:
+                if not self._has_drained(sts):
+                    self._drain_piece(session)
+
+    def _has_drained(self, sts: int | None) -> bool:
+        since = self._undrained_since
+        return since is None or sts is None or since > sts
+
+    def _drain_piece(self, session: Session) -> None:
+        """Drain some of the oldest versions, whole commits; ``_draining`` is held."""
+        drained: list[tuple[int, Row, bool]] = []
+        try:
+            with self.lock:
+                entries = self._undrained
+                end = len(entries)
+                if end > _PIECE:
+                    end = bisect_right(entries, entries[_PIECE - 1][0], key=_cts)
+                # In one step: an interruption finds each in one of them.
+                drained, self._undrained = entries[:end], entries[end:]
+            if self._shared is not None:
+                session.transact(lambda: self._append_shared(session, drained))
+            else:
+                if self._is_in_doubt:
+                    arrived = session.newest_version(self.table)
+                    drained = [entry for entry in drained if entry[0] > arrived]
+                    self._is_in_doubt = False
+                self._append(session, drained)
+        except BaseException:
+            # The engine may have them or not: the next drain asks.
+            with self.lock:
+                self._undrained = drained + self._undrained
+                self._is_in_doubt = True
+            raise
+        with self.lock:
+            left = self._undrained
+            self._undrained_since = left[0][0] if left else None
+
+    def _append_shared(
+        self, session: Session, entries: Sequence[tuple[int, Row, bool]]
+    ) -> None:
+        """Append what no other process has; in an engine transaction."""
+        if entries:
+            assert self._shared is not None
+            arrived = self._shared.claim_versions(session, self.table, entries[-1][0])
+            self._append(session, [entry for entry in entries if entry[0] > arrived])
+
+    def _append(
+        self, session: Session, entries: Sequence[tuple[int, Row, bool]]
+    ) -> None:
+        if entries:
+            whole = completed(session, self.table, [row for _, row, _ in entries])
+            known = []
+            for (cts, _, deleted), row in zip(entries, whole, strict=True):
+                if row is None:
+                    self.set_aside(cts)
+                else:
+                    known.append((cts, row, deleted))
+            if known:
+                stamps, rows, tombstones = zip(*known, strict=True)
+                session.append(Versions(self.table, rows, stamps, tombstones))
+
+    def set_aside(self, cts: int) -> None:
+        """Note a version with gaps that storage has no row for.
+
+        Raises
+        ------
+        InternalError
+            Nobody else writes the database's log.
+        """
+        if self._shared is None:
+            raise errors.InternalError(
+                f"a row of {self.table.qualified_name} that is known in part is not in "
+                "storage; please report this"
+            )
+        self._shared.aside.note(cts, self.table.id, NO_ROW)
+
+    def batch_end(self, stable: int, size: int) -> int:
+        """The cts up to which about ``size`` versions can be folded, at most λ."""
+        with self.lock:
+            return self._chains.batch_end(stable, size)
+
+    def changes(self, until: int) -> tuple[dict[Key, Row | None], set[Key]]:
+        """What a fold of all versions with cts ≤ ``until`` changes in storage.
+
+        Returns
+        -------
+        rows : dict of Key to (Row or None)
+            The newest of these versions by key (None: a tombstone). Columns that are
+            known to be the same in storage are ``MISSING``.
+        new : set of Key
+            The keys that storage certainly does not have.
+        """
+        with self.lock:
+            newest = self._chains.rows_until(until)
+        return self._stored.changes(newest)
+
+    def forget_storage(self) -> None:
+        """Forget what storage has: nobody knows whether a fold changed it."""
+        with self._changing_storage():
+            self._stored.clear()
+
+    @contextmanager
+    def _changing_storage(self) -> Iterator[None]:
+        """Hold the lock; what others read before the end of this is not remembered."""
+        with self.lock:
+            try:
+                yield
+            finally:
+                self.epoch += 1
+
+    def folded(self, until: int) -> None:
+        """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
+        with self._changing_storage():
+            self.folded_until = until
+            del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
+            left = self._undrained
+            self._undrained_since = left[0][0] if left else None
+            # Whoever misses a version here looks at what storage has: that comes first.
+            rows = self._chains.rows_until(until)
+            self._stored.replace(rows, only_known=self._shared is not None)
+            self._chains.forget(until, rows)
+            if not self.is_complete:
+                # A bulk commit may have changed a key after its chain's last version.
+                self._stored.clear()
+            self.bulk = tuple(bulk for bulk in self.bulk if bulk.cts > until)
+            self._count()
+
+
+def _cts(entry: tuple[int, Row, bool]) -> int:
+    return entry[0]

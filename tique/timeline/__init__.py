@@ -1,0 +1,6 @@
+"""Snapshots and timestamps: which commits a transaction sees, and what may be folded.
+
+:class:`~tique.timeline.local.Timeline` is that of a process that has the database for
+itself, :class:`~tique.timeline.shared.SharedTimeline` that of one among others, with a
+lease; :mod:`~tique.timeline.following` brings what the others commit.
+"""

@@ -1,0 +1,186 @@
+"""Following the log of a shared database, so that the index of versions is complete.
+
+Argument
+--------
+*Complete (P1).* The local sequencer's sts is how far this process has followed. Before
+a transaction begins, it asks the shared sequencer for sts and follows up to it: of
+each timestamp in between either it knows the outcome, because the commit was its own,
+or it reads the log, in a statement that begins after sts was read, there or by the server
+in the same request. A finished commit's entry is visible by then (P2), a fenced one is
+named in the answer.
+
+*Together (P2).* Threads that begin meanwhile wait for each other, and share an answer
+whose question was sent after all of them had come: it covers what any of them must see.
+One that was under way when a thread came is not for it; and if that takes long, it asks
+for itself.
+
+*In order.* Versions are published in cts order, and the local sts covers a timestamp
+after its versions. One thread follows at a time.
+
+*Definitions.* A change of definitions has an entry of its own. The catalog is read again
+before anything is published that the same step covers, so that no versions of a new
+table are missed; what is logged of a table that is gone is nobody's. A fenced entry
+counts too: the change was made with it, though nobody was told.
+
+*Nothing twice.* How far the index got is not known if publishing is cut short, so no
+signal handler may do that (:mod:`tique_backends.undisturbed`). If something else does (no memory),
+the process gives itself up: its connections must be opened again.
+
+*Nothing is missed.* This process's anchor in the shared sequencer is never newer than
+its local λ, which is never newer than its sts. Nothing is folded beyond any process's
+anchor, and the log is not pruned beyond what was folded.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+from tique.store.rows import tuple_of
+from tique_backends.errors import ErrorKind
+from tique_backends.sharing import FencedError
+from tique_backends.undisturbed import undisturbed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tique.commit.tickets import Ticket
+    from tique.database.database import Database
+    from tique.store.rows import Key
+    from tique_backends.base import CommitRecord, Row
+    from tique_backends.sharing import SharedSequencer, SharedSnapshot
+
+
+_PATIENCE = 60.0
+"""Seconds that publishing may take of an interrupted thread: it asks no server."""
+
+
+class Published(NamedTuple):
+    """A commit in the form in which the index takes it, by table id."""
+
+    writes: Mapping[int, Sequence[tuple[Key, Row, bool]]]
+    bulk: Mapping[int, int]
+
+
+_NOTHING = Published({}, {})
+
+
+class Follower:
+    """Brings other processes' commits, and one's own, to the index of versions."""
+
+    def __init__(self, database: Database, shared: SharedSequencer) -> None:
+        self._database = database
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._own: dict[int, Published] = {}
+        self._is_torn = False
+
+    def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
+        """Note a commit of this process's own, finished or about to be."""
+        own = Published(
+            {
+                writes.table.id: [(k, w.row, w.deleted) for k, w in writes.buffered()]
+                for writes in ticket.writes
+                if not writes.is_staged
+            },
+            dict(staged),
+        )
+        with self._lock:
+            # It may have been read from the log already.
+            if ticket.cts > self._database.sequencer.sts():
+                self._own[ticket.cts] = own
+
+    def expect_nothing(self, cts: int) -> None:
+        """Note a timestamp of this process's own that is about to be aborted."""
+        self._own[cts] = _NOTHING
+
+    def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
+        """Fill the empty index from the log, and stand at the snapshot."""
+        catalog = self._database.catalog
+        for table_id, folded in self._shared.folds().items():
+            versions = catalog.find_versions(table_id)
+            if versions is not None:
+                versions.folded_until = folded
+        entries = self._entries(snapshot, 0)
+        for commit in self._shared.read(entries, catalog.by_id()):
+            if commit.cts <= snapshot.sts and commit.cts not in snapshot.fences:
+                self._publish(commit.cts, self._read(commit))
+        self._database.sequencer.recover(sts=snapshot.sts, txid=epoch_start)
+
+    def follow(self, snapshot: SharedSnapshot) -> None:
+        """Publish every commit that the snapshot covers.
+
+        Raises
+        ------
+        FencedError
+            It was cut short once: which versions the index has is not known.
+        """
+        sequencer = self._database.sequencer
+        if snapshot.sts <= sequencer.sts():
+            return
+        with self._lock:
+            if self._is_torn:
+                raise FencedError(
+                    ErrorKind.OPERATIONAL, "it was interrupted as it followed commits"
+                )
+            followed = sequencer.sts()
+            stamps = range(followed + 1, snapshot.sts + 1)
+            logged: dict[int, CommitRecord] = {}
+            if any(cts not in self._own for cts in stamps):
+                entries = self._entries(snapshot, followed)
+                logged = self._others(entries)
+                if any(cts in logged and logged[cts].defines for cts in stamps):
+                    self._reload()
+                    logged = self._others(entries)
+
+            def publish() -> None:
+                self._is_torn = True
+                for cts in stamps:
+                    own = self._own.pop(cts, None)
+                    if cts not in snapshot.fences:
+                        if own is not None:
+                            self._publish(cts, own)
+                        elif cts in logged:
+                            self._publish(cts, self._read(logged[cts]))
+                    sequencer.finish(sequencer.next_cts())
+                self._is_torn = False
+
+            undisturbed(publish, _PATIENCE)
+
+    def _entries(self, snapshot: SharedSnapshot, after: int) -> Sequence[Row]:
+        if snapshot.entries is not None:
+            return snapshot.entries
+        return self._shared.logged(after)
+
+    def _others(self, entries: Sequence[Row]) -> dict[int, CommitRecord]:
+        """The commits of log entries that are not known anyhow."""
+        tables = self._database.catalog.by_id()
+        commits = self._shared.read(entries, tables, self._own)
+        return {commit.cts: commit for commit in commits}
+
+    def _reload(self) -> None:
+        """Read the catalog, which is at least as new as what is followed now."""
+        session = self._database.engine.session()
+        try:
+            self._database.reload(session)
+        finally:
+            session.close()
+
+    def _read(self, commit: CommitRecord) -> Published:
+        tables = self._database.catalog.by_id()
+        writes = {}
+        for number, rows in commit.writes.items():
+            key = tuple_of(tables[number].primary_key)
+            writes[number] = [(key(row), row, deleted) for row, deleted in rows]
+        return Published(writes, commit.bulk)
+
+    def _publish(self, cts: int, commit: Published) -> None:
+        catalog = self._database.catalog
+        for number, writes in commit.writes.items():
+            versions = catalog.find_versions(number)
+            if versions is not None and writes and cts > versions.folded_until:
+                versions.publish(cts, writes)
+        for number, rows in commit.bulk.items():
+            versions = catalog.find_versions(number)
+            if versions is not None and rows and cts > versions.folded_until:
+                versions.publish_bulk(cts, rows, rows)

@@ -1,0 +1,493 @@
+"""A process's place among others that share a database.
+
+Argument
+--------
+The process is a client of the shared sequencer with a lease, which a thread of its own
+renews. Its own sequencer mirrors the shared one as far as this process has followed
+(:mod:`tique.timeline.following`), and keeps the book of its transactions' snapshots.
+
+*λ (P7).* For its transactions the process holds an *anchor*, one snapshot registered
+in the shared sequencer. It is moved up to the local λ, never beyond, and that never
+decreases. So nothing is folded that a local transaction, or one that begins later,
+would miss.
+
+*Fencing (P6).* The lease is over for this process not later than for the server: it
+counts from before the renewal was sent, by a clock that runs on while the process is
+stopped. A statement's result counts only if the lease ran when it was there
+(:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
+acknowledged only if the shared sequencer let this client finish its timestamp.
+
+*A time limit.* The client of a role that is not trusted to finish soon loses a barrier that
+it keeps for too long, and nothing else: its anchor and its lease hold, so what was said
+above of reads does. That the commit is aborted it learns in COMMIT or from
+:meth:`SharedTimeline.finish`. Until that, a bulk commit of such a client is not expected,
+but found in the log like another process's, where a fence hides it.
+
+*Nobody waits for the dead.* A killed process's sessions vanish, and whoever waits, or
+the next beat of anybody's thread, makes its client leave and fences what it had under
+way. A stopped one is given up when its lease runs out.
+
+*A restart of the server* ends the client: every call raises FencedError. The database
+is *lost* then: its connections refuse, and a new ``connect`` opens it afresh, with
+recovery before service, by one process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from typing_extensions import override
+
+from tique import errors
+from tique._translation import given_up
+from tique.checkpoint.recovery import prunable, restore
+from tique.timeline.following import Follower
+from tique.timeline.local import Timeline
+from tique_backends.base import CommitRecord
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
+from tique_backends.undisturbed import undisturbed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tique.commit.tickets import Ticket
+    from tique.database.database import Database
+    from tique_backends.base import Session
+    from tique_backends.sharing import Anchor, Position, SharedSequencer
+
+logger = logging.getLogger("tique")
+
+_Outcome = TypeVar("_Outcome")
+
+_BEAT = 0.5
+_BEATS_PER_LEASE = 5
+_SLICE = 0.2
+_CHECKPOINT_LEASE = 30.0
+_PATIENCE = 20.0
+
+
+class SharedTimeline(Timeline):
+    """The order of commits in a database that other processes use too."""
+
+    is_shared = True
+
+    def __init__(self, database: Database, shared: SharedSequencer) -> None:
+        super().__init__(database)
+        self.follower = Follower(database, shared)
+        self._shared = shared
+        self._lease = database.settings.lease
+        self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
+        self._anchor: Anchor | None = None
+        self._anchoring = threading.Lock()
+        self._asking = threading.Lock()
+        self._questions = 0
+        """So many questions for the shared sts have begun."""
+        self._answered = 0
+        """The last of them that was answered, and followed."""
+        self._barrier = 0
+        """The timestamp of the definition or bulk write under way, 0 if there is none.
+
+        The committer's lock is held. One that an interruption leaves behind, the next
+        holder of that lock finishes (:meth:`lift`)."""
+        self._expires = 0.0
+        self._is_lost = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name="tique-lease", daemon=True
+        )
+
+    @override
+    def open(self, session: Session) -> None:
+        """Recover if the server was restarted, join, and read the log."""
+        database, engine = self._database, self._database.engine
+        with self._shared.recovering() as is_needed:
+            if is_needed:
+                engine.next_epoch(session)
+                engine.upgrade(session)
+                last = engine.last_commit(session)
+                tables = engine.managed_tables(session)
+                restored = restore(engine, session, tables, last)
+                database.checkpointer.folded += restored.moved
+                for failure in restored.failures:
+                    database.checkpointer.obstacles.note(failure.table, failure.error)
+                # The index is filled from the log: it has what was not folded.
+                until = prunable(engine, session, restored.failures, last)
+                engine.prune_log(session, until, database.settings.retention)
+                self._shared.recovered(last)
+        joined = time.monotonic()
+        self._shared.join(self._lease)
+        self._expires = joined + self._lease
+        self._count_epoch(session)
+        self._thread.start()
+        anchor = self._shared.hold()
+        # What is defined after this snapshot is followed.
+        snapshot = self._shared.snapshot(0)
+        database.reload(session)
+        self.follower.load(snapshot, database.txids.start)
+        # From here on the thread follows too.
+        self._anchor = anchor
+
+    @override
+    def _count_epoch(self, session: Session) -> None:
+        # No transaction of the epoch begins before the others know of it.
+        self._shared.introduce(self._database.count_epoch(session))
+
+    @override
+    def begin(self) -> tuple[int, int]:
+        """Begin a transaction that sees all that any process has committed."""
+        self.catch_up()
+        self.check()
+        return super().begin()
+
+    @override
+    def refresh(self, txid: int) -> int:
+        """Take a new snapshot for a transaction."""
+        self.catch_up()
+        return super().refresh(txid)
+
+    @override
+    def catch_up(self) -> None:
+        """Learn what was committed until now.
+
+        Threads that ask meanwhile share the next answer, whose question came after
+        theirs.
+        """
+        asked = self._questions
+        if not self._asking.acquire(timeout=_SLICE):
+            # Its connection may be dead: nobody waits longer for another's (P6).
+            self._ask()
+            return
+        try:
+            if self._answered <= asked:
+                self._questions = question = self._questions + 1
+                self._ask()
+                self._answered = question
+        finally:
+            self._asking.release()
+
+    def _ask(self) -> None:
+        with self.noticing():
+            followed = self._database.sequencer.sts()
+            self.follower.follow(self._shared.snapshot(followed))
+
+    @override
+    def check(self) -> None:
+        if time.monotonic() >= self._expires:
+            self._is_lost = True
+        if self._is_lost:
+            raise given_up(f"its lease is {self._lease:g} s")
+
+    @property
+    @override
+    def is_lost(self) -> bool:
+        """Whether the lease ran out, or the server was restarted."""
+        return self._is_lost
+
+    @override
+    def position(self) -> Position:
+        """Where the shared sequencer stands."""
+        with self.noticing():
+            return self._shared.position()
+
+    @override
+    def stable(self) -> int:
+        # The local λ counts too: without an anchor (the process was given up) the
+        # shared one passes commits that were not followed, and a fold would lose them.
+        return min(self.position().stable, self._database.sequencer.stable())
+
+    @contextmanager
+    @override
+    def checkpointing(self) -> Iterator[bool]:
+        """Let no other process fold; False if one does, after some patience."""
+        self.advance()
+        self._note_folds()
+        deadline = time.monotonic() + _SLICE
+        while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_SLICE / 10)
+        if not is_mine:
+            yield False
+            return
+        try:
+            # Another process may have folded just before.
+            self._note_folds()
+            yield True
+        finally:
+            with suppress(EngineError):
+                self._shared.end_checkpoint()
+
+    @override
+    def expect_owner(self) -> None:
+        self._shared.expect_owner()
+
+    @contextmanager
+    @override
+    def alone(self) -> Iterator[None]:
+        self.bar()
+        try:
+            yield
+        finally:
+            self.lift()
+
+    @override
+    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        def change() -> _Outcome:
+            outcome = body()
+            session.log([CommitRecord(self._barrier, 0, {}, defines=True)])
+            return outcome
+
+        return self._shared.transact(session, change)
+
+    @property
+    def has_barrier(self) -> bool:
+        """Whether a barrier is not finished."""
+        return self._barrier != 0 and not self._is_lost
+
+    def lift(self) -> None:
+        """Finish the barrier, if there is one; the log says what it is of."""
+        if not self.has_barrier:
+            return
+        self.follower.expect_nothing(self._barrier)
+        try:
+            self._shared.finish([self._barrier])
+        except OverdueError:
+            # Others fence it.
+            pass
+        except EngineError:
+            # Nobody waits for it when the lease is over.
+            self._is_lost = True
+            raise
+        self._barrier = 0
+
+    def bar(self) -> int:
+        """Let nobody else commit until the timestamp that is returned is finished.
+
+        On return all before it is finished, and known here.
+        """
+        if self._shared.limits_barriers:
+            # What others take to finish is not of the time that this one has.
+            self.wait(self.position().cts)
+
+        def keep(cts: int) -> None:
+            self._barrier = cts
+
+        try:
+            self.take(self._shared.barrier, keep)
+            self.wait(self._barrier - 1)
+            self.catch_up()
+        except BaseException:
+            self.lift()
+            raise
+        return self._barrier
+
+    @override
+    def commit(self, session: Session) -> None:
+        with self.noticing():
+            self._shared.commit(session)
+
+    @override
+    def expect_alone(self, session: Session) -> None:
+        self._shared.expect_alone(session)
+
+    @override
+    def is_current(self) -> bool:
+        try:
+            if not self._is_lost:
+                self.catch_up()
+        except FencedError:
+            return False
+        except EngineError as error:
+            if error.kind is not ErrorKind.PROGRAMMING:
+                raise
+            # Another process has detached it: there are no functions to call.
+            self._is_lost = True
+        return not self._is_lost
+
+    @override
+    def epochs(self) -> tuple[set[int], int]:
+        alive, last = self._shared.epochs()
+        return alive - self._database.epochs, last
+
+    def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
+        """Finish durable commits; returns when sts covers them."""
+        if not self._shared.limits_barriers:
+            # Else what became of them is known from the log only.
+            for ticket in tickets:
+                self.follower.expect(ticket, staged)
+        last = tickets[-1].cts
+        with self.noticing():
+            sts = self._shared.finish([ticket.cts for ticket in tickets])
+        self._passed(ticket.cts for ticket in tickets)
+        if sts < last:
+            self.wait(last)
+
+    def appended(self, tickets: Sequence[Ticket], covered: int) -> None:
+        """Note commits that the server finished; returns when sts covers them.
+
+        ``covered`` is what sts was meanwhile.
+        """
+        for ticket in tickets:
+            self.follower.expect(ticket, {})
+        last = tickets[-1].cts
+        if last - covered > len(tickets):
+            # Others have not finished what they began before.
+            self.wait(last)
+        elif covered == self._database.sequencer.sts():
+            # There is nobody to learn of before them.
+            self.follower.follow(SharedSnapshot(last, frozenset()))
+
+    def abort(self, stamps: Sequence[int]) -> None:
+        """Finish timestamps of which nothing is durable."""
+        for cts in stamps:
+            self.follower.expect_nothing(cts)
+        with self.noticing():
+            self._shared.abort(stamps)
+        self._passed(stamps)
+
+    def _passed(self, stamps: Iterable[int]) -> None:
+        if self._barrier in stamps:
+            self._barrier = 0
+
+    @override
+    def wait(self, cts: int) -> None:
+        """Wait until sts covers a timestamp, and see to it that nobody dead is waited for.
+
+        Raises
+        ------
+        OperationalError
+            A living process has kept a commit open for too long.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while not self._shared.wait(cts, _SLICE):
+            with self.noticing():
+                self._shared.tend()
+            if time.monotonic() > deadline:
+                raise errors.OperationalError(
+                    f"another process's commit did not end within {_PATIENCE:g} s",
+                    sqlstate="55P03",
+                )
+
+    def fence_own(self, cts: int) -> None:
+        """See to it that this process's timestamp is fenced, now that its client is gone."""
+        self._is_lost = True
+        self.wait(cts)
+
+    @override
+    def close(self) -> None:
+        """Leave, so that nobody waits for the lease to end."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._is_lost = True
+        with suppress(EngineError):
+            self._shared.leave()
+
+    @contextmanager
+    def noticing(self) -> Iterator[None]:
+        """Ask the shared sequencer; who is fenced is lost."""
+        try:
+            yield
+        except FencedError:
+            self._is_lost = True
+            raise
+
+    def take(
+        self, ask: Callable[[], _Outcome], keep: Callable[[_Outcome], None]
+    ) -> None:
+        """Ask for timestamps, and keep them, though a signal handler raises meanwhile.
+
+        Those that are kept are then the committer's to finish: an interruption costs
+        no more than the commits that it hit. Where it cannot be known whether some were
+        handed out (an exception in another thread than the main one, a server that does
+        not answer), the process leaves, and others fence them: to go on would let a
+        timestamp hold back sts for as long as the process lives (P2, P6). Nothing is
+        logged for it yet, so that all that anybody sees (P1) is the same either way.
+        """
+        is_wanted = is_known = True
+
+        def work() -> None:
+            nonlocal is_known
+            is_known = False
+            # A caller that was interrupted before this, and again, waits no longer.
+            if not is_wanted:
+                is_known = True
+                return
+            try:
+                with self.noticing():
+                    keep(ask())
+            except EngineError:
+                # The sequencer refused, or has left by itself.
+                is_known = True
+                raise
+            is_known = True
+
+        try:
+            undisturbed(work, _PATIENCE)
+        except BaseException:
+            is_wanted = False
+            if not is_known:
+                self._is_lost = True
+                with suppress(EngineError):
+                    self._shared.leave()
+            raise
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._beat_interval) and not self._is_lost:
+            try:
+                self._beat()
+            except (EngineError, errors.Error) as error:
+                if time.monotonic() >= self._expires:
+                    self._is_lost = True
+                if not self._database.is_detached:
+                    logger.warning("the lease on %s: %s", self._database.name, error)
+
+    def _beat(self) -> None:
+        started = time.monotonic()
+        with self.noticing():
+            self._shared.renew(self._lease)
+        self._expires = started + self._lease
+        self._shared.tend()
+        if self._anchor is None:
+            return
+        self.advance()
+        if self._database.committer.is_left:
+            # Its timestamps would stop all processes until this one commits again (P6).
+            threading.Thread(target=self._settle_left, daemon=True).start()
+        lock = self._database.checkpointer.lock
+        if lock.acquire(blocking=False):
+            try:
+                self._note_folds()
+            finally:
+                lock.release()
+
+    def _settle_left(self) -> None:
+        with suppress(EngineError, errors.Error):
+            self._database.committer.settle_left()
+
+    @override
+    def advance(self) -> None:
+        """Move the anchor up to the local λ."""
+        self.catch_up()
+        with self._anchoring:
+            stable = self._database.sequencer.stable()
+            if self._anchor is not None and stable > self._anchor.sts:
+                self._anchor = self._shared.advance(self._anchor, stable)
+
+    def _note_folds(self) -> None:
+        """Forget versions that another process has folded."""
+        folds = self._shared.folds()
+        # What was folded by now is not beyond the anchor if it is still there: the
+        # server says so, which may have given this process up before its time.
+        self.catch_up()
+        self.check()
+        for table_id, folded in folds.items():
+            versions = self._database.catalog.find_versions(table_id)
+            if versions is not None and folded > versions.folded_until:
+                with versions.no_draining():
+                    versions.folded(folded)
