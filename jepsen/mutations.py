@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from tique.commit import shared as shared_commit
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
-from tique.commit.tickets import serialization_error
 from tique.store.versions import TableVersions
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
+from tique.writes.tickets import serialization_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def _misses_last_commit() -> None:
 
     def _conflict(committer: Any, *arguments: Any) -> Any:
         found = genuine(committer, *arguments)
-        last = committer._database.sequencer.sts()
+        last = committer._sequencer.sts()
         return None if found is not None and found.winner >= last else found
 
     _replace(Committer, _conflict)
@@ -82,13 +82,12 @@ def _early_sts() -> None:
     """P2: sts covers a commit before its versions are there."""
 
     def _publish(committer: Any, certified: Any, staged: Any) -> None:
-        database = committer._database
         for ticket in certified:
-            database.sequencer.finish(ticket.cts)
+            committer._sequencer.finish(ticket.cts)
         time.sleep(_LONG)
         for ticket in certified:
             for writes in ticket.writes:
-                versions = database.catalog.versions(writes.table)
+                versions = committer._catalog.versions(writes.table)
                 if writes.is_staged:
                     count = staged[writes.table.id]
                     versions.publish_bulk(ticket.cts, count, count)
@@ -126,7 +125,7 @@ def _folds_at_sts() -> None:
     """P7: a checkpoint folds what open snapshots must not see."""
 
     def stable(timeline: Any) -> int:
-        return int(timeline._database.sequencer.sts())
+        return int(timeline._sequencer.sts())
 
     _replace(Timeline, stable)
     _replace(SharedTimeline, stable)

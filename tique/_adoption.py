@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tique._translation import translating
 from tique.database.database import acquire, release
-from tique.query import ddl
 
 if TYPE_CHECKING:
     import os
@@ -42,11 +41,11 @@ def adopt(
     with translating():
         database = acquire(url, {})
         try:
-            return ddl.adopt(database, tables)
+            return database.ddl.adopt(tables)
         except BaseException:
             if database.is_new and not list(database.catalog):
                 # As it was before: no trace of an adoption that was refused.
-                ddl.detach(database)
+                database.ddl.detach()
             raise
         finally:
             release(database)
@@ -78,6 +77,6 @@ def detach(
     with translating():
         database = acquire(url, {})
         try:
-            return ddl.detach(database, tables)
+            return database.ddl.detach(tables)
         finally:
             release(database)

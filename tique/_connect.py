@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
 
 from tique import errors
 from tique._connection import Connection
 from tique._translation import translating
 from tique.database.database import acquire, release
 from tique.query.transaction import IsolationLevel
-from tique.rows import RowFactory, tuple_row
+from tique.rows import RowFactory, TupleRow, tuple_row
 from tique_rewriter import PARAMSTYLES
 
 if TYPE_CHECKING:
     import os
+
+RowT = TypeVar("RowT")
+
+
+class Options(TypedDict, total=False):
+    """How a database is run; the first connection of a process decides.
+
+    They are those of :class:`tique.database.settings.Settings`.
+    """
+
+    certifier: Literal["memory", "query"]
+    checkpoint: Literal["auto", "manual"]
+    checkpoint_rows: int
+    checkpoint_age: float
+    row_cache: int
+    page_cache: int
+    retention: float
+    lease: float
+
+
+class ConnectionOptions(Options, total=False):
+    """The same, and how one connection behaves."""
+
+    isolation_level: str | IsolationLevel
+    autocommit: bool
+    paramstyle: Literal["pyformat", "qmark"]
+
+
+@overload
+def connect(
+    url: str | os.PathLike[str], **options: Unpack[ConnectionOptions]
+) -> Connection[TupleRow]: ...
+
+
+@overload
+def connect(
+    url: str | os.PathLike[str],
+    *,
+    row_factory: RowFactory[RowT],
+    **options: Unpack[ConnectionOptions],
+) -> Connection[RowT]: ...
 
 
 def connect(
@@ -22,9 +65,9 @@ def connect(
     isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
     autocommit: bool = False,
     paramstyle: str = "pyformat",
-    row_factory: RowFactory = tuple_row,
-    **options: Any,
-) -> Connection:
+    row_factory: RowFactory[Any] = tuple_row,
+    **options: Unpack[Options],
+) -> Connection[Any]:
     """Open a connection.
 
     Connections of one process to one file share an engine instance, a sequencer

@@ -6,7 +6,9 @@ import threading
 import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
+
+from typing_extensions import TypeVar
 
 from tique import errors
 from tique._control import Controls
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from tique_rewriter import Prepared
 
 _STATEMENTS = 1000
+
+RowT = TypeVar("RowT", default=Any)
+OtherT = TypeVar("OtherT")
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class _Holder:
         self.database.abandon(self.session)
 
 
-class Connection:
+class Connection(Generic[RowT]):
     """A connection to a database under tique's management (PEP 249).
 
     Threads may share the module and connections: calls on one connection wait for
@@ -103,7 +108,7 @@ class Connection:
         isolation_level: IsolationLevel,
         autocommit: bool,
         paramstyle: str,
-        row_factory: RowFactory,
+        row_factory: RowFactory[RowT],
     ) -> None:
         self.row_factory = row_factory
         self._database = database
@@ -201,12 +206,24 @@ class Connection:
 
     # Statements
 
-    def cursor(self, *, row_factory: RowFactory | None = None) -> Cursor:
-        """Return a new cursor."""
+    @overload
+    def cursor(self, *, row_factory: None = None) -> Cursor[RowT]: ...
+
+    @overload
+    def cursor(self, *, row_factory: RowFactory[OtherT]) -> Cursor[OtherT]: ...
+
+    def cursor(self, *, row_factory: RowFactory[Any] | None = None) -> Cursor[Any]:
+        """Return a new cursor.
+
+        Parameters
+        ----------
+        row_factory
+            What its rows are made of; by default as the connection's.
+        """
         self._check_usable()
         return Cursor(self, row_factory or self.row_factory)
 
-    def execute(self, query: str, parameters: Any = None, /) -> Cursor:
+    def execute(self, query: str, parameters: Any = None, /) -> Cursor[RowT]:
         """Execute on a new cursor and return the cursor."""
         return self.cursor().execute(query, parameters)
 
@@ -319,12 +336,9 @@ class Connection:
     # Transactions
 
     def _begin(self) -> Transaction:
-        if self._database.is_detached:
-            raise errors.OperationalError("the database was detached from tique")
         if self._session.is_lost:
             self._session = self._holder.session = self._database.engine.session()
-        transaction = Transaction(
-            self._database,
+        transaction = self._database.begin(
             self._session,
             self._controls.isolation or self._isolation,
             read_only=self._controls.read_only,
@@ -379,7 +393,7 @@ class Connection:
             self._session.end_abandoned()
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
         Inside a transaction it is a savepoint, as in psycopg.
@@ -464,7 +478,7 @@ class Connection:
                 sqlstate="08003",
             )
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         """Enter a block at whose end the connection is closed."""
         self._check_usable()
         return self

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
+
+from typing_extensions import TypeVar
 
 from tique import errors
 from tique._translation import translating
@@ -19,15 +21,17 @@ if TYPE_CHECKING:
 
     from tique._connection import Connection
     from tique.query.statements import Outcome
-    from tique.rows import RowFactory
+    from tique.rows import RowFactory, TupleRow
     from tique_backends.base import Row
 
 _CHUNK = 1024
 
+RowT = TypeVar("RowT", default=Any)
+
 DescriptionItem = tuple[str, str, None, None, None, None, None]
 
 
-class Cursor:
+class Cursor(Generic[RowT]):
     """Executes statements and holds one result at a time (PEP 249).
 
     Cursors of one connection are read independently, but an engine has one result per
@@ -44,7 +48,9 @@ class Cursor:
         What rows are made of: see :mod:`tique.rows`.
     """
 
-    def __init__(self, connection: Connection, row_factory: RowFactory) -> None:
+    def __init__(
+        self, connection: Connection[Any], row_factory: RowFactory[RowT]
+    ) -> None:
         self.arraysize = 1
         self.row_factory = row_factory
         self._connection = connection
@@ -52,10 +58,10 @@ class Cursor:
         self._outcome: Outcome | None = None
         self._position = 0
         self._rownumber = 0
-        self._make: Callable[[tuple[Any, ...]], Any] | None = None
+        self._make: Callable[[TupleRow], RowT] | None = None
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> Connection[Any]:
         """The connection that the cursor belongs to."""
         return self._connection
 
@@ -81,7 +87,7 @@ class Cursor:
         outcome = self._outcome
         return None if outcome is None or outcome.columns is None else self._rownumber
 
-    def execute(self, query: str, parameters: Any = None, /) -> Cursor:
+    def execute(self, query: str, parameters: Any = None, /) -> Self:
         """Execute one statement.
 
         Parameters
@@ -109,7 +115,7 @@ class Cursor:
         self._outcome = self._connection._run(query, parameters)
         return self
 
-    def executemany(self, query: str, parameters: Iterable[Any], /) -> Cursor:
+    def executemany(self, query: str, parameters: Iterable[Any], /) -> Self:
         """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one.
 
         All rows take effect or, if one fails, none.
@@ -203,27 +209,27 @@ class Cursor:
                 outcome.close()
             raise
 
-    def _factory(self) -> Callable[[tuple[Any, ...]], Any]:
+    def _factory(self) -> Callable[[TupleRow], RowT]:
         if self._make is None:
             columns = self._require_result().columns or ()
             self._make = self.row_factory([column.name for column in columns])
         return self._make
 
-    def fetchone(self) -> Any:
+    def fetchone(self) -> RowT | None:
         """Return the next row, or None at the end."""
         rows = self._take(1)
         return self._factory()(rows[0]) if rows else None
 
-    def fetchmany(self, size: int | None = None) -> list[Any]:
+    def fetchmany(self, size: int | None = None) -> list[RowT]:
         """Return up to ``size`` (by default ``arraysize``) further rows."""
         rows = self._take(self.arraysize if size is None else size)
         return list(map(self._factory(), rows))
 
-    def fetchall(self) -> list[Any]:
+    def fetchall(self) -> list[RowT]:
         """Return all further rows."""
         rows = self._take(None)
         if self.row_factory is tuple_row:
-            return rows
+            return cast("list[RowT]", rows)
         return list(map(self._factory(), rows))
 
     def fetch_arrow_table(self) -> pyarrow.Table:
@@ -239,11 +245,11 @@ class Cursor:
         with translating():
             return self._connection._arrow(rows, outcome.columns or ())
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[RowT]:
         """Iterate over the further rows."""
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> RowT:
         """Return the next row."""
         rows = self._take(1)
         if not rows:
@@ -266,7 +272,7 @@ class Cursor:
         """Whether the cursor was closed."""
         return self._closed
 
-    def __enter__(self) -> Cursor:
+    def __enter__(self) -> Self:
         """Enter a block at whose end the cursor is closed."""
         return self
 

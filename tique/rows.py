@@ -9,20 +9,28 @@ from __future__ import annotations
 import keyword
 from collections import namedtuple
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from typing_extensions import TypeVar
 
 from tique.errors import ProgrammingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["RowFactory", "dict_row", "namedtuple_row", "tuple_row"]
+__all__ = ["RowFactory", "TupleRow", "dict_row", "namedtuple_row", "tuple_row"]
 
 
-class RowFactory(Protocol):
+TupleRow: TypeAlias = "tuple[Any, ...]"
+"""A row as cursors have it by default."""
+
+Row_co = TypeVar("Row_co", covariant=True, default=Any)
+
+
+class RowFactory(Protocol[Row_co]):
     """Makes the function that makes rows."""
 
-    def __call__(self, names: Sequence[str], /) -> Callable[[tuple[Any, ...]], Any]:
+    def __call__(self, names: Sequence[str], /) -> Callable[[TupleRow], Row_co]:
         """Return what turns a tuple of values into a row.
 
         Parameters
@@ -33,12 +41,12 @@ class RowFactory(Protocol):
         ...
 
 
-def tuple_row(names: Sequence[str], /) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def tuple_row(names: Sequence[str], /) -> Callable[[TupleRow], TupleRow]:
     """Rows as plain tuples, the default."""
     return _unchanged
 
 
-def dict_row(names: Sequence[str], /) -> Callable[[tuple[Any, ...]], dict[str, Any]]:
+def dict_row(names: Sequence[str], /) -> Callable[[TupleRow], dict[str, Any]]:
     """Rows as dictionaries by column name.
 
     Of columns with the same name the last one counts, as in psycopg: name them
@@ -51,9 +59,7 @@ def dict_row(names: Sequence[str], /) -> Callable[[tuple[Any, ...]], dict[str, A
     return make
 
 
-def namedtuple_row(
-    names: Sequence[str], /
-) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def namedtuple_row(names: Sequence[str], /) -> Callable[[TupleRow], TupleRow]:
     """Rows as named tuples.
 
     What cannot stand in a Python name becomes ``_`` (``count(*)`` is ``count___``), a
@@ -68,7 +74,7 @@ def namedtuple_row(
     return _row_class(tuple(names))._make  # type: ignore[no-any-return]
 
 
-def _unchanged(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unchanged(values: TupleRow) -> TupleRow:
     return values
 
 

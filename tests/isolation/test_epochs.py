@@ -8,8 +8,7 @@ from contextlib import closing
 import pytest
 
 import tique
-from tique.checkpoint import recovery
-from tique.database import database as databases
+from tique.timeline import ids, recovery
 from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
 
 LAST = 2**43 - 2
@@ -39,8 +38,8 @@ def txid_of(connection):
 @pytest.fixture
 def few(monkeypatch):
     """Epochs of five transactions."""
-    ids = lambda epoch: range(epoch * 2**20, epoch * 2**20 + 6)  # noqa: E731
-    monkeypatch.setattr(databases, "txids_of", ids)
+    few = lambda epoch: range(epoch * 2**20, epoch * 2**20 + 6)  # noqa: E731
+    monkeypatch.setattr(ids, "txids_of", few)
 
 
 def test_openings_for_centuries(engine):

@@ -16,7 +16,6 @@ from tests.sharing.playing import (
     waiting,
 )
 from tique.database.database import Database
-from tique.query import ddl
 from tique.timeline import shared as shared_timeline
 from tique_backends.errors import EngineError, ErrorKind
 
@@ -262,10 +261,10 @@ def test_adopt_and_detach_beside_others(shared_engine, pair):
     native = shared_engine.native()
     native.execute(f"CREATE TABLE {legacy} (id INTEGER PRIMARY KEY, v INTEGER)")
     native.execute(f"INSERT INTO {legacy} VALUES (1, 1)")
-    assert ddl.adopt(first.database, ["legacy"]) == [f"{shared_engine.schema}.legacy"]
+    assert first.database.ddl.adopt(["legacy"]) == [f"{shared_engine.schema}.legacy"]
     second.commit("UPDATE legacy SET v = 2")
     assert first.rows("SELECT v FROM legacy") == [(2,)]
-    assert ddl.detach(second.database, ["legacy"]) == [f"{shared_engine.schema}.legacy"]
+    assert second.database.ddl.detach(["legacy"]) == [f"{shared_engine.schema}.legacy"]
     with pytest.raises(tique.ProgrammingError):
         first.run("SELECT v FROM legacy")
     first.connection.rollback()
@@ -275,8 +274,8 @@ def test_adopt_and_detach_beside_others(shared_engine, pair):
 def test_all_is_detached_by_who_is_alone(shared_engine, pair):
     first, second = pair
     with pytest.raises(EngineError, match="other processes") as refusal:
-        ddl.detach(first.database)
+        first.database.ddl.detach()
     assert refusal.value.kind is ErrorKind.IN_USE
     assert first.rows("SELECT count(*) FROM t") == [(2,)]
     second.close()
-    assert ddl.detach(first.database) == [f"{shared_engine.schema}.t"]
+    assert first.database.ddl.detach() == [f"{shared_engine.schema}.t"]

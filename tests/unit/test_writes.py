@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tique.query.writes import TableWrites, Write
+from tique.writes.table import TableWrites, Write
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.engine_free

@@ -1,5 +1,5 @@
-"""Versions on their way to storage: recovery at opening, checkpoints from then on.
+"""Checkpoints: versions that every snapshot sees are folded, moved into storage.
 
-A checkpoint *folds*: it moves versions that every snapshot sees from the cache tables
-into storage, and prunes the log.
+:class:`~tique.checkpoint.checkpointer.Checkpointer` runs them;
+:mod:`~tique.checkpoint.obstacles` has the tables for which that fails.
 """

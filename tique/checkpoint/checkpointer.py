@@ -36,16 +36,18 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.checkpoint.obstacles import Obstacles
-from tique.checkpoint.recovery import bring_back
+from tique.timeline.recovery import bring_back
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tique.database.database import Database
+    from tique.store.catalog import ManagedCatalog
     from tique.store.versions import TableVersions
-    from tique_backends.base import Session
+    from tique.timeline.local import Timeline
+    from tique.timeline.recovery import Restored
+    from tique_backends.base import Engine, Session
     from tique_rewriter.schema import Table
 
 logger = logging.getLogger("tique")
@@ -62,8 +64,12 @@ class Checkpointer:
 
     Parameters
     ----------
-    database
-        The database.
+    engine
+        The database's engine.
+    catalog
+        Its managed tables.
+    timeline
+        Tells λ, and lets one process fold at a time.
     rows
         The number of cached rows of a table that starts a round.
     age
@@ -72,16 +78,21 @@ class Checkpointer:
         Whether a background thread watches the thresholds.
     retention
         The time, in seconds, for which commit records are kept.
+    housekeeping
+        What the background thread does at every tick besides.
     """
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        timeline: Timeline,
         *,
         rows: int,
         age: float,
         automatic: bool,
         retention: float,
+        housekeeping: Callable[[], None] = lambda: None,
     ) -> None:
         self.lock = threading.Lock()
         self.rounds = 0
@@ -89,7 +100,10 @@ class Checkpointer:
         self.last_round: float | None = None
         self.last_error: str | None = None
         self.obstacles = Obstacles()
-        self._database = database
+        self._engine = engine
+        self._catalog = catalog
+        self._timeline = timeline
+        self._housekeeping = housekeeping
         self._rows = rows
         self._age = age
         self._automatic = automatic
@@ -99,6 +113,12 @@ class Checkpointer:
         self._session: Session | None = None
         self._thread: threading.Thread | None = None
         self._due_since = self._pruned = time.monotonic()
+
+    def note_recovery(self, restored: Restored) -> None:
+        """Take over what recovery has folded, and could not."""
+        self.folded += restored.moved
+        for failure in restored.failures:
+            self.obstacles.note(failure.table, failure.error)
 
     def start(self) -> None:
         """Start the background thread."""
@@ -127,12 +147,12 @@ class Checkpointer:
 
     def _is_over(self) -> bool:
         stable = None
-        for versions in self._database.catalog.all_versions():
+        for versions in self._catalog.all_versions():
             if versions.rows >= self._rows and not self.obstacles.is_resting(
                 versions.table
             ):
                 if stable is None:
-                    stable = self._database.timeline.stable()
+                    stable = self._timeline.stable()
                 if versions.oldest is not None and versions.oldest <= stable:
                     return True
         return False
@@ -142,12 +162,8 @@ class Checkpointer:
             self._wake.wait(_TICK)
             self._wake.clear()
             try:
-                self._database.release_abandoned()
-                if (
-                    self._stopping
-                    or not self._automatic
-                    or self._database.timeline.is_lost
-                ):
+                self._housekeeping()
+                if self._stopping or not self._automatic or self._timeline.is_lost:
                     continue
                 late = time.monotonic() - self._due_since >= self._age
                 if late or self._is_over():
@@ -165,7 +181,7 @@ class Checkpointer:
         """
 
         def attempt() -> int:
-            with self.lock, self._database.timeline.checkpointing() as is_mine:
+            with self.lock, self._timeline.checkpointing() as is_mine:
                 if is_mine:
                     return self._round(thorough=thorough)
                 self._due_since = time.monotonic()
@@ -186,13 +202,13 @@ class Checkpointer:
         EngineError
             A table could not be folded; the others were.
         """
-        self._database.timeline.advance()
-        stable = self._database.timeline.stable()
+        self._timeline.advance()
+        stable = self._timeline.stable()
 
         def is_folded() -> bool:
             return not any(
                 versions.oldest is not None and versions.oldest <= stable
-                for versions in self._database.catalog.all_versions()
+                for versions in self._catalog.all_versions()
             )
 
         def attempt() -> int:
@@ -200,7 +216,7 @@ class Checkpointer:
                 return self._round(thorough=True, is_asked=True) if is_mine else 0
 
         moved = _attempted(attempt)
-        for versions in self._database.catalog.all_versions():
+        for versions in self._catalog.all_versions():
             error = self.obstacles.error(versions.table)
             if error is not None:
                 raise _named(versions.table, error) from error
@@ -219,7 +235,7 @@ class Checkpointer:
         if self.lock.acquire(timeout=timeout):
             try:
                 while time.monotonic() < deadline:
-                    with self._database.timeline.checkpointing() as is_mine:
+                    with self._timeline.checkpointing() as is_mine:
                         if is_mine or unless():
                             yield is_mine
                             return
@@ -231,15 +247,15 @@ class Checkpointer:
         )
 
     def _round(self, *, thorough: bool = False, is_asked: bool = False) -> int:
-        stable = self._database.timeline.stable()
-        tables = self._database.catalog.all_versions()
+        stable = self._timeline.stable()
+        tables = self._catalog.all_versions()
         moved = sum(
             self._fold_or_note(versions, stable, is_told=is_asked)
             for versions in tables
             if thorough or not self.obstacles.is_resting(versions.table)
         )
         session = self._usable_session()
-        engine = self._database.engine
+        engine = self._engine
         is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
         if moved or thorough or is_late:
             # What a table could not be folded from, it is brought back from.
@@ -262,7 +278,7 @@ class Checkpointer:
 
     def _usable_session(self) -> Session:
         if self._session is None or self._session.is_lost:
-            self._session = self._database.engine.session()
+            self._session = self._engine.session()
         return self._session
 
     def _fold_or_note(
@@ -287,13 +303,13 @@ class Checkpointer:
     def _fold(self, versions: TableVersions, stable: int) -> int:
         """Fold what is stable, from memory where the index has all of it."""
         table = versions.table
-        engine = self._database.engine
+        engine = self._engine
         session = self._usable_session()
         if versions.is_behind:
             bring_back(engine, session, table)
             versions.restore(engine.cached_commits(session, table))
         before = versions.rows
-        from_memory = not table.is_bag and self._database.catalog.buffers(table)
+        from_memory = not table.is_bag and self._catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)

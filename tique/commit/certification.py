@@ -16,28 +16,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tique.store.rows import Key, key_of
+from tique.writes.tickets import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tique.query.writes import TableWrites, Write
     from tique.store.catalog import ManagedCatalog
+    from tique.writes.table import TableWrites, Write
     from tique_backends.base import Session
     from tique_backends.forms import Forms
     from tique_rewriter.schema import Table
 
 _KEYS_PER_QUERY = 200
-
-
-class Conflict(NamedTuple):
-    """A key that somebody else committed first, and when."""
-
-    table: Table
-    key: Key
-    winner: int
 
 
 class Certifier(Protocol):

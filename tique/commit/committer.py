@@ -60,20 +60,30 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
-from tique.commit.certification import Conflict, written_keys
-from tique.commit.tickets import Ticket, failure, outcome_unknown, serialization_error
+from tique.commit.certification import written_keys
+from tique.writes.tickets import (
+    Conflict,
+    Ticket,
+    failure,
+    outcome_unknown,
+    serialization_error,
+)
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence, Sized
 
-    from tique.database.database import Database
-    from tique.query.transaction import Transaction
-    from tique.query.writes import TableWrites
+    from tique.commit.certification import Certifier
+    from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
+    from tique.timeline.local import Timeline
+    from tique.writes.table import TableWrites
+    from tique.writes.tickets import Committing
+    from tique_backends.base import Engine
     from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
 
 _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key's values."""
@@ -87,10 +97,43 @@ _PATIENCE = 10.0
 
 
 class Committer:
-    """Commits the transactions of one database."""
+    """Commits the transactions of one database.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    Parameters
+    ----------
+    engine
+        The database's engine.
+    catalog
+        Its managed tables.
+    sequencer
+        This process's own.
+    timeline
+        How commits are ordered.
+    certifier
+        What finds conflicts.
+    transactions
+        The open transactions: at most so many commit together.
+    committed
+        Called after every batch.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        timeline: Timeline,
+        certifier: Certifier,
+        transactions: Sized,
+        committed: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._sequencer = sequencer
+        self._timeline = timeline
+        self._certifier = certifier
+        self._transactions = transactions
+        self._committed = committed
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
         self._batch: list[Ticket] = []
@@ -102,7 +145,7 @@ class Committer:
         """Whether an interrupted leader may have left something to settle."""
         self._statements = itertools.count(1)
 
-    def commit(self, transaction: Transaction) -> int:
+    def commit(self, transaction: Committing) -> int:
         """Commit; return the cts once sts covers it.
 
         Raises
@@ -200,7 +243,7 @@ class Committer:
         A larger group costs the engine no more; one group more costs it a flush.
         """
         waiting = 0
-        possible = min(len(self._database.transactions), _BATCH)
+        possible = min(len(self._transactions), _BATCH)
         while waiting < len(self._queue) < possible:
             waiting = len(self._queue)
             time.sleep(0)
@@ -297,7 +340,7 @@ class Committer:
         Repeating it does no harm. How far the batch was published is not known, so
         its versions are noted as being in the cache table only.
         """
-        sequencer = self._database.sequencer
+        sequencer = self._sequencer
         if not self._unsettled and sequencer.sts() == sequencer.cts():
             return
         if self._unsettled and self._is_recorded(self._unsettled[0].transaction.txid):
@@ -310,12 +353,12 @@ class Committer:
 
     def _replay(self, tickets: Sequence[Ticket]) -> None:
         """Bring logged versions to their cache tables, past the index."""
-        engine = self._database.engine
+        engine = self._engine
         witness = engine.session()
         try:
             for ticket in tickets:
                 for writes in ticket.writes:
-                    versions = self._database.catalog.versions(writes.table)
+                    versions = self._catalog.versions(writes.table)
                     versions.drain(witness)
                     engine.replay(witness, writes.table)
                     count = writes.staged_count + sum(1 for _ in writes.buffered())
@@ -325,7 +368,7 @@ class Committer:
 
     def _finish_all(self) -> None:
         """Finish every timestamp; the leader's lock is held, so all are its own."""
-        sequencer = self._database.sequencer
+        sequencer = self._sequencer
         for cts in range(sequencer.sts() + 1, sequencer.cts() + 1):
             sequencer.finish(cts)
 
@@ -337,7 +380,7 @@ class Committer:
 
         Whoever gives this process up ends its sessions, this one too if it comes in time.
         """
-        engine = self._database.engine
+        engine = self._engine
         for _ in range(_QUESTIONS - 1):
             with suppress(ConnectionLostError), closing(engine.session()) as witness:
                 return engine.find_commit(witness, txid)
@@ -351,7 +394,7 @@ class Committer:
             session = batch[0].transaction.session
         else:
             if self._session is None or self._session.is_lost:
-                self._session = self._database.engine.session()
+                self._session = self._engine.session()
             session = self._session
         certified = self._take_timestamps(self._certify(batch, session))
         if not certified:
@@ -361,7 +404,7 @@ class Committer:
         self._unsettled = ()
         for ticket in committed:
             ticket.settle()
-        self._database.checkpointer.notice()
+        self._committed()
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         """Those that nobody was faster than, in the batch or before; settle the others."""
@@ -383,7 +426,7 @@ class Committer:
         return certified
 
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
-        certifier = self._database.certifier
+        certifier = self._certifier
         for writes in ticket.writes:
             self._expect_current(writes.table)
             if writes.is_staged:
@@ -396,7 +439,7 @@ class Committer:
 
     def _expect_current(self, table: Table) -> None:
         """Refuse rows that were judged by a definition that another one replaced (P9)."""
-        catalog = self._database.catalog
+        catalog = self._catalog
         if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
             raise errors.SerializationError(
                 f"the definition of {table.qualified_name} was changed while the "
@@ -411,7 +454,7 @@ class Committer:
                 for key, _ in entries:
                     claim = (writes.table.id, positions, key)
                     if claim in claimed:
-                        last = self._database.sequencer.cts()
+                        last = self._sequencer.cts()
                         return Conflict(writes.table, key, last)
                     claims.add(claim)
         claimed |= claims
@@ -420,7 +463,7 @@ class Committer:
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         """Give each its cts; returns those that may be appended."""
         for ticket in certified:
-            ticket.cts = self._database.sequencer.next_cts()
+            ticket.cts = self._sequencer.next_cts()
         return certified
 
     def _staged_conflict(
@@ -429,10 +472,10 @@ class Committer:
         table = writes.table
         sts = writes.staged_sts
         assert sts is not None
-        self._database.catalog.versions(table).drain(session)
+        self._catalog.versions(table).drain(session)
         keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
         for positions in keys:
-            sql = self._database.engine.forms.staged_conflicts(table, positions, sts)
+            sql = self._engine.forms.staged_conflicts(table, positions, sts)
             rows = session.execute(sql).fetch_all()
             if rows:
                 return Conflict(table, rows[0][:-1], rows[0][-1])
@@ -469,7 +512,7 @@ class Committer:
         staged: dict[int, int] = {}
         try:
             for writes in bulk:
-                self._database.catalog.versions(writes.table).drain(session)
+                self._catalog.versions(writes.table).drain(session)
             session.begin()
             for writes in bulk:
                 staged[writes.table.id] = session.append_staged(
@@ -477,7 +520,7 @@ class Committer:
                 )
             session.log(records)
             self._unsettled = certified
-            self._database.timeline.commit(session)
+            self._timeline.commit(session)
         except BaseException:
             # A rollback after COMMIT changes nothing.
             with suppress(EngineError):
@@ -490,7 +533,7 @@ class Committer:
     ) -> Sequence[Ticket]:
         """Log buffered writes, all or nothing."""
         if self._logger is None:
-            self._logger = self._database.engine.session(logs_only=True)
+            self._logger = self._engine.session(logs_only=True)
         try:
             self._unsettled = certified
             self._logger.log(records)
@@ -504,7 +547,7 @@ class Committer:
 
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Make durable commits known, in cts order, and finish their timestamps."""
-        catalog = self._database.catalog
+        catalog = self._catalog
         for ticket in certified:
             for writes in ticket.writes:
                 versions = catalog.versions(writes.table)
@@ -520,4 +563,4 @@ class Committer:
                         ],
                     )
         for ticket in certified:
-            self._database.sequencer.finish(ticket.cts)
+            self._sequencer.finish(ticket.cts)

@@ -44,22 +44,25 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique._translation import given_up
-from tique.commit.certification import Conflict, key_hashes
+from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
-from tique.commit.tickets import failure, serialization_error
+from tique.writes.tickets import Conflict, failure, serialization_error
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.sharing import MOST_KEYS, FencedError, OverdueError
+from tique_backends.sharing import (
+    MOST_KEYS,
+    AppendingSequencer,
+    FencedError,
+    OverdueError,
+    SteppedSequencer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique.commit.tickets import Ticket
-    from tique.database.database import Database
-    from tique.query.transaction import Transaction
-    from tique.query.writes import TableWrites
     from tique.timeline.shared import SharedTimeline
+    from tique.writes.table import TableWrites
+    from tique.writes.tickets import Committing, Ticket
     from tique_backends.base import CommitRecord, Session
-    from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 
 _REFUSALS = 10
 """So often a ticket is certified again, after whoever was in its way was aborted."""
@@ -68,15 +71,13 @@ _REFUSALS = 10
 class SharedCommitter(Committer):
     """Commits this process's transactions among those of others."""
 
-    def __init__(self, database: Database, timeline: SharedTimeline) -> None:
-        super().__init__(database)
-        self._timeline = timeline
-        self._certified_until = 0
-        self._stamped: Sequence[Ticket] = ()
-        """Tickets whose timestamps in the shared sequencer this process has to finish."""
+    _timeline: SharedTimeline
+    _certified_until = 0
+    _stamped: Sequence[Ticket] = ()
+    """Tickets whose timestamps in the shared sequencer this process has to finish."""
 
     @override
-    def commit(self, transaction: Transaction) -> int:
+    def commit(self, transaction: Committing) -> int:
         """Commit as others do; what has more keys than are certified at a time, in bulk."""
         if sum(map(_most_keys, transaction.writes.values())) > MOST_KEYS:
             largest = sorted(transaction.writes.values(), key=_most_keys)
@@ -105,7 +106,7 @@ class SharedCommitter(Committer):
             batch[0].cts = self._timeline.bar()
             self._stamped = batch
         # What is followed meanwhile is the shared sequencer's to look at.
-        self._certified_until = self._database.sequencer.sts()
+        self._certified_until = self._sequencer.sts()
         return super()._certify(batch, session)
 
     @override
@@ -174,11 +175,10 @@ class SharedCommitter(Committer):
 class SteppedCommitter(SharedCommitter):
     """Takes timestamps, logs, and finishes them."""
 
-    def __init__(
-        self, database: Database, timeline: SharedTimeline, shared: SteppedSequencer
-    ) -> None:
-        super().__init__(database, timeline)
-        self._shared = shared
+    @property
+    def _shared(self) -> SteppedSequencer:
+        assert isinstance(self._engine.shared, SteppedSequencer)
+        return self._engine.shared
 
     @override
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
@@ -203,13 +203,13 @@ class SteppedCommitter(SharedCommitter):
 class AppendingCommitter(SharedCommitter):
     """Commits in one request what is not written in bulk."""
 
-    def __init__(
-        self, database: Database, timeline: SharedTimeline, shared: AppendingSequencer
-    ) -> None:
-        super().__init__(database, timeline)
-        self._shared = shared
-        self._covered = 0
-        """The shared sts while the last batch was appended."""
+    _covered = 0
+    """The shared sts while the last batch was appended."""
+
+    @property
+    def _shared(self) -> AppendingSequencer:
+        assert isinstance(self._engine.shared, AppendingSequencer)
+        return self._engine.shared
 
     @override
     def _log(

@@ -14,23 +14,25 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
-import os
 import threading
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tique import errors
 from tique.checkpoint.checkpointer import Checkpointer
-from tique.checkpoint.recovery import TXIDS_PER_EPOCH, prepare, txids_of
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.database import process
+from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
+from tique.query.ddl import DDL
+from tique.query.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
+from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
+from tique.timeline.recovery import TXIDS_PER_EPOCH, prepare
 from tique.timeline.shared import SharedTimeline
 from tique_backends import registry
 from tique_backends.errors import EngineError
@@ -39,11 +41,10 @@ from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
+    import os
     import weakref
     from collections.abc import Mapping
 
-    from tique._connection import Connection
-    from tique.query.transaction import Transaction
     from tique_backends.base import Engine, Session
 
 logger = logging.getLogger("tique")
@@ -56,65 +57,12 @@ _LAST_CALL = 1.0
 """Seconds that a connection's last call has when the interpreter ends, and once more so
 many when it was told to stop."""
 
-_SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
+class User(Protocol):
+    """A connection, as its database knows it."""
 
-def _default_page_cache() -> int:
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(512 << 20, memory // 8)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a database is run; the first connection of a process decides.
-
-    Attributes
-    ----------
-    certifier : str
-        ``"memory"`` or ``"query"``.
-    checkpoint : str
-        ``"auto"`` (a background thread) or ``"manual"``.
-    checkpoint_rows : int
-        Cached rows of a table that start a checkpoint.
-    checkpoint_age : float
-        Seconds after which cached rows are folded anyhow.
-    row_cache : int
-        Storage rows per table that are remembered.
-    page_cache : int
-        Bytes for pages of storage tables that are kept in memory, a quarter as many for
-        groups and an eighth for views; by default an eighth of the machine's memory,
-        512 MiB at most.
-    retention : float
-        Seconds for which the outcome of a transaction can be asked for.
-    lease : float
-        Seconds for which a process may be silent until the others that share the
-        database give it up; at least 0.5.
-    """
-
-    certifier: str = "memory"
-    checkpoint: str = "auto"
-    checkpoint_rows: int = 10_000
-    checkpoint_age: float = 3.0
-    row_cache: int = 100_000
-    page_cache: int = field(default_factory=_default_page_cache)
-    retention: float = 3600.0
-    lease: float = 6.0
-
-    def __post_init__(self) -> None:
-        for name, allowed in (
-            ("certifier", ("memory", "query")),
-            ("checkpoint", ("auto", "manual")),
-        ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise errors.InterfaceError(
-                    f"{name}={value!r} is not one of {', '.join(allowed)}"
-                )
-        if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
-            raise errors.InterfaceError(
-                f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
-                f"{_LONGEST_LEASE} seconds"
-            )
+    def seize(self, patience: float) -> None:
+        """Let the call under way end, and no other begin."""
 
 
 class Database:
@@ -129,15 +77,10 @@ class Database:
         self.settings = settings
         self.process = process.current()
         self.connections = 0
-        self.epochs: set[int] = set()
-        """The epochs of this process's transaction ids."""
-        self.txids = range(0)
-        """Those that it hands out now."""
-        self.is_detached = False
         self.is_closed = False
         self.is_new = False
         """Whether this process put tique's schema into it."""
-        self.users: set[weakref.ref[Connection]] = set()
+        self.users: set[weakref.ref[User]] = set()
         """Its connections."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
@@ -152,26 +95,33 @@ class Database:
             if settings.certifier == "query"
             else MemoryCertifier(self.catalog, query)
         )
-        self.timeline: Timeline
-        self.committer: Committer
-        if engine.shared is None:
-            self.timeline = Timeline(self)
-            self.committer = Committer(self)
-        else:
-            self.timeline = shared_timeline = SharedTimeline(self, engine.shared)
-            if isinstance(engine.shared, AppendingSequencer):
-                self.committer = AppendingCommitter(
-                    self, shared_timeline, engine.shared
-                )
-            else:
-                assert isinstance(engine.shared, SteppedSequencer)
-                self.committer = SteppedCommitter(self, shared_timeline, engine.shared)
+        self.timeline = self._timeline()
         self.checkpointer = Checkpointer(
-            self,
+            engine,
+            self.catalog,
+            self.timeline,
             rows=settings.checkpoint_rows,
             age=settings.checkpoint_age,
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
+            housekeeping=self.release_abandoned,
+        )
+        self.committer = _committer_for(engine)(
+            engine,
+            self.catalog,
+            self.sequencer,
+            self.timeline,
+            self.certifier,
+            self.transactions,
+            self.checkpointer.notice,
+        )
+        self.ddl = DDL(
+            engine,
+            self.catalog,
+            self.timeline,
+            self.committer,
+            self.checkpointer,
+            self.transactions,
         )
         self.rewriters = {
             paramstyle: Rewriter(self.catalog, engine.capabilities.dialect, paramstyle)
@@ -179,28 +129,66 @@ class Database:
         }
         """By parameter style, each with its plan cache, shared by all connections."""
 
+    def _timeline(self) -> Timeline:
+        engine, settings = self.engine, self.settings
+        parts = (engine, self.catalog, self.sequencer, TransactionIds(engine))
+        if engine.shared is None:
+            return Timeline(*parts)
+        timeline = SharedTimeline(
+            *parts, lease=settings.lease, retention=settings.retention
+        )
+        timeline.upkeep = self._keep_up
+        return timeline
+
     def start(self) -> None:
         """Recover, then serve."""
         session = self.engine.session()
         try:
             self.is_new = prepare(self.engine, session)
-            self.timeline.open(session)
+            restored = self.timeline.open(session)
         finally:
             session.close()
+        self.checkpointer.note_recovery(restored)
         self.engine.attach_sequencer(self.sequencer)
         self.checkpointer.start()
 
-    def count_epoch(self, session: Session) -> int:
-        """Count an epoch durably, whose transaction ids are handed out from now on."""
-        epoch = self.engine.next_epoch(session)
-        txids = txids_of(epoch)
-        self.epochs.add(epoch)
-        self.txids = txids
-        return epoch
+    def _keep_up(self) -> None:
+        """What a process among others does at every beat of its lease."""
+        if self.committer.is_left:
+            # Its timestamps would stop all processes until this one commits again (P6).
+            threading.Thread(target=self._settle_left, daemon=True).start()
+        lock = self.checkpointer.lock
+        if lock.acquire(blocking=False):
+            try:
+                self.timeline.note_folds()
+            finally:
+                lock.release()
 
-    def reload(self, session: Session) -> None:
-        """Read the managed tables' definitions again after one changed."""
-        self.catalog.load(self.engine.managed_tables(session))
+    def _settle_left(self) -> None:
+        with suppress(EngineError, errors.Error):
+            self.committer.settle_left()
+
+    def begin(
+        self, session: Session, isolation: IsolationLevel, *, read_only: bool
+    ) -> Transaction:
+        """Begin a transaction; its connection adds it to the open ones.
+
+        Raises
+        ------
+        OperationalError
+            The database was detached.
+        """
+        if self.ddl.is_detached:
+            raise errors.OperationalError("the database was detached from tique")
+        return Transaction(
+            self.engine,
+            self.catalog,
+            self.timeline,
+            self.ddl,
+            session,
+            isolation,
+            read_only=read_only,
+        )
 
     def outcome(self, txid: int) -> str:
         """What became of a transaction (P4).
@@ -257,13 +245,22 @@ class Database:
             stack.callback(self.timeline.close)
             stack.callback(self.committer.close)
             stack.callback(self.checkpointer.close)
-            if self.settings.checkpoint == "auto" and not self.is_detached:
+            if self.settings.checkpoint == "auto" and not self.ddl.is_detached:
                 try:
                     if self.timeline.is_current():
                         self.checkpointer.checkpoint()
                 except EngineError as error:
                     # Nothing is lost: the next opening folds it.
                     logger.warning("the last checkpoint of %s: %s", self.name, error)
+
+
+def _committer_for(engine: Engine) -> type[Committer]:
+    if engine.shared is None:
+        return Committer
+    if isinstance(engine.shared, AppendingSequencer):
+        return AppendingCommitter
+    assert isinstance(engine.shared, SteppedSequencer)
+    return SteppedCommitter
 
 
 def acquire(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique.query.writes import TableWrites
     from tique.store.rows import Key
+    from tique.writes.table import TableWrites
     from tique_backends.base import Row
     from tique_rewriter.schema import Bound, Table
 
@@ -117,7 +117,7 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
     if table.is_bag:
         return
     transaction.prepare_scan(table)
-    sql = transaction.database.engine.forms.staged_duplicate(
+    sql = transaction.engine.forms.staged_duplicate(
         table, transaction.sts, transaction.sequence
     )
     if transaction.session.execute(sql).fetch_all():
@@ -135,7 +135,7 @@ def check_unique(
         if not set(columns) & set(changed):
             continue
         transaction.prepare_scan(table)
-        sql = transaction.database.engine.forms.unique_duplicate(
+        sql = transaction.engine.forms.unique_duplicate(
             table,
             columns,
             transaction.sts,

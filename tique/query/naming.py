@@ -47,7 +47,7 @@ class ResultNames:
         EngineError
             Whatever the engine refuses, the first time.
         """
-        prefix = transaction.database.engine.capabilities.number_prefix
+        prefix = transaction.engine.capabilities.number_prefix
         if not prefix:
             return columns
         if not self._is_known:

@@ -58,7 +58,7 @@ class SnapshotText:
 
     def plain(self, transaction: Transaction, text: Text) -> str:
         """The text over the storage tables and the engine's own relations themselves."""
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         filled: dict[int | str, str] = {
             number: source.relation([forms.plain(source.table)])
             for number, source in enumerate(self.sources)
@@ -74,7 +74,7 @@ class SnapshotText:
         if label.expression not in self._names:
             every = (p.expression for t in texts for p in t if isinstance(p, Label))
             unknown = list(dict.fromkeys(every))
-            quote = transaction.database.engine.forms.quote
+            quote = transaction.engine.forms.quote
             names = transaction.session.names_of(unknown)
             for expression, name in zip(unknown, names, strict=True):
                 self._names[expression] = f" AS {quote(name)}"
@@ -91,7 +91,7 @@ class SnapshotText:
         first, second = self.sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         if not forms.joins_in_parts(len(parts), len(others), wide=self.is_wide):
             both = first.relation(parts), second.relation(others)
             sql = _complete(text, dict(enumerate(both)))

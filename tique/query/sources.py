@@ -135,7 +135,7 @@ class Source:
         if form is not None:
             return form
         if self._plain is None:
-            self._plain = (transaction.database.engine.forms.plain(self.table),)
+            self._plain = (transaction.engine.forms.plain(self.table),)
         return self._plain
 
     def _form(
@@ -159,7 +159,7 @@ class Source:
             text = self._group(transaction, bound, rows)
             if text is not None:
                 return (text,)
-        most = transaction.database.engine.capabilities.overlay_values
+        most = transaction.engine.capabilities.overlay_values
         limit = most // len(self._columns)
         replaced = self._groups.replaced(transaction, bound, limit)
         if replaced is None:
@@ -227,7 +227,7 @@ class Source:
             not self.table.is_bag
             and versions.is_complete
             and not (writes is not None and writes.is_staged)
-            and transaction.database.catalog.buffers(self.table)
+            and transaction.catalog.buffers(self.table)
         )
 
     def _matters(
@@ -282,7 +282,7 @@ class Source:
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
 
     def _forms(self, transaction: Transaction) -> Forms:
-        engine = transaction.database.engine
+        engine = transaction.engine
         return engine.forms_beside(self.reference.beside)
 
     def _scan(

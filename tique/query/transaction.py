@@ -11,21 +11,23 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.writes import TableWrites, Write
 from tique.store.groups import Group, groups_of, most_rows
 from tique.store.pages import Page
 from tique.store.rows import columns_to_read, lacks, merged
-from tique_backends.base import MISSING, Row, Session
+from tique.writes.table import TableWrites, Write
+from tique_backends.base import MISSING, Engine, Row, Session
 from tique_backends.errors import ConnectionLostError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from types import TracebackType
 
-    from tique.database.database import Database
+    from tique.query.ddl import DDL
+    from tique.store.catalog import ManagedCatalog
     from tique.store.pages import Address
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
+    from tique.timeline.local import Timeline
     from tique_rewriter.schema import Table
 
 _REMEMBERED_ROWS = 50_000
@@ -98,8 +100,14 @@ class Transaction:
 
     Parameters
     ----------
-    database
-        The database it runs on.
+    engine
+        The engine of the database that it runs on.
+    catalog
+        The database's managed tables.
+    timeline
+        What it begins with, and ends for.
+    ddl
+        What changes definitions.
     session
         The connection's engine session, which holds the staging tables.
     isolation
@@ -110,13 +118,19 @@ class Transaction:
 
     def __init__(
         self,
-        database: Database,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        timeline: Timeline,
+        ddl: DDL,
         session: Session,
         isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
         *,
         read_only: bool = False,
     ) -> None:
-        self.database = database
+        self.engine = engine
+        self.catalog = catalog
+        self.ddl = ddl
+        self._timeline = timeline
         self.session = session
         self.isolation = isolation
         self.read_only = read_only
@@ -130,7 +144,7 @@ class Transaction:
         self.savepoints: list[tuple[str, int]] = []
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
-        self.txid, self.sts = database.timeline.begin()
+        self.txid, self.sts = timeline.begin()
 
     @property
     def has_writes(self) -> bool:
@@ -139,7 +153,7 @@ class Transaction:
 
     def end(self) -> None:
         """Leave the set of active snapshots and drop what was staged."""
-        self.database.sequencer.end(self.txid)
+        self._timeline.end(self.txid)
         for writes in self.writes.values():
             # The outcome stands, whatever becomes of a temporary table.
             with suppress(EngineError):
@@ -156,7 +170,7 @@ class Transaction:
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is IsolationLevel.READ_COMMITTED:
             if not self._is_first_statement:
-                self.sts = self.database.timeline.refresh(self.txid)
+                self.sts = self._timeline.refresh(self.txid)
                 self._read.clear()
             self._is_first_statement = False
 
@@ -191,7 +205,7 @@ class Transaction:
     def versions(self, table: Table) -> TableVersions:
         """The recent versions of a table, noted as used by this transaction."""
         self.touched.add(table.id)
-        return self.database.catalog.versions(table)
+        return self.catalog.versions(table)
 
     def row(
         self, table: Table, key: Key, needed: Sequence[int] | None = None
@@ -376,7 +390,7 @@ class Transaction:
 
     def _queried_row(self, table: Table, key: Key) -> Row | None:
         writes = self.prepare_scan(table)
-        source = self.database.engine.forms.point(
+        source = self.engine.forms.point(
             table,
             self.sts,
             [f"${i + 1}" for i in range(len(key))],

@@ -13,7 +13,7 @@ from tique_rewriter.values import kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from tique_backends.base import Engine
+    from tique_backends.base import Engine, Session
     from tique_rewriter.schema import Table
 
 _Found = TypeVar("_Found")
@@ -121,6 +121,10 @@ class ManagedCatalog:
     def buffers(self, table: Table) -> bool:
         """Whether the driver can hold the table's rows unchanged."""
         return _present(self._buffered, table)
+
+    def reload(self, session: Session) -> None:
+        """Read the managed tables' definitions again after one changed."""
+        self.load(self._engine.managed_tables(session))
 
     def load(self, tables: Iterable[Table]) -> None:
         """Replace the catalog's content; known tables keep their versions."""

@@ -2,5 +2,6 @@
 
 :class:`~tique.timeline.local.Timeline` is that of a process that has the database for
 itself, :class:`~tique.timeline.shared.SharedTimeline` that of one among others, with a
-lease; :mod:`~tique.timeline.following` brings what the others commit.
+lease; :mod:`~tique.timeline.following` brings what the others commit. A timeline begins
+with recovery (:mod:`~tique.timeline.recovery`).
 """

@@ -34,6 +34,7 @@ anchor, and the log is not pruned beyond what was folded.
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique.store.rows import tuple_of
@@ -44,11 +45,12 @@ from tique_backends.undisturbed import undisturbed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tique.commit.tickets import Ticket
-    from tique.database.database import Database
+    from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
-    from tique_backends.base import CommitRecord, Row
+    from tique.writes.tickets import Ticket
+    from tique_backends.base import CommitRecord, Engine, Row
     from tique_backends.sharing import SharedSequencer, SharedSnapshot
+    from tique_udfs import Sequencer
 
 
 _PATIENCE = 60.0
@@ -66,10 +68,30 @@ _NOTHING = Published({}, {})
 
 
 class Follower:
-    """Brings other processes' commits, and one's own, to the index of versions."""
+    """Brings other processes' commits, and one's own, to the index of versions.
 
-    def __init__(self, database: Database, shared: SharedSequencer) -> None:
-        self._database = database
+    Parameters
+    ----------
+    engine
+        The database's engine.
+    catalog
+        Its managed tables, whose versions are published.
+    sequencer
+        This process's own, which stands where the process has followed to.
+    shared
+        The one of all processes.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        shared: SharedSequencer,
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._sequencer = sequencer
         self._shared = shared
         self._lock = threading.Lock()
         self._own: dict[int, Published] = {}
@@ -87,7 +109,7 @@ class Follower:
         )
         with self._lock:
             # It may have been read from the log already.
-            if ticket.cts > self._database.sequencer.sts():
+            if ticket.cts > self._sequencer.sts():
                 self._own[ticket.cts] = own
 
     def expect_nothing(self, cts: int) -> None:
@@ -96,7 +118,7 @@ class Follower:
 
     def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
         """Fill the empty index from the log, and stand at the snapshot."""
-        catalog = self._database.catalog
+        catalog = self._catalog
         for table_id, folded in self._shared.folds().items():
             versions = catalog.find_versions(table_id)
             if versions is not None:
@@ -105,7 +127,7 @@ class Follower:
         for commit in self._shared.read(entries, catalog.by_id()):
             if commit.cts <= snapshot.sts and commit.cts not in snapshot.fences:
                 self._publish(commit.cts, self._read(commit))
-        self._database.sequencer.recover(sts=snapshot.sts, txid=epoch_start)
+        self._sequencer.recover(sts=snapshot.sts, txid=epoch_start)
 
     def follow(self, snapshot: SharedSnapshot) -> None:
         """Publish every commit that the snapshot covers.
@@ -115,7 +137,7 @@ class Follower:
         FencedError
             It was cut short once: which versions the index has is not known.
         """
-        sequencer = self._database.sequencer
+        sequencer = self._sequencer
         if snapshot.sts <= sequencer.sts():
             return
         with self._lock:
@@ -154,20 +176,17 @@ class Follower:
 
     def _others(self, entries: Sequence[Row]) -> dict[int, CommitRecord]:
         """The commits of log entries that are not known anyhow."""
-        tables = self._database.catalog.by_id()
+        tables = self._catalog.by_id()
         commits = self._shared.read(entries, tables, self._own)
         return {commit.cts: commit for commit in commits}
 
     def _reload(self) -> None:
         """Read the catalog, which is at least as new as what is followed now."""
-        session = self._database.engine.session()
-        try:
-            self._database.reload(session)
-        finally:
-            session.close()
+        with closing(self._engine.session()) as session:
+            self._catalog.reload(session)
 
     def _read(self, commit: CommitRecord) -> Published:
-        tables = self._database.catalog.by_id()
+        tables = self._catalog.by_id()
         writes = {}
         for number, rows in commit.writes.items():
             key = tuple_of(tables[number].primary_key)
@@ -175,7 +194,7 @@ class Follower:
         return Published(writes, commit.bulk)
 
     def _publish(self, cts: int, commit: Published) -> None:
-        catalog = self._database.catalog
+        catalog = self._catalog
         for number, writes in commit.writes.items():
             versions = catalog.find_versions(number)
             if versions is not None and writes and cts > versions.folded_until:

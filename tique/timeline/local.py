@@ -11,66 +11,94 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from tique.checkpoint.recovery import recover
+from tique.timeline.recovery import Restored, recover
 from tique_backends.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tique.database.database import Database
-    from tique_backends.base import Session
+    from tique.store.catalog import ManagedCatalog
+    from tique.timeline.ids import TransactionIds
+    from tique_backends.base import Engine, Session
+    from tique_udfs import Sequencer
 
 _Outcome = TypeVar("_Outcome")
 
 
 class Timeline:
-    """The order of commits in a database that belongs to this process."""
+    """The order of commits in a database that belongs to this process.
+
+    Parameters
+    ----------
+    engine
+        The database's engine.
+    catalog
+        Its managed tables.
+    sequencer
+        This process's own.
+    ids
+        This process's transaction ids.
+    """
 
     is_shared: ClassVar[bool] = False
     """Whether others commit and define too: to begin is to learn of it."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        ids: TransactionIds,
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._sequencer = sequencer
+        self._ids = ids
         self._renewing = threading.Lock()
 
-    def open(self, session: Session) -> None:
-        """Recover, and load the catalog."""
-        recover(self._database, session)
+    def open(self, session: Session) -> Restored:
+        """Recover, and load the catalog; what recovery has folded, and could not."""
+        self._ids.count_epoch(session)
+        first = self._ids.current.start
+        return recover(self._engine, self._catalog, self._sequencer, session, first)
 
     def catch_up(self) -> None:
         """Learn what other processes have committed."""
 
     def begin(self) -> tuple[int, int]:
         """Begin a transaction: its txid and its sts."""
-        begun = self._database.sequencer.begin()
-        while begun[0] not in self._database.txids:
+        begun = self._sequencer.begin()
+        while begun[0] not in self._ids.current:
             # Perhaps another thread has found them used up before.
-            self._database.sequencer.end(begun[0])
+            self._sequencer.end(begun[0])
             self._renew_txids(begun[0])
-            begun = self._database.sequencer.begin()
+            begun = self._sequencer.begin()
         return begun
+
+    def end(self, txid: int) -> None:
+        """Take a transaction from the set of active snapshots."""
+        self._sequencer.end(txid)
 
     def _renew_txids(self, txid: int) -> None:
         """Count another epoch if this id is behind those that the process has.
 
         Whoever dies here leaves an epoch of which nothing is used.
         """
-        database = self._database
         with self._renewing:
-            if txid < database.txids.stop:
+            if txid < self._ids.current.stop:
                 return
-            with closing(database.engine.session()) as session:
+            with closing(self._engine.session()) as session:
                 persist(partial(self._count_epoch, session))
-            database.sequencer.skip_txids(database.txids.start)
+            self._sequencer.skip_txids(self._ids.current.start)
 
     def _count_epoch(self, session: Session) -> None:
         """Count an epoch for this process, durably."""
-        self._database.count_epoch(session)
+        self._ids.count_epoch(session)
 
     def refresh(self, txid: int) -> int:
         """Take a new snapshot for a transaction: its sts."""
-        return self._database.sequencer.refresh(txid)
+        return self._sequencer.refresh(txid)
 
     @property
     def is_lost(self) -> bool:
@@ -88,7 +116,7 @@ class Timeline:
 
     def position(self) -> Position:
         """Where the sequencer stands."""
-        sequencer = self._database.sequencer
+        sequencer = self._sequencer
         # In this order λ ≤ sts ≤ cts holds in what is shown: none of them decreases.
         stable = sequencer.stable()
         sts = sequencer.sts()
@@ -96,7 +124,10 @@ class Timeline:
 
     def stable(self) -> int:
         """λ, or less: what was committed up to here may be folded."""
-        return self._database.sequencer.stable()
+        return self._sequencer.stable()
+
+    def note_folds(self) -> None:
+        """Forget versions that another process has folded; no fold runs meanwhile."""
 
     def advance(self) -> None:
         """Let λ pass what no snapshot of this process needs any more."""
@@ -134,7 +165,7 @@ class Timeline:
 
     def epochs(self) -> tuple[set[int], int]:
         """The epochs of other processes that may have transactions open; the last."""
-        return set(), max(self._database.epochs)
+        return set(), max(self._ids.epochs)
 
     def close(self) -> None:
         """Leave."""

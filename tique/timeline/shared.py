@@ -44,9 +44,9 @@ from typing_extensions import override
 
 from tique import errors
 from tique._translation import given_up
-from tique.checkpoint.recovery import prunable, restore
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
+from tique.timeline.recovery import Restored, prunable, restore
 from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
@@ -55,10 +55,12 @@ from tique_backends.undisturbed import undisturbed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tique.commit.tickets import Ticket
-    from tique.database.database import Database
-    from tique_backends.base import Session
-    from tique_backends.sharing import Anchor, Position, SharedSequencer
+    from tique.store.catalog import ManagedCatalog
+    from tique.timeline.ids import TransactionIds
+    from tique.writes.tickets import Ticket
+    from tique_backends.base import Engine, Session
+    from tique_backends.sharing import Anchor, Position
+    from tique_udfs import Sequencer
 
 logger = logging.getLogger("tique")
 
@@ -72,15 +74,44 @@ _PATIENCE = 20.0
 
 
 class SharedTimeline(Timeline):
-    """The order of commits in a database that other processes use too."""
+    """The order of commits in a database that other processes use too.
+
+    Parameters
+    ----------
+    engine
+        The database's engine, which is shared.
+    catalog
+        Its managed tables.
+    sequencer
+        This process's own, which mirrors the shared one.
+    ids
+        This process's transaction ids.
+    lease
+        Seconds for which the process may be silent.
+    retention
+        Seconds for which commit records are kept.
+    """
 
     is_shared = True
 
-    def __init__(self, database: Database, shared: SharedSequencer) -> None:
-        super().__init__(database)
-        self.follower = Follower(database, shared)
-        self._shared = shared
-        self._lease = database.settings.lease
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        sequencer: Sequencer,
+        ids: TransactionIds,
+        *,
+        lease: float,
+        retention: float,
+    ) -> None:
+        super().__init__(engine, catalog, sequencer, ids)
+        assert engine.shared is not None
+        self._shared = engine.shared
+        self.follower = Follower(engine, catalog, sequencer, self._shared)
+        self.upkeep: Callable[[], None] = lambda: None
+        """What else is done at every beat, by the parts above: it takes their locks."""
+        self._lease = lease
+        self._retention = retention
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
         self._anchor: Anchor | None = None
         self._anchoring = threading.Lock()
@@ -102,9 +133,10 @@ class SharedTimeline(Timeline):
         )
 
     @override
-    def open(self, session: Session) -> None:
+    def open(self, session: Session) -> Restored:
         """Recover if the server was restarted, join, and read the log."""
-        database, engine = self._database, self._database.engine
+        engine = self._engine
+        restored = Restored(0, ())
         with self._shared.recovering() as is_needed:
             if is_needed:
                 engine.next_epoch(session)
@@ -112,12 +144,9 @@ class SharedTimeline(Timeline):
                 last = engine.last_commit(session)
                 tables = engine.managed_tables(session)
                 restored = restore(engine, session, tables, last)
-                database.checkpointer.folded += restored.moved
-                for failure in restored.failures:
-                    database.checkpointer.obstacles.note(failure.table, failure.error)
                 # The index is filled from the log: it has what was not folded.
                 until = prunable(engine, session, restored.failures, last)
-                engine.prune_log(session, until, database.settings.retention)
+                engine.prune_log(session, until, self._retention)
                 self._shared.recovered(last)
         joined = time.monotonic()
         self._shared.join(self._lease)
@@ -127,15 +156,16 @@ class SharedTimeline(Timeline):
         anchor = self._shared.hold()
         # What is defined after this snapshot is followed.
         snapshot = self._shared.snapshot(0)
-        database.reload(session)
-        self.follower.load(snapshot, database.txids.start)
+        self._catalog.reload(session)
+        self.follower.load(snapshot, self._ids.current.start)
         # From here on the thread follows too.
         self._anchor = anchor
+        return restored
 
     @override
     def _count_epoch(self, session: Session) -> None:
         # No transaction of the epoch begins before the others know of it.
-        self._shared.introduce(self._database.count_epoch(session))
+        self._shared.introduce(self._ids.count_epoch(session))
 
     @override
     def begin(self) -> tuple[int, int]:
@@ -172,7 +202,7 @@ class SharedTimeline(Timeline):
 
     def _ask(self) -> None:
         with self.noticing():
-            followed = self._database.sequencer.sts()
+            followed = self._sequencer.sts()
             self.follower.follow(self._shared.snapshot(followed))
 
     @override
@@ -198,14 +228,14 @@ class SharedTimeline(Timeline):
     def stable(self) -> int:
         # The local λ counts too: without an anchor (the process was given up) the
         # shared one passes commits that were not followed, and a fold would lose them.
-        return min(self.position().stable, self._database.sequencer.stable())
+        return min(self.position().stable, self._sequencer.stable())
 
     @contextmanager
     @override
     def checkpointing(self) -> Iterator[bool]:
         """Let no other process fold; False if one does, after some patience."""
         self.advance()
-        self._note_folds()
+        self.note_folds()
         deadline = time.monotonic() + _SLICE
         while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
             if time.monotonic() > deadline:
@@ -216,7 +246,7 @@ class SharedTimeline(Timeline):
             return
         try:
             # Another process may have folded just before.
-            self._note_folds()
+            self.note_folds()
             yield True
         finally:
             with suppress(EngineError):
@@ -312,7 +342,7 @@ class SharedTimeline(Timeline):
     @override
     def epochs(self) -> tuple[set[int], int]:
         alive, last = self._shared.epochs()
-        return alive - self._database.epochs, last
+        return alive - self._ids.epochs, last
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
         """Finish durable commits; returns when sts covers them."""
@@ -338,7 +368,7 @@ class SharedTimeline(Timeline):
         if last - covered > len(tickets):
             # Others have not finished what they began before.
             self.wait(last)
-        elif covered == self._database.sequencer.sts():
+        elif covered == self._sequencer.sts():
             # There is nobody to learn of before them.
             self.follower.follow(SharedSnapshot(last, frozenset()))
 
@@ -444,8 +474,8 @@ class SharedTimeline(Timeline):
             except (EngineError, errors.Error) as error:
                 if time.monotonic() >= self._expires:
                     self._is_lost = True
-                if not self._database.is_detached:
-                    logger.warning("the lease on %s: %s", self._database.name, error)
+                if not self._stopping.is_set():
+                    logger.warning("this process's lease: %s", error)
 
     def _beat(self) -> None:
         started = time.monotonic()
@@ -456,38 +486,26 @@ class SharedTimeline(Timeline):
         if self._anchor is None:
             return
         self.advance()
-        if self._database.committer.is_left:
-            # Its timestamps would stop all processes until this one commits again (P6).
-            threading.Thread(target=self._settle_left, daemon=True).start()
-        lock = self._database.checkpointer.lock
-        if lock.acquire(blocking=False):
-            try:
-                self._note_folds()
-            finally:
-                lock.release()
-
-    def _settle_left(self) -> None:
-        with suppress(EngineError, errors.Error):
-            self._database.committer.settle_left()
+        self.upkeep()
 
     @override
     def advance(self) -> None:
         """Move the anchor up to the local λ."""
         self.catch_up()
         with self._anchoring:
-            stable = self._database.sequencer.stable()
+            stable = self._sequencer.stable()
             if self._anchor is not None and stable > self._anchor.sts:
                 self._anchor = self._shared.advance(self._anchor, stable)
 
-    def _note_folds(self) -> None:
-        """Forget versions that another process has folded."""
+    @override
+    def note_folds(self) -> None:
         folds = self._shared.folds()
         # What was folded by now is not beyond the anchor if it is still there: the
         # server says so, which may have given this process up before its time.
         self.catch_up()
         self.check()
         for table_id, folded in folds.items():
-            versions = self._database.catalog.find_versions(table_id)
+            versions = self._catalog.find_versions(table_id)
             if versions is not None and folded > versions.folded_until:
                 with versions.no_draining():
                     versions.folded(folded)

@@ -129,7 +129,7 @@ class ChangeStatement(WritingStatement):
         if (
             self._keys is not None
             and not writes.is_staged
-            and transaction.database.catalog.buffers(self._table)
+            and transaction.catalog.buffers(self._table)
         ):
             try:
                 key = self._keys.read(parameters)
@@ -172,7 +172,7 @@ class ChangeStatement(WritingStatement):
         self, transaction: Transaction, parameters: Sequence[Any], *, check: bool
     ) -> Written:
         table = self._table
-        if transaction.database.catalog.buffers(table) and not (
+        if transaction.catalog.buffers(table) and not (
             transaction.writes_to(table).is_staged
         ):
             sql, bound = self.query(transaction, parameters)
@@ -200,7 +200,7 @@ class ChangeStatement(WritingStatement):
         )
 
     def _old_items(self, transaction: Transaction) -> list[str]:
-        quote = transaction.database.engine.forms.quote
+        quote = transaction.engine.forms.quote
         return [f"{self._qualifier}.{quote(c.name)}" for c in self._table.columns]
 
     def _items(
@@ -215,7 +215,7 @@ class ChangeStatement(WritingStatement):
             transaction, parameters, f"SELECT {', '.join(texts)}{source}", bound
         )
         items = self._old_items(transaction)
-        cast = transaction.database.engine.forms.cast
+        cast = transaction.engine.forms.cast
         for (position, _), text in zip(assigned, texts, strict=True):
             items[position] = cast(f"({text})", self._table.columns[position].type)
         return items, source, bound
@@ -237,7 +237,7 @@ class ChangeStatement(WritingStatement):
         writes = transaction.writes_to(table)
         writes.switch_to_stage(transaction.session)
         items, source, bound = self._items(transaction, parameters)
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         number = transaction.sequence
         is_delete = isinstance(self.plan, Delete)
         if not is_delete and (self._changes_key or table.is_bag):

@@ -172,7 +172,7 @@ class ConflictClause:
         self, transaction: Transaction, positions: Sequence[int], keys: Sequence[Key]
     ) -> list[Row]:
         table = self._table
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         names = [forms.quote(column.name) for column in table.columns]
         wanted = forms.constants(table, positions, {}, list(zip(*keys, strict=True)))
         same = " AND ".join(f"_o.{names[i]} = _n.{names[i]}" for i in positions)
@@ -273,7 +273,7 @@ class _Update:
         pairs: Sequence[tuple[Row, Row]],
     ) -> list[Row | None]:
         plan = self._plan
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         (where, *texts), _ = self._text.fill(
             transaction, parameters, plan.where, *[e.text for _, e in plan.assignments]
         )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique.query.ddl import create_table, define, drop_tables
 from tique.query.statements.base import Outcome, Statement
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class CreateTableStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table; it takes effect at once."""
-        create_table(
+        transaction.ddl.create_table(
             transaction,
             self._create.table,
             self._create.text,
@@ -46,7 +45,7 @@ class DropTableStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables; it takes effect at once."""
         if self._tables:
-            drop_tables(transaction, self._tables)
+            transaction.ddl.drop_tables(transaction, self._tables)
         return Outcome()
 
 
@@ -60,7 +59,7 @@ class CreateIndexStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index; it takes effect at once."""
-        define(transaction, self._create.table, self._create.text)
+        transaction.ddl.define(transaction, self._create.table, self._create.text)
         return Outcome()
 
 
@@ -74,5 +73,5 @@ class DropIndexStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index; it takes effect at once."""
-        define(transaction, None, self._text)
+        transaction.ddl.define(transaction, None, self._text)
         return Outcome()

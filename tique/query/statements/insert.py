@@ -64,7 +64,7 @@ class InsertStatement(WritingStatement):
 
     def _can_buffer(self, transaction: Transaction) -> bool:
         """Whether the driver can hold the table's rows."""
-        if transaction.database.catalog.buffers(self._table):
+        if transaction.catalog.buffers(self._table):
             return True
         if self._conflict is not None:
             raise not_through_python(self._table)
@@ -181,7 +181,7 @@ class InsertRowsStatement(InsertStatement):
         self, parameters: Sequence[Any], transaction: Transaction
     ) -> tuple[str, Sequence[Any]]:
         """A query for the rows, converted to the columns' types."""
-        cast = transaction.database.engine.forms.cast
+        cast = transaction.engine.forms.cast
         texts, bound = self.text.fill(
             transaction,
             parameters,
@@ -214,7 +214,7 @@ class InsertRowsStatement(InsertStatement):
         for parameters in parameter_rows:
             if not self._assigned.is_known(transaction, parameters):
                 self._query(parameters, transaction)
-        cast = transaction.database.engine.forms.cast
+        cast = transaction.engine.forms.cast
         for start in range(0, len(parameter_rows), _CONVERTED_AT_ONCE):
             selects, bound = [], []
             for parameters in parameter_rows[start : start + _CONVERTED_AT_ONCE]:
@@ -294,7 +294,7 @@ class InsertQueryStatement(InsertStatement):
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, Sequence[Any]]:
         """The query for whole rows, defaults added, types converted."""
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
         width = transaction.session.width(sql, bound)
         if width != len(self._columns):

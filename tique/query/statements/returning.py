@@ -53,7 +53,7 @@ class ReturningClause:
         written: Written,
     ) -> Outcome:
         """The statement's result. All of it is fetched: an error is the statement's."""
-        forms = transaction.database.engine.forms
+        forms = transaction.engine.forms
         if written.changes is None:
             source = forms.staged(self._table, transaction.sequence)
         else:
@@ -74,7 +74,7 @@ class ReturningClause:
     def _plain(self, transaction: Transaction) -> str:
         """The select list over the storage tables."""
         items = self._text.plain(transaction, self._plan.items)
-        table = transaction.database.engine.forms.plain(self._table)
+        table = transaction.engine.forms.plain(self._table)
         return f"SELECT {items} FROM {table} AS {self._plan.qualifier}"
 
     def _picked(self, transaction: Transaction, rows: Sequence[Row]) -> Outcome:

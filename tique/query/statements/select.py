@@ -125,7 +125,7 @@ class GroupSelectStatement(SelectStatement):
         outcome = self._ask(transaction, parameters)
         if self._columns is None:
             if self._reader.is_possible:
-                engine = transaction.database.engine.capabilities
+                engine = transaction.engine.capabilities
                 self._answer = group_answer(self._reader, self._group, engine)
             self._columns = outcome.columns
         return outcome

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique.query.writes import TableWrites
+    from tique.writes.table import TableWrites
     from tique_rewriter.plan import Delete, InsertQuery, InsertRows, Update
     from tique_rewriter.schema import Table
 
@@ -271,7 +271,7 @@ def stage_query(
     """Insert a query's rows (all columns, in order) without moving them."""
     writes = transaction.writes_to(table)
     writes.switch_to_stage(transaction.session)
-    sql = transaction.database.engine.forms.stage_query(
+    sql = transaction.engine.forms.stage_query(
         ["*"], f" FROM ({query}) AS _q", transaction.sequence, deleted=False
     )
     count = transaction.session.stage_query(table, sql, bound)

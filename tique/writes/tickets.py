@@ -4,15 +4,43 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tique import errors
 from tique._translation import translated
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from tique.commit.certification import Conflict
-    from tique.query.transaction import Transaction
+    from collections.abc import Mapping
+
+    from tique.store.rows import Key
+    from tique.writes.table import TableWrites
+    from tique_backends.base import Session
+    from tique_rewriter.schema import Table
+
+
+class Committing(Protocol):
+    """What a committer asks of a transaction."""
+
+    @property
+    def txid(self) -> int:
+        """Its id."""
+
+    @property
+    def session(self) -> Session:
+        """The engine session that has its staging tables."""
+
+    @property
+    def writes(self) -> Mapping[int, TableWrites]:
+        """Its write set, by table id."""
+
+
+class Conflict(NamedTuple):
+    """A key that somebody else committed first, and when."""
+
+    table: Table
+    key: Key
+    winner: int
 
 
 class Ticket:
@@ -29,7 +57,7 @@ class Ticket:
         "writes",
     )
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, transaction: Committing) -> None:
         self.transaction = transaction
         self.writes = [writes for writes in transaction.writes.values() if writes]
         # Whether it cannot share a batch.

@@ -28,9 +28,10 @@ from tique_udfs import LARGEST_TXID
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tique.database.database import Database
+    from tique.store.catalog import ManagedCatalog
     from tique_backends.base import Engine, Session
     from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
 
 logger = logging.getLogger("tique")
 
@@ -89,23 +90,29 @@ def prepare(engine: Engine, session: Session) -> bool:
     return False
 
 
-def recover(database: Database, session: Session) -> None:
-    """Bring a database of this process's own to a state in which it can run."""
-    engine = database.engine
-    database.count_epoch(session)
+def recover(
+    engine: Engine,
+    catalog: ManagedCatalog,
+    sequencer: Sequencer,
+    session: Session,
+    first_txid: int,
+) -> Restored:
+    """Bring a database of this process's own to a state in which it can run.
+
+    Its epoch is counted: ``first_txid`` begins it.
+    """
     engine.upgrade(session)
     last = engine.last_commit(session)
-    database.sequencer.recover(sts=last, txid=database.txids.start)
-    database.reload(session)
-    restored = restore(engine, session, database.catalog, last)
-    database.checkpointer.folded += restored.moved
+    sequencer.recover(sts=last, txid=first_txid)
+    catalog.reload(session)
+    restored = restore(engine, session, catalog, last)
     for failure in restored.failures:
-        database.checkpointer.obstacles.note(failure.table, failure.error)
-        versions = database.catalog.known_versions(failure.table)
+        versions = catalog.known_versions(failure.table)
         if failure.is_behind:
             versions.is_behind = True
         else:
             versions.restore(engine.cached_commits(session, failure.table))
+    return restored
 
 
 class Failure(NamedTuple):

@@ -1,0 +1,68 @@
+"""How a database is run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from tique import errors
+
+_SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
+
+
+def _default_page_cache() -> int:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(512 << 20, memory // 8)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a database is run; the first connection of a process decides.
+
+    Attributes
+    ----------
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    checkpoint : str
+        ``"auto"`` (a background thread) or ``"manual"``.
+    checkpoint_rows : int
+        Cached rows of a table that start a checkpoint.
+    checkpoint_age : float
+        Seconds after which cached rows are folded anyhow.
+    row_cache : int
+        Storage rows per table that are remembered.
+    page_cache : int
+        Bytes for pages of storage tables that are kept in memory, a quarter as many for
+        groups and an eighth for views; by default an eighth of the machine's memory,
+        512 MiB at most.
+    retention : float
+        Seconds for which the outcome of a transaction can be asked for.
+    lease : float
+        Seconds for which a process may be silent until the others that share the
+        database give it up; at least 0.5.
+    """
+
+    certifier: str = "memory"
+    checkpoint: str = "auto"
+    checkpoint_rows: int = 10_000
+    checkpoint_age: float = 3.0
+    row_cache: int = 100_000
+    page_cache: int = field(default_factory=_default_page_cache)
+    retention: float = 3600.0
+    lease: float = 6.0
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("certifier", ("memory", "query")),
+            ("checkpoint", ("auto", "manual")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise errors.InterfaceError(
+                    f"{name}={value!r} is not one of {', '.join(allowed)}"
+                )
+        if not _SHORTEST_LEASE <= self.lease <= _LONGEST_LEASE:
+            raise errors.InterfaceError(
+                f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
+                f"{_LONGEST_LEASE} seconds"
+            )
