@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique.rows import RowFactory
+    from tique.store.policy import CacheInfo
     from tique_backends.base import ResultColumn, Row, Session
     from tique_rewriter import Prepared
 
@@ -53,12 +54,16 @@ class ConnectionInfo:
         Statements that the engine was asked to run since it was opened.
     engine_seconds : float
         Wall-clock seconds spent waiting for the engine, summed over threads.
+    caches : tuple of CacheInfo
+        What of the storage tables is in memory: of rows, pages, groups and views how
+        many, their bytes, hits, misses and evictions.
     """
 
     sequencer: str
     certifier: str
     engine_statements: int
     engine_seconds: float
+    caches: tuple[CacheInfo, ...]
 
 
 class _Holder:
@@ -184,6 +189,7 @@ class Connection(Generic[RowT]):
             database.certifier.name,
             database.engine.statistics.statements,
             database.engine.statistics.seconds,
+            database.catalog.caches(),
         )
 
     def status(self) -> Status:

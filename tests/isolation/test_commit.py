@@ -12,8 +12,6 @@ import tique
 from tests.portable import numbers
 from tique.store.versions import TableVersions
 
-pytestmark = pytest.mark.fresh_tables
-
 OUTCOMES = "tique.outcomes"
 
 

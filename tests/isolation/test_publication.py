@@ -12,8 +12,6 @@ import tique
 from tests.portable import numbers
 from tique.store.versions import TableVersions
 
-pytestmark = pytest.mark.fresh_tables
-
 
 class Team:
     """Threads that report what went wrong."""

@@ -15,7 +15,7 @@ from tests.sharing.playing import (
     stopping_before_commit,
     waiting,
 )
-from tique.database.database import Database
+from tique.store.catalog import ManagedCatalog
 from tique.timeline import shared as shared_timeline
 from tique_backends.errors import EngineError, ErrorKind
 
@@ -140,7 +140,7 @@ def test_who_joins_during_a_definition(pair, process, pool, monkeypatch):
 def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
     """P9."""
     first, _ = pair
-    owner = Database if step == "reload" else sequencer_of(first)
+    owner = ManagedCatalog if step == "reload" else sequencer_of(first)
     original = getattr(owner, step)
 
     def defining(*arguments):

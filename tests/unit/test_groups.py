@@ -5,13 +5,17 @@ from __future__ import annotations
 import pyarrow
 import pytest
 
-from tique.store.groups import GROUP_ROWS, STRETCH, Stretch, groups_of, most_rows
+from tique.store.groups import Stretch, groups_of
+from tique.store.policy import CachePolicy
 from tique.store.stored import StorageCache
 from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.engine_free
+
+POLICY = CachePolicy(rows=100, bytes=1 << 20)
+GROUP_ROWS, STRETCH = POLICY.group_rows, POLICY.stretch
 
 COLUMNS = ["g INTEGER", "n INTEGER", "a VARCHAR", "b INTEGER"]
 TABLE = Table(
@@ -32,7 +36,9 @@ def read(stretch, rows, columns=(1, A), table=TABLE, as_rows=True):
         str(i): pyarrow.array(v, types[table.columns[i].type])
         for i, v in zip(columns, values, strict=True)
     }
-    return groups_of(table, stretch, columns, pyarrow.table(arrays), as_rows=as_rows)
+    return groups_of(
+        table, stretch, columns, pyarrow.table(arrays), POLICY, as_rows=as_rows
+    )
 
 
 def group(rows, columns=(1, A)):
@@ -41,9 +47,7 @@ def group(rows, columns=(1, A)):
 
 @pytest.fixture
 def versions():
-    return TableVersions(
-        TABLE, capacity=100, cache=StorageCache(1 << 20, page_keys=8192)
-    )
+    return TableVersions(TABLE, POLICY, cache=StorageCache(POLICY, page_keys=8192))
 
 
 def remember(versions, rows, columns=(1, A)):
@@ -186,7 +190,7 @@ def test_a_bulk_commit_makes_groups_worthless(versions):
 
 @pytest.mark.parametrize("as_rows", [True, False])
 def test_too_large_groups_are_of_no_use(versions, as_rows):
-    most = most_rows(as_rows=as_rows)
+    most = POLICY.most_rows(as_rows=as_rows)
     everything = Stretch(PREFIX, -(2**31), 2**31 - 1)
     rows = [(n, "x") for n in range(most + 1)]
     assert read(everything, rows[:most], as_rows=as_rows)[PREFIX].is_whole
@@ -221,7 +225,9 @@ def test_values_that_python_cannot_hold(number):
         {"n": pyarrow.array(range(number), pyarrow.int32()), "d": column}
     )
     everything = Stretch((), -(2**31), 2**31 - 1)
-    assert not groups_of(table, everything, (0, 1), rows, as_rows=False)[()].is_whole
+    assert not groups_of(table, everything, (0, 1), rows, POLICY, as_rows=False)[
+        ()
+    ].is_whole
     known = rows.select(["n"])
-    group = groups_of(table, everything, (0,), known, as_rows=False)[()]
+    group = groups_of(table, everything, (0,), known, POLICY, as_rows=False)[()]
     assert group.get(0) == (0, MISSING)

@@ -11,6 +11,7 @@ import pytest
 
 from tique.store.cache import Cache
 from tique.store.pages import Address, Page, Paging
+from tique.store.policy import CachePolicy
 from tique.store.stored import StorageCache
 from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
@@ -28,16 +29,17 @@ TABLE = Table(
     id=7,
 )
 A, B = 2, 3
+POLICY = CachePolicy(rows=100, bytes=1 << 20)
 
 
 @pytest.fixture
 def cache():
-    return StorageCache(1 << 20, PAGE_KEYS)
+    return StorageCache(POLICY, PAGE_KEYS)
 
 
 @pytest.fixture
 def versions(cache):
-    return TableVersions(TABLE, capacity=100, cache=cache)
+    return TableVersions(TABLE, POLICY, cache=cache)
 
 
 def row(g, n, **values):
@@ -92,7 +94,7 @@ def test_a_row_in_memory_is_completed_from_its_page(versions):
 def test_what_a_fold_changed_is_not_answered_from_a_page(versions, remembered):
     """P7: neither a changed column, nor a deleted row, nor the gap of a new one."""
     versions = TableVersions(
-        TABLE, capacity=100 * remembered, cache=versions._stored._cache
+        TABLE, CachePolicy(rows=100 * remembered), cache=versions._stored._cache
     )
     versions.remember_page(versions.epoch, (1, 0), page([5, 6]))
     versions.storage_row((1, 5), (A,))
@@ -140,7 +142,7 @@ def test_who_reads_while_a_row_is_replaced_never_sees_its_old_page(versions):
 
 def test_a_page_is_told_before_a_row_is_forgotten(cache, monkeypatch):
     """P1: who misses the row in between would take what was there before a fold."""
-    versions = TableVersions(TABLE, capacity=1, cache=cache)
+    versions = TableVersions(TABLE, CachePolicy(rows=1), cache=cache)
     versions.remember_page(versions.epoch, (1, 0), page([5, 6]))
     found = []
     tell = Page.note_forgotten
@@ -207,23 +209,27 @@ def test_a_bulk_commit_makes_pages_worthless(versions):
 def test_the_cache_keeps_to_its_budget():
     pages = {(7, n): page([n]) for n in range(5)}
     size = pages[7, 0].size
-    cache = Cache(3 * size, misses=2)
+    cache = Cache("pages", 3 * size, 2, POLICY)
     for place, each in pages.items():
         cache.put(place, each)
     kept = [cache.find(place) is each for place, each in pages.items()]
     assert kept == [False, False, True, True, True]
-    assert not Cache(0, misses=1).wants((7, 0))
+    assert not Cache("pages", 0, 1, POLICY).wants((7, 0))
 
 
 def test_what_is_used_is_kept():
     """However many others come that are not."""
     pages = {(7, n): page([n]) for n in range(60)}
-    cache = Cache(10 * pages[7, 0].size, misses=2)
+    cache = Cache("pages", 10 * pages[7, 0].size, 2, POLICY)
     for place, each in pages.items():
         cache.put(place, each)
         assert cache.find((7, 0)) is pages[7, 0]
     assert cache.find((7, 30)) is None
     assert cache.find((7, 59)) is pages[7, 59]
+    info = cache.info()
+    assert (info.hits, info.misses) == (61, 1)
+    assert info.evictions == 60 - info.entries > 40
+    assert 0 < info.bytes <= info.capacity
 
 
 def test_a_mark_is_read_at_the_second_new_key(versions):
@@ -237,7 +243,7 @@ def test_a_mark_is_read_at_the_second_new_key(versions):
 
 def test_folds_raise_a_mark(versions):
     """P9: a key that a fold stored is not free, even when nothing else knows of it."""
-    versions = TableVersions(TABLE, capacity=0)
+    versions = TableVersions(TABLE, CachePolicy(rows=0))
     versions.remember_mark(versions.epoch, (1,), None)
     assert versions.storage_row((1, 1)) == (True, None)
     versions.publish(3, [((1, 8), whole(1, 8, 1, "x"), False)])

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tique.store.policy import CachePolicy
 from tique.store.versions import TableVersions
 from tique_backends.base import MISSING
 from tique_rewriter.schema import Column, Table
@@ -26,7 +27,7 @@ BAG = Table("main", "b", (Column("x", "INTEGER"),))
 
 @pytest.fixture
 def versions():
-    return TableVersions(KEYED, capacity=3)
+    return TableVersions(KEYED, CachePolicy(rows=3))
 
 
 def write(*row, deleted=False):
@@ -74,7 +75,7 @@ def test_fold(versions):
 
 def test_a_fold_of_what_other_processes_wrote():
     """P7: what was known stays true; what is not known here need not be."""
-    versions = TableVersions(KEYED, capacity=30, shared=object())
+    versions = TableVersions(KEYED, CachePolicy(rows=30), shared=object())
     versions.remember(versions.epoch, [((1, 1), (1, 1, 9)), ((5, 5), None)])
     versions.remember_mark(versions.epoch, (3,), 7)
     versions.publish(5, [write(n, n, 10) for n in range(1, 6)] + [write(3, 9, 10)])
@@ -140,7 +141,7 @@ def test_matching(versions):
 
 
 def test_a_bag():
-    versions = TableVersions(BAG, capacity=3)
+    versions = TableVersions(BAG, CachePolicy(rows=3))
     versions.publish(5, [((1,), (1,), False), ((1,), (1,), False)])
     versions.publish(6, [((1,), (1,), True)])
     assert (versions.rows, versions.tombstones, versions.oldest) == (3, 1, 5)

@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
-_MOST_ROWS = 2000
-"""More rows of a group than these are the engine's business."""
-
-_MANY_VERSIONS = 100
-"""A group with more recent keys than these has a view."""
-
 
 class GroupRows:
     """Finds the rows of one table's groups.
@@ -64,11 +58,13 @@ class GroupRows:
         if bound:
             versions = transaction.versions(self._table)
             keys = versions.matching(tuple(bound), tuple(bound.values()))
-            if len(keys) > _MANY_VERSIONS:
+            if len(keys) > transaction.catalog.policy.view_keys:
                 return self._viewed(transaction, bound, keys, free)
             replaced = self._visible(transaction, versions, bound, keys)
         else:
-            replaced = self.replaced(transaction, bound, _MOST_ROWS)
+            replaced = self.replaced(
+                transaction, bound, transaction.catalog.policy.answered_rows
+            )
             if replaced is None:
                 return None
         return self.merged(transaction, bound, replaced, free, beside)
@@ -137,7 +133,7 @@ class GroupRows:
         stored = group.rows()
         for key in replaced:
             stored.pop(key[-1], None)
-        if len(stored) > _MOST_ROWS:
+        if len(stored) > transaction.catalog.policy.answered_rows:
             return None
         rows = list(stored.values())
         for key, row in replaced.items():
@@ -176,7 +172,7 @@ class GroupRows:
         (first, value), *_ = filters.items()
         recent = versions.matching((*bound, first), (*prefix, value))
         numbers = group.numbers(first, value)
-        if len(recent) + len(numbers) > _MOST_ROWS:
+        if len(recent) + len(numbers) > transaction.catalog.policy.answered_rows:
             return None
         keys = {*recent, *[(*prefix, number) for number in numbers]}
         replaced = self._visible(transaction, versions, bound, keys)

@@ -33,12 +33,6 @@ _COMPARED = frozenset({"integer", "decimal", "date", "timestamp"})
 _LOOKED_UP = _COMPARED | {"text"}
 """Of two columns of the same one of these types it is certain when they are equal."""
 
-_GROUPS = 64
-"""More groups than these are the engine's business."""
-
-_LOOKUPS = 1000
-"""More rows of another table than these are, too."""
-
 _OPERATORS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -108,7 +102,7 @@ class Reader:
             if self._range is not None:
                 position = self._outer.table.primary_key[-2]
                 first, last = _bounds(self._range, position, before)
-                if last - first >= _GROUPS:
+                if last - first >= transaction.catalog.policy.answered_groups:
                     return None
                 numbers = range(first, last + 1)
             found = self._outer.rows(transaction, parameters, self._needed, numbers)
@@ -189,7 +183,7 @@ class _InnerRows:
         keys: list[Key] = [
             key for key in dict.fromkeys([key for key, _ in pairs]) if None not in key
         ]
-        if len(keys) > _LOOKUPS:
+        if len(keys) > transaction.catalog.policy.lookups:
             return None
         transaction.prefetch(self._table, keys, self._needed)
         found = {key: transaction.row(self._table, key, self._needed) for key in keys}

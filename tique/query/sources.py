@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 Coercer = Callable[[Any], Any]
 
-_GROUP_VALUES = 2000
-"""Constants instead of storage pay up to so many values."""
-
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
     """The value of a literal or of a bound parameter."""
@@ -254,7 +251,9 @@ class Source:
         self, transaction: Transaction, bound: Mapping[int, Any], rows: list[Row] | None
     ) -> str | None:
         """The group form; None if the rows are not known, or too many."""
-        if rows is None or len(rows) * len(self._free) > _GROUP_VALUES:
+        if rows is None or (
+            len(rows) * len(self._free) > transaction.catalog.policy.constant_values
+        ):
             return None
         values = [[row[i] for row in rows] for i in self._free]
         forms = self._forms(transaction)

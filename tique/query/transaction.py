@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.store.groups import Group, groups_of, most_rows
+from tique.store.groups import Group, groups_of
 from tique.store.pages import Page
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import TableWrites, Write
@@ -338,9 +338,10 @@ class Transaction:
             versions.grouped_columns |= needed
         epoch = versions.epoch
         read = sorted(versions.grouped_columns)
-        limit = most_rows(as_rows=as_rows) + 1
+        policy = self.catalog.policy
+        limit = policy.most_rows(as_rows=as_rows) + 1
         rows = self.session.read_range(table, *stretch, read, limit=limit)
-        groups = groups_of(table, stretch, read, rows, as_rows=as_rows)
+        groups = groups_of(table, stretch, read, rows, policy, as_rows=as_rows)
         kept = versions.remember_groups(epoch, groups)
         return groups[prefix] if kept and groups[prefix].is_whole else None
 

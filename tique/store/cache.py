@@ -6,26 +6,28 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
+from tique.store.policy import CacheInfo
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tique.store.policy import CachePolicy
+
 _Key = TypeVar("_Key")
 
-_CANDIDATES = 4096
-"""Places whose misses are counted."""
 
-_SLACK = 16
-"""Room is made for a part in so many, at once: see :func:`oldest`."""
-
-
-def oldest(entries: Mapping[_Key, object], capacity: int) -> list[_Key]:
+def oldest(
+    entries: Mapping[_Key, object], capacity: int, policy: CachePolicy
+) -> list[_Key]:
     """What makes room in a dictionary that has more than ``capacity`` entries.
 
     That is more than it has to be: a dictionary keeps places for what was taken out of
     it, so that each look at its first entry goes past all that were there before.
     """
     excess = len(entries) - capacity
-    return list(islice(entries, excess + capacity // _SLACK)) if excess > 0 else []
+    return (
+        list(islice(entries, excess + capacity // policy.slack)) if excess > 0 else []
+    )
 
 
 Place: TypeAlias = "tuple[Any, ...]"
@@ -57,15 +59,24 @@ class Cache(Generic[_Part]):
 
     Parameters
     ----------
+    name
+        What the parts are.
     capacity
         Bytes.
     misses
         How often a place must be missed until the part is worth reading.
+    policy
+        The rest of the thresholds.
     """
 
-    def __init__(self, capacity: int, misses: int) -> None:
+    def __init__(
+        self, name: str, capacity: int, misses: int, policy: CachePolicy
+    ) -> None:
+        self._name = name
         self._capacity = capacity
         self._misses = misses
+        self._policy = policy
+        self._hits = self._missed = self._evicted = 0
         self._size = 0
         self._lock = threading.Lock()
         self._parts: dict[Place, _Part] = {}
@@ -76,7 +87,26 @@ class Cache(Generic[_Part]):
         part = self._parts.get(place)
         if part is not None:
             part.is_used = True
+            self._hits += 1
+        else:
+            self._missed += 1
         return part
+
+    def peek(self, place: Place) -> _Part | None:
+        """The same, without a trace: what only keeps it up to date does not use it."""
+        return self._parts.get(place)
+
+    def info(self) -> CacheInfo:
+        """What it holds, and what it was good for."""
+        return CacheInfo(
+            self._name,
+            len(self._parts),
+            self._size,
+            self._capacity,
+            self._hits,
+            self._missed,
+            self._evicted,
+        )
 
     def wants(self, place: Place, misses: int = 1) -> bool:
         """Note that it was missed; whether that was too often, so that reading pays."""
@@ -87,7 +117,7 @@ class Cache(Generic[_Part]):
             if place in self._parts or count >= self._misses:
                 return True
             self._candidates[place] = count
-            for late in oldest(self._candidates, _CANDIDATES):
+            for late in oldest(self._candidates, self._policy.candidates, self._policy):
                 del self._candidates[late]
             return False
 
@@ -98,7 +128,7 @@ class Cache(Generic[_Part]):
             self._parts[place] = part
             self._size += part.size
             if self._size > self._capacity:
-                self._make_room(self._capacity - self._capacity // _SLACK)
+                self._make_room(self._capacity - self._capacity // self._policy.slack)
 
     def _make_room(self, left: int) -> None:
         for place in [*self._parts, *self._parts]:
@@ -106,6 +136,7 @@ class Cache(Generic[_Part]):
             if part is not None and part.is_used:
                 part.is_used = False
             else:
+                self._evicted += part is not None
                 self._remove(place)
             if self._size <= left:
                 break

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
+from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.stored import StorageCache
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
@@ -25,12 +26,12 @@ class ManagedCatalog:
     Readers take no lock: a change replaces the dictionaries as a whole.
     """
 
-    def __init__(self, engine: Engine, row_cache: int, page_cache: int) -> None:
+    def __init__(self, engine: Engine, policy: CachePolicy) -> None:
         self._engine = engine
         usual = rules_of(engine.capabilities.dialect).default_schema
         self._search_path = tuple(engine.search_path or (usual,))
-        self._row_cache = row_cache
-        self._cache = StorageCache(page_cache, engine.capabilities.page_keys)
+        self.policy = policy
+        self._cache = StorageCache(policy, engine.capabilities.page_keys)
         self._tables: dict[tuple[str, str], Table] = {}
         self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
@@ -122,6 +123,16 @@ class ManagedCatalog:
         """Whether the driver can hold the table's rows unchanged."""
         return _present(self._buffered, table)
 
+    def caches(self) -> tuple[CacheInfo, ...]:
+        """What of storage is in memory, and what it was good for."""
+        counts = [versions.remembered for versions in self.all_versions()]
+        entries, hits, misses, evictions = map(
+            sum, zip(*counts, (0, 0, 0, 0), strict=True)
+        )
+        rows = CacheInfo("rows", entries, 0, self.policy.rows, hits, misses, evictions)
+        cache = self._cache
+        return rows, cache.pages.info(), cache.groups.info(), cache.views.info()
+
     def reload(self, session: Session) -> None:
         """Read the managed tables' definitions again after one changed."""
         self.load(self._engine.managed_tables(session))
@@ -142,7 +153,7 @@ class ManagedCatalog:
         is_columnar = all(self._engine.columnar(c.type) for c in table.columns)
         found = TableVersions(
             table,
-            self._row_cache,
+            self.policy,
             self._cache if is_columnar else None,
             self._engine.shared,
         )

@@ -33,6 +33,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tique.store.blocks import Block, BlockIndex
+from tique.store.policy import CachePolicy
 from tique.store.rows import lacks, merged
 from tique_backends.base import MISSING, Row
 
@@ -43,18 +44,6 @@ if TYPE_CHECKING:
 
     from tique.store.rows import Key
     from tique_rewriter.schema import Table
-
-GROUP_ROWS = 4096
-"""A group of more rows is not kept as rows."""
-
-BLOCK_ROWS = 20_000
-"""A group of more rows is not kept."""
-
-_FEW_ROWS = 100
-"""So many rows are rows in any case."""
-
-STRETCH = 32
-"""So many small groups are read at once."""
 
 _UNCHANGED = object()
 
@@ -88,6 +77,8 @@ class Group:
         a note that it is no use (``is_whole``).
     block
         Many rows instead, for who looks for few of them.
+    most_rows
+        It is not kept if it grows to more than twice as many.
     """
 
     def __init__(
@@ -96,11 +87,13 @@ class Group:
         lock: threading.Lock,
         rows: Mapping[int, Row] | None,
         block: Block | None = None,
+        most_rows: int = CachePolicy.group_rows,
     ) -> None:
         self.columns = columns
         self.is_used = False
         self.is_whole = rows is not None
         self._lock = lock
+        self._most_rows = most_rows
         self._rows: dict[int, Row | None] = dict(rows or {})
         self._block = block
         self._indexes: dict[int, dict[Any, tuple[int, ...]]] = {}
@@ -177,7 +170,7 @@ class Group:
                         new = merged(new, before)
                     if lacks(new, self.columns):
                         return False
-                if len(self._rows) > 2 * GROUP_ROWS:
+                if len(self._rows) > 2 * self._most_rows:
                     return False
             if new is None and self._block is None:
                 self._rows.pop(number, None)
@@ -194,16 +187,12 @@ class Group:
             return True
 
 
-def most_rows(*, as_rows: bool) -> int:
-    """How many rows are read at the most."""
-    return GROUP_ROWS if as_rows else BLOCK_ROWS
-
-
 def groups_of(
     table: Table,
     stretch: Stretch,
     columns: Sequence[int],
     rows: pyarrow.Table,
+    policy: CachePolicy,
     *,
     as_rows: bool,
 ) -> dict[Key, Group]:
@@ -215,7 +204,9 @@ def groups_of(
         The columns' positions in the table; those of the key that the stretch's prefix
         does not have are among them.
     rows
-        These columns; if there are more than :func:`most_rows`, not all of them.
+        These columns; if there are more than the policy's ``most_rows``, not all of them.
+    policy
+        Says how many rows are kept, and in which form.
     as_rows
         Whether somebody wants all rows of a group, and not some by a value.
     """
@@ -230,9 +221,9 @@ def groups_of(
     known = frozenset((*columns, *table.primary_key[:fixed]))
     lock = threading.Lock()
     try:
-        if rows.num_rows > most_rows(as_rows=as_rows):
+        if rows.num_rows > policy.most_rows(as_rows=as_rows):
             raise OverflowError
-        if is_one and not as_rows and rows.num_rows > _FEW_ROWS:
+        if is_one and not as_rows and rows.num_rows > policy.few_rows:
             block = Block(table, stretch.prefix, columns, rows)
             block.check()
             return {stretch.prefix: Group(known, lock, {}, block)}

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
+    from tique.store.policy import CachePolicy
     from tique.store.rows import Key
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()
-_MARKS = 10_000
 
 
 class HighWaterMarks:
@@ -29,9 +29,12 @@ class HighWaterMarks:
     ----------
     table
         A table with a primary key.
+    policy
+        Says how many marks there may be.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, policy: CachePolicy) -> None:
+        self._most = policy.marks
         kinds = [kind_of(table.columns[i].type) for i in table.primary_key]
         self._positions = [
             n
@@ -58,14 +61,14 @@ class HighWaterMarks:
             if prefix in self._missed:
                 self._missed.pop(prefix, None)
                 return prefix
-            if len(self._missed) >= _MARKS:
+            if len(self._missed) >= self._most:
                 self._missed.clear()
             self._missed[prefix] = None
         return None
 
     def put(self, prefix: Key, mark: int | None) -> None:
         """Remember a mark; None: there are no rows with that prefix."""
-        if len(self._marks) >= _MARKS:
+        if len(self._marks) >= self._most:
             self._marks.clear()
         self._marks[prefix] = mark
 

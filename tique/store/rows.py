@@ -18,6 +18,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from tique.store.policy import CachePolicy
 from tique_backends.base import MISSING, Row, Session
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 Key = tuple[Any, ...]
 """The values of some key columns, in the key's order."""
-
-_NARROW = 6
-"""A table with at most so many columns is always read whole."""
 
 
 def key_of(positions: Sequence[int], row: Row) -> Key:
@@ -86,7 +84,7 @@ def columns_to_read(table: Table, needed: Iterable[int] | None) -> tuple[int, ..
 def _columns_to_read(
     width: int, primary_key: Key, needed: tuple[int, ...] | None
 ) -> tuple[int, ...]:
-    if needed is None or width <= _NARROW:
+    if needed is None or width <= CachePolicy.narrow:
         return tuple(range(width))
     return tuple(sorted({*needed, *primary_key}))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from tique.store.cache import Cache, Place, oldest
-from tique.store.groups import GROUP_ROWS, STRETCH, Group, Stretch
+from tique.store.groups import Group, Stretch
 from tique.store.marks import HighWaterMarks
 from tique.store.pages import Address, Page, Paging
 from tique.store.rows import difference, lacks, merged
@@ -19,6 +19,7 @@ from tique_rewriter.values import kind_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Set
 
+    from tique.store.policy import CachePolicy
     from tique.store.rows import Key
     from tique.store.views import View
     from tique_backends.base import Row
@@ -33,17 +34,22 @@ class StorageCache:
 
     Parameters
     ----------
-    capacity
-        Bytes for pages, a quarter as many for groups, and an eighth for views.
+    policy
+        How much there is for what.
     page_keys
         Keys per page.
     """
 
-    def __init__(self, capacity: int, page_keys: int) -> None:
+    def __init__(self, policy: CachePolicy, page_keys: int) -> None:
         self.page_keys = page_keys
-        self.groups: Cache[Group] = Cache(capacity // 4, misses=3)
-        self.views: Cache[View] = Cache(capacity // 8, misses=1)
-        self.pages: Cache[Page] = Cache(capacity, misses=2)
+        size = policy.bytes
+        self.pages: Cache[Page] = Cache("pages", size, policy.page_misses, policy)
+        self.groups: Cache[Group] = Cache(
+            "groups", int(size * policy.group_share), policy.group_misses, policy
+        )
+        self.views: Cache[View] = Cache(
+            "views", int(size * policy.view_share), policy.view_misses, policy
+        )
 
 
 class StoredRows:
@@ -53,16 +59,20 @@ class StoredRows:
     ----------
     table
         The table.
-    capacity
-        The number of rows to remember as Python rows.
+    policy
+        How many rows are kept as Python rows, and which groups are read.
     cache
         Where pages and groups are kept; None if the table's columns cannot be read
         in that way.
     """
 
-    def __init__(self, table: Table, capacity: int, cache: StorageCache | None) -> None:
+    def __init__(
+        self, table: Table, policy: CachePolicy, cache: StorageCache | None
+    ) -> None:
         self._table = table
-        self._capacity = capacity
+        self._policy = policy
+        self.hits = self.misses = self.evictions = 0
+        """Of rows."""
         self._rows: dict[Key, Row | None] = {}
         self._cache = cache
         self._paging = (
@@ -70,7 +80,7 @@ class StoredRows:
         )
         self._largest_group: int | None = None
         """Rows of the largest group that was seen; None before the first."""
-        self.marks = HighWaterMarks(table)
+        self.marks = HighWaterMarks(table, policy)
 
     def changes(
         self, rows: Mapping[Key, Row | None]
@@ -93,7 +103,7 @@ class StoredRows:
                 if known and stored is None:
                     new.add(key)
                     continue
-                group = self.group(key[:-1])
+                group = self._kept_group(key[:-1])
                 stored = None if group is None else group.get(key[-1])
             elif stored is None:
                 new.add(key)
@@ -127,8 +137,10 @@ class StoredRows:
         """
         row = self._rows.get(key, _UNKNOWN)
         if row is None:
+            self.hits += 1
             return True, False, None
         if row is _UNKNOWN:
+            self.misses += 1
             if self.marks.excludes(key):
                 return True, False, None
             page = self.page(key)
@@ -138,7 +150,9 @@ class StoredRows:
             return known, known, found
         remembered = cast("Row", row)
         if not lacks(remembered, columns):
+            self.hits += 1
             return True, False, remembered
+        self.misses += 1
         page = self.page(key)
         if page is None:
             return False, False, None
@@ -162,6 +176,18 @@ class StoredRows:
         if place is None or self._cache is None:
             return None
         return self._cache.pages.find(place)
+
+    def _kept_page(self, key: Key) -> Page | None:
+        """The same for a fold, which does not count as a use."""
+        place = self.place(key)
+        if place is None or self._cache is None:
+            return None
+        return self._cache.pages.peek(place)
+
+    def _kept_group(self, prefix: Key) -> Group | None:
+        if self._cache is None:
+            return None
+        return self._cache.groups.peek((self._table.id, prefix))
 
     def place(self, key: Key) -> Place | None:
         """Where the key's page lies."""
@@ -205,7 +231,7 @@ class StoredRows:
             return None
         largest = self._largest_group or 0
         stretch = group = Stretch(prefix, *self._paging.span)
-        if prefix and largest * STRETCH <= GROUP_ROWS:
+        if prefix and largest * self._policy.stretch <= self._policy.group_rows:
             stretch = self._stretch(prefix) or group
         place = (self._table.id, (*stretch.prefix, *stretch[1:]))
         if not self._cache.groups.wants(place, misses):
@@ -217,8 +243,9 @@ class StoredRows:
         kind = kind_of(self._table.columns[self._table.primary_key[-2]].type)
         if kind is None or kind.family != "integer":
             return None
-        first = prefix[-1] // STRETCH * STRETCH
-        last = min(first + STRETCH - 1, kind.high)
+        width = self._policy.stretch
+        first = prefix[-1] // width * width
+        last = min(first + width - 1, kind.high)
         return Stretch(prefix[:-1], max(first, kind.low), last)
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
@@ -229,11 +256,12 @@ class StoredRows:
         for key, row in rows:
             old = known.get(key)
             known[key] = row if row is None or old is None else merged(row, old)
-        for key in oldest(known, self._capacity):
-            page = self.page(key)
+        for key in oldest(known, self._policy.rows, self._policy):
+            page = self._kept_page(key)
             if page is not None:
                 page.note_forgotten(key[-1])
             del known[key]
+            self.evictions += 1
 
     def put_page(self, key: Key, page: Page) -> None:
         """Remember the page in which a key lies."""
@@ -246,7 +274,7 @@ class StoredRows:
         if self._cache is None:
             return
         for prefix, group in groups.items():
-            rows = len(group) if group.is_whole else GROUP_ROWS
+            rows = len(group) if group.is_whole else self._policy.group_rows
             self._largest_group = max(self._largest_group or 0, rows)
             self._cache.groups.put((self._table.id, prefix), group)
 
@@ -264,19 +292,23 @@ class StoredRows:
         remembered = []
         for key, row in rows.items():
             is_wanted = not only_known or key in known
-            group = self.group(key[:-1])
+            group = self._kept_group(key[:-1])
             if group is not None:
                 is_wanted = True
                 if group.is_whole and not group.store(key[-1], row):
                     self._forget_group(key[:-1])
             if row is not None and self.marks.raise_to(key):
                 is_wanted = True
-            page = self.page(key)
+            page = self._kept_page(key)
             if page is not None:
                 page.note_change(key[-1])
             if is_wanted or page is not None:
                 remembered.append((key, row))
         self.put(remembered)
+
+    def __len__(self) -> int:
+        """How many rows are in memory as such."""
+        return len(self._rows)
 
     def clear(self) -> None:
         """Forget everything."""

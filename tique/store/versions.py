@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tique.store.chains import Version
     from tique.store.groups import Group, Stretch
     from tique.store.pages import Address, Page
+    from tique.store.policy import CachePolicy
     from tique.store.rows import Key
     from tique.store.views import View
     from tique_backends.sharing import SharedSequencer
@@ -71,8 +72,8 @@ class TableVersions:
     ----------
     table
         The table.
-    capacity
-        The number of storage rows to remember.
+    policy
+        What of storage is kept in memory.
     cache
         Where parts of the storage table are kept; None: nowhere.
     shared
@@ -83,7 +84,7 @@ class TableVersions:
     def __init__(
         self,
         table: Table,
-        capacity: int,
+        policy: CachePolicy,
         cache: StorageCache | None = None,
         shared: SharedSequencer | None = None,
     ) -> None:
@@ -106,11 +107,17 @@ class TableVersions:
         self.is_behind = False
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
-        self._stored = StoredRows(table, capacity, cache)
+        self._stored = StoredRows(table, policy, cache)
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
         self._is_in_doubt = False
         self._draining = threading.Lock()
+
+    @property
+    def remembered(self) -> tuple[int, int, int, int]:
+        """Of storage rows: how many there are, hits, misses, evictions."""
+        stored = self._stored
+        return len(stored), stored.hits, stored.misses, stored.evictions
 
     @property
     def is_complete(self) -> bool:
