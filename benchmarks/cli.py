@@ -182,6 +182,58 @@ def group_commit_command(
     _exit(_compare(workload, plan, directory, as_json).failures)
 
 
+@main.command("ablation")
+@click.option("--target", type=click.Choice(targets.NAMES), default="duckdb+tique")
+@click.option(
+    "--clients",
+    type=CommaList(click.IntRange(min=1)),
+    default="1,8",
+    show_default=True,
+)
+@click.option("--warehouses", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--seconds", type=float, default=20.0, show_default=True)
+@click.option("--warmup", type=float, default=10.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def ablation_command(
+    target: str,
+    clients: tuple[int, ...],
+    warehouses: int,
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Run TPC-C with the store as it is, and without each part of it."""
+    from benchmarks.ablation import measure_ablation
+
+    scale = Scale(warehouses, districts, customers, items)
+    workload = workloads.make_workload("tpcc", scale, seed, roam=False)
+    with report.progress() as tell:
+        variants = measure_ablation(
+            workload,
+            target,
+            clients,
+            seconds=seconds,
+            warmup=warmup,
+            rounds=rounds,
+            directory=directory,
+            progress=tell,
+        )
+    if as_json:
+        click.echo(report.as_json(variants))
+    else:
+        report.print_ablation(variants, f"{workload.label}, {target}", report.stdout())
+
+
 @main.command("driver-cost")
 @click.option(
     "--statements", type=click.IntRange(1, 50_000), default=5000, show_default=True

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
+    from benchmarks.ablation import Variant
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.endurance import Endurance
     from benchmarks.micro.driver_cost import DriverCost
@@ -190,6 +191,19 @@ def print_driver_cost(result: DriverCost, console: Console) -> None:
         table.add_section()
     native = (f"{value:,.1f}" for value in result.native_us.values())
     table.add_row("DuckDB by itself", *native)
+    console.print(table)
+
+
+def print_ablation(variants: Sequence[Variant], title: str, console: Console) -> None:
+    """Print what is committed per second with and without each part of the store."""
+    table = Table(title=title)
+    table.add_column("store")
+    for heading in ("clients", "transactions/s", "of everything"):
+        table.add_column(heading, justify="right")
+    for each in variants:
+        table.add_row(
+            each.name, str(each.clients), each.throughput.shown(), f"{each.share:.2f}"
+        )
     console.print(table)
 
 

@@ -5,7 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import tique
 from benchmarks import targets
+from benchmarks.ablation import VARIANTS, policy
 from benchmarks.cli import main
 from benchmarks.measures import percentile, spread
 from benchmarks.micro.group_commit import GroupCommitWorkload
@@ -155,3 +157,36 @@ def test_endure_shows_slices_beside_an_open_snapshot(tmp_path):
     assert report["failures"] == []
     assert [each["end"] // 1.5 for each in report["slices"]] == [1, 2]
     assert all(each["throughput"] > 0 for each in report["slices"])
+
+
+def test_ablation_switches_each_part_off(tmp_path):
+    lengths = ["--seconds", "0.5", "--warmup", "0.2", "--rounds", "1"]
+    result = invoke(
+        tmp_path,
+        "ablation",
+        *("--clients", "1", "--warehouses", "1", "--json", *lengths, *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    found = {each["name"]: each for each in json.loads(result.stdout)}
+    assert set(found) == set(VARIANTS)
+    assert found["everything"]["share"] == 1
+    assert all(each["throughput"]["median"] > 0 for each in found.values())
+
+
+@pytest.mark.parametrize("part", ["rows", "pages", "groups", "views"])
+def test_what_is_switched_off_is_not_kept(part, tmp_path):
+    with policy(VARIANTS[f"without {part}"]):
+        connection = tique.connect(f"duckdb:///{tmp_path / 'test.duckdb'}")
+    connection.execute("CREATE TABLE t (a INTEGER, n INTEGER, PRIMARY KEY (a, n))")
+    connection.execute("INSERT INTO t SELECT range % 7, range FROM range(500)")
+    connection.commit()
+    connection.checkpoint()
+    for _ in range(3):
+        for n in range(20):
+            connection.execute("SELECT n FROM t WHERE a = %s AND n = %s", (n % 7, n))
+            connection.execute("SELECT sum(n) FROM t WHERE a = %s", (n % 7,))
+    caches = {each.name: each for each in connection.info.caches}
+    connection.close()
+    assert caches.pop(part).entries == 0
+    caches.pop("views", None)
+    assert any(each.entries for each in caches.values())

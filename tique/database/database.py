@@ -30,7 +30,6 @@ from tique.database.url import DatabaseURL, parse_url
 from tique.query.ddl import DDL
 from tique.query.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
-from tique.store.policy import CachePolicy
 from tique.timeline.ids import TransactionIds
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import TXIDS_PER_EPOCH, prepare
@@ -85,9 +84,7 @@ class Database:
         """Its connections."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[Session] = deque()
-        self.catalog = ManagedCatalog(
-            engine, CachePolicy(settings.row_cache, settings.page_cache)
-        )
+        self.catalog = ManagedCatalog(engine, settings.policy())
         try:
             self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
         except ValueError as error:

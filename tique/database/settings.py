@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from tique import errors
+from tique.store.policy import CachePolicy
 
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
@@ -66,3 +67,7 @@ class Settings:
                 f"lease={self.lease!r} is not between {_SHORTEST_LEASE} and "
                 f"{_LONGEST_LEASE} seconds"
             )
+
+    def policy(self) -> CachePolicy:
+        """What of storage is kept in memory."""
+        return CachePolicy(rows=self.row_cache, bytes=self.page_cache)

@@ -54,6 +54,8 @@ class HighWaterMarks:
 
     def to_read(self, key: Key) -> Key | None:
         """Note a new key; the prefix whose mark had better be read, if any."""
+        if not self._most:
+            return None
         for n in reversed(self._positions):
             prefix = key[:n]
             if prefix in self._marks:
