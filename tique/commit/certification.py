@@ -1,8 +1,8 @@
 """Certification: first committer wins (P3; paper, section 2.3.4).
 
-A transaction may commit if nobody committed one of its keys after the snapshot
-under which it wrote that key. Keys are primary keys and the UNIQUE keys of new
-rows; a bag has no keys, there the deleted rows count.
+A transaction may commit if no other transaction committed one of its keys after the
+snapshot under which it wrote that key. Keys are primary keys and the UNIQUE keys of new
+rows; a table without a primary key has none, there the deleted rows count.
 
 :class:`QueryCertifier` asks the cache tables, and is the definition.
 :class:`MemoryCertifier` asks the index of recent versions, and is the fast form;
@@ -64,7 +64,7 @@ def written_keys(
 
 
 def key_hashes(writes: TableWrites) -> list[bytes]:
-    """What stands for the write set where another process's commits are certified."""
+    """The write set in hashes, against which other processes' commits are certified."""
     return [
         blake2b(
             repr((writes.table.id, positions, [_canonical(v) for v in key])).encode(),
@@ -76,7 +76,7 @@ def key_hashes(writes: TableWrites) -> list[bytes]:
 
 
 def _canonical(value: object) -> object:
-    """Equal values of a column's type have equal texts in this form."""
+    """A text that is the same for equal values of a column's type."""
     if isinstance(value, Decimal):
         return format(value.normalize(), "f") if value else "0"
     if isinstance(value, float) and value == 0:
@@ -134,7 +134,7 @@ class MemoryCertifier:
         self._query = query
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
-        """Look every key up; ask the engine about bags and after bulk commits."""
+        """Look every key up; ask the engine for keyless tables, after bulk commits."""
         table = writes.table
         versions = self._catalog.versions(table)
         if table.is_bag or not versions.is_complete:

@@ -1,7 +1,7 @@
 """Group commit: certify, stamp, append, publish (paper 2.3.4).
 
-Committers queue a ticket. Whoever gets the leader's lock takes all that is
-queued, certifies it in order, and appends every certified transaction's commit
+Committers queue a ticket. The thread that gets the leader's lock takes all queued
+tickets, certifies them in order, and appends every certified transaction's commit
 record, with its versions in it, to the log: one engine statement and one flush to
 disk serve them all. The versions reach their cache tables later (see
 :mod:`tique.store.versions`). A lone committer is its own leader and runs inline.
@@ -26,27 +26,26 @@ that there is no hole in front of later commits. From COMMIT until memory knows
 of the batch it is ``_unsettled``: if that is cut short (an engine error, a
 KeyboardInterrupt at any instruction), a new session looks for the commit records,
 and they decide. If that is impossible too, the error is ``OutcomeUnknown``, the
-timestamps stay unfinished, so that nobody sees what may be there, and whoever
-leads next asks again before anything else.
+timestamps stay unfinished, so that no transaction sees versions that may be there, and
+the next leader asks again before anything else.
 
 *Liveness (P6).* A follower waits for its ticket, at most ``_RECHECK`` seconds at
-a time, and then tries for the lock itself; so it needs nobody's wake-up to make
-progress. A leader runs batches until its own ticket is done, then hands over.
-Before it takes a batch it yields as long as the queue grows, which is at most once
-per open transaction.
-A ticket is in the queue or in ``_batch`` at every instant until it is done, and an
-exception in the leader settles its batch before it propagates. Is it an
+a time, and then tries for the lock itself; so it needs no other thread's wake-up to
+make progress. A leader runs batches until its own ticket is done, then hands over.
+Before it takes a batch it yields as long as the queue grows, which is at most once per
+open transaction. A ticket is in the queue or in ``_batch`` at every instant until it is
+done, and an exception in the leader settles its batch before it propagates. If it is an
 interruption (a signal handler raised in the leader's thread), only the leader's own
-commit fails; the others' tickets go back to the queue, and what of the batch is
-``_unsettled`` is found out: a ticket that is committed is done then, and a ticket in the
-queue that is done is passed over. A second interruption disturbs none of that
-(:mod:`tique_backends.undisturbed`), and what is left behind all the same, because the engine does
-not answer, the next leader does first. A follower that is interrupted withdraws, so that
-its connection can drop the writes.
+commit fails. The other tickets go back to the queue, and the outcome of the
+``_unsettled`` ones is looked up: a ticket that is committed is done then, and a ticket
+in the queue that is done is passed over. A second interruption disturbs none of that
+(:mod:`tique_backends.undisturbed`). Work that is left all the same, because the engine
+does not answer, is the first thing that the next leader does. A follower that is
+interrupted withdraws, so that its connection can drop the writes.
 
 Staged writes (bulk) are in their own session's staging tables: such a
 transaction is a batch of its own, in its own session. So is one that deletes
-from a bag, whose rows have no keys to claim.
+from a table without a primary key, whose rows have no keys to claim.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ _BATCH = 256
 _QUESTIONS = 3
 _RECHECK = 1.0
 _STATEMENTS = 16
-"""After so many statements, of all connections, a committer gets the interpreter."""
+"""After so many statements, of all connections, a thread yields the GIL."""
 _PATIENCE = 10.0
 
 
@@ -110,7 +109,7 @@ class Committer:
     timeline
         How commits are ordered.
     certifier
-        What finds conflicts.
+        Finds conflicts.
     transactions
         The open transactions: at most so many commit together.
     committed
@@ -137,7 +136,7 @@ class Committer:
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
         self._batch: list[Ticket] = []
-        """What the leader commits, or has left behind. Only the leader touches it."""
+        """Tickets that a leader commits, or has left. Only the leader touches them."""
         self._session: Session | None = None
         self._logger: Session | None = None
         self._unsettled: Sequence[Ticket] = ()
@@ -153,7 +152,7 @@ class Committer:
         SerializationError
             If another transaction committed one of its keys first.
         OutcomeUnknown
-            If the engine failed in such a way that nobody can tell.
+            If the engine failed in such a way that the outcome cannot be known.
         """
         ticket = Ticket(transaction)
         self._queue.append(ticket)
@@ -172,7 +171,7 @@ class Committer:
 
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
-        """Keep everybody from committing (for definitions and detaching)."""
+        """Keep all threads from committing (for DDL and detaching)."""
         if not self._leader.acquire(timeout=timeout):
             raise errors.OperationalError(
                 f"other transactions kept committing for {timeout:g} s; try again",
@@ -185,11 +184,11 @@ class Committer:
             self._resign()
 
     def let_work(self) -> None:
-        """Let whoever commits now have the interpreter, after some statements.
+        """Yield the GIL, after some statements, if a thread is committing.
 
         A thread that answers statement after statement from memory never waits for the
-        engine, and a committer that does would get the interpreter back only every
-        few milliseconds. But to hand it over costs as much as a statement.
+        engine, and a committer, which does wait for it, would get the GIL back only
+        every few milliseconds. But to yield it costs as much as a statement.
         """
         if next(self._statements) % _STATEMENTS == 0 and self._leader.locked():
             time.sleep(0)
@@ -205,12 +204,12 @@ class Committer:
         return self._is_left
 
     def settle(self) -> None:
-        """Find out about a commit whose outcome was not known."""
+        """Look up the outcome of a commit in doubt."""
         with self.paused(_PATIENCE):
             pass
 
     def settle_left(self) -> None:
-        """Find out about commits that an interrupted leader left, if nobody leads."""
+        """Settle the commits that an interrupted leader left, if no thread leads."""
         if self._leader.acquire(blocking=False):
             try:
                 self._settle_earlier()
@@ -260,11 +259,12 @@ class Committer:
             self._queue.popleft()
 
     def _lead(self, own: Ticket) -> None:
-        """Commit what is queued, for all, until ``own`` is done; then hand over."""
+        """Commit all threads' queued tickets until ``own`` is done; then hand over."""
         is_handed_on = False
 
         def clear_up() -> None:
-            # Who waits for the end of this may give up: the lock is not theirs then.
+            # The thread that waits for this to end may give up: then it no longer has
+            # the lock.
             nonlocal is_handed_on
             is_handed_on = True
             try:
@@ -311,7 +311,7 @@ class Committer:
     def _clear_up(self, own: Ticket) -> None:
         """Fail the leader's own ticket after an interruption, and no other.
 
-        What of its batch is not committed waits for the next leader.
+        Tickets of its batch that are not committed wait for the next leader.
         """
         if not own.done:
             own.settle(errors.OperationalError("the commit was interrupted"))
@@ -320,7 +320,7 @@ class Committer:
         self._is_left = False
 
     def _requeue(self) -> None:
-        """Put what is left of an interrupted leader's batch back into the queue."""
+        """Put the rest of an interrupted leader's batch back into the queue."""
         for ticket in reversed(self._batch):
             # It is still there if the interruption came while the batch was filled.
             if not ticket.done and ticket not in self._queue:
@@ -367,7 +367,7 @@ class Committer:
             witness.close()
 
     def _finish_all(self) -> None:
-        """Finish every timestamp; the leader's lock is held, so all are its own."""
+        """Finish every timestamp; the caller has the leader's lock: all are its own."""
         sequencer = self._sequencer
         for cts in range(sequencer.sts() + 1, sequencer.cts() + 1):
             sequencer.finish(cts)
@@ -378,7 +378,8 @@ class Committer:
     def _recorded(self, txid: int) -> int | None:
         """The cts of a transaction if it is committed, asked in a new session.
 
-        Whoever gives this process up ends its sessions, this one too if it comes in time.
+        A process that gives this one up ends its sessions, and may end this session
+        too.
         """
         engine = self._engine
         for _ in range(_QUESTIONS - 1):
@@ -407,7 +408,7 @@ class Committer:
         self._committed()
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        """Those that nobody was faster than, in the batch or before; settle the others."""
+        """The tickets without a conflict, in the batch or before; settle the others."""
         claimed: set[_Claim] = set()
         certified = []
         for ticket in batch:
@@ -438,7 +439,7 @@ class Committer:
         return None
 
     def _expect_current(self, table: Table) -> None:
-        """Refuse rows that were judged by a definition that another one replaced (P9)."""
+        """Refuse rows that were checked by a definition since replaced (P9)."""
         catalog = self._catalog
         if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
             raise errors.SerializationError(
@@ -461,7 +462,7 @@ class Committer:
         return None
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
-        """Give each its cts; returns those that may be appended."""
+        """Give each ticket its cts; return the tickets that may be appended."""
         for ticket in certified:
             ticket.cts = self._sequencer.next_cts()
         return certified
@@ -484,7 +485,7 @@ class Committer:
     def _append(
         self, certified: Sequence[Ticket], session: Session
     ) -> tuple[Sequence[Ticket], dict[int, int]]:
-        """Log the batch; returns what is committed, and staged rows' number per table.
+        """Log the batch; return the committed tickets, and staged row counts by table.
 
         Buffered writes need one engine statement. Staged ones go to their cache
         tables in the same engine transaction, behind everything older.
@@ -538,7 +539,7 @@ class Committer:
             self._unsettled = certified
             self._logger.log(records)
         except BaseException:
-            # It may be of no use any more.
+            # The session may be of no use any more.
             logger, self._logger = self._logger, None
             with suppress(EngineError):
                 logger.close()

@@ -3,38 +3,39 @@
 What :mod:`tique.commit.committer` says holds within the process. Between processes:
 
 *First committer wins (P3).* A batch is certified twice: by this process against all
-that it has followed, up to ``sts``; then by the shared sequencer, for what came after
-``sts``: it knows these keys, or else knows up to where some may be missing and refuses.
-In the same step it hands out the timestamp, so that of two commits with one key the
-second is refused while the first is still on its way. Whoever is refused so waits until
-what is in the way is finished, follows it, and certifies again: it may have been
-aborted, or have other keys.
+commits that it has followed, up to ``sts``; then by the shared sequencer, against the
+commits after ``sts``: it knows their keys, or else knows up to where some may be
+missing and refuses. In the same step it hands out the timestamp, so that of two commits
+with one key the second is refused while the first is still under way. A ticket that is
+refused so waits until the commit in its way is finished; then this process follows that
+commit and certifies the ticket again: the commit may have been aborted, or have other
+keys.
 
 *Publication (P2).* The log entry is durable before the timestamp is finished.
 ``commit()`` returns when the shared sts covers the timestamp; the index learns of it
 before the next transaction begins.
 
-There are two ways to that, as the engine has it.
+There are two ways to do that; the engine says which.
 
-:class:`AppendingCommitter`: certification, log entry and timestamp are of one engine
-transaction, which is one request. Whatever becomes of this process, the server ends it,
-one way or the other. If the reply is lost the log decides, once it is certain that the
-server no longer works on the request. If it refuses one commit of a group (a privilege was
-revoked) nothing of the group is there, and each is tried alone.
+:class:`AppendingCommitter`: certification, log entry and timestamp belong to one engine
+transaction, which is one request. Even if this process dies, the server commits it or
+rolls it back. If the reply is lost the log decides, once it is certain that the
+server no longer works on the request. If the server refuses one commit of a group (a
+privilege was revoked) nothing of the group is there, and each is tried alone.
 
-:class:`SteppedCommitter`: each is a request of its own, because MonetDB goes on with a
-string of statements after one failed, and would publish a commit that is not there.
-Bulk writes go this way on every engine, with a barrier for a timestamp.
+:class:`SteppedCommitter`: each step is a request of its own, because MonetDB goes on
+with a string of statements after one failed, and would publish a commit that is not
+there. Bulk writes go this way on every engine, with a barrier for a timestamp.
 
-*If the process dies*, or is stopped for longer than its lease: before it is certified,
-nobody knows of it. From then on its timestamps hold sts back until somebody fences
-them, which counts as aborted whatever the log has. After they were finished it is
-committed. It acknowledges a commit only when it has finished it itself, so that no
-acknowledged commit is ever fenced.
+*If the process dies*, or is stopped for longer than its lease: before a batch is
+certified, no other process knows of it. From then on its timestamps hold sts back until
+another process fences them; a fenced commit counts as aborted whatever the log has.
+Once they are finished it is committed. A process acknowledges a commit only when it has
+finished it itself, so that no acknowledged commit is ever fenced.
 
-*If a statement's outcome is not known* the log decides, as for one process; what is in
-it is finished, else aborted. If the client is gone by then, whatever of it was not
-finished is fenced first, and then the log decides.
+*If a statement's outcome is not known* the log decides, as for one process: a commit
+that is in it is finished, any other is aborted. If the client is gone by then, its
+unfinished timestamps are fenced first, and then the log decides.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ if TYPE_CHECKING:
     from tique_backends.base import CommitRecord, Session
 
 _REFUSALS = 10
-"""So often a ticket is certified again, after whoever was in its way was aborted."""
+"""So often a ticket is certified, if the commits in its way keep being aborted."""
 
 
 class SharedCommitter(Committer):
-    """Commits this process's transactions among those of others."""
+    """Commits this process's transactions among those of other processes."""
 
     _timeline: SharedTimeline
     _certified_until = 0
@@ -78,7 +79,7 @@ class SharedCommitter(Committer):
 
     @override
     def commit(self, transaction: Committing) -> int:
-        """Commit as others do; what has more keys than are certified at a time, in bulk."""
+        """Commit; in bulk if there are more keys than are certified at a time."""
         if sum(map(_most_keys, transaction.writes.values())) > MOST_KEYS:
             largest = sorted(transaction.writes.values(), key=_most_keys)
             try:
@@ -96,16 +97,17 @@ class SharedCommitter(Committer):
     @property
     @override
     def is_left(self) -> bool:
-        # Or a definition's barrier; while that goes on its thread has the lock.
+        # Or a schema change's barrier; while that goes on its thread has the lock.
         return super().is_left or (self._timeline.has_barrier and not self._stamped)
 
     @override
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         if any(writes.is_staged for writes in batch[0].writes):
-            # The shared sequencer does not know its keys: here is all that it meets.
+            # The shared sequencer does not know its keys: it is certified here, against
+            # every commit before the barrier.
             batch[0].cts = self._timeline.bar()
             self._stamped = batch
-        # What is followed meanwhile is the shared sequencer's to look at.
+        # Commits that are followed meanwhile are certified by the shared sequencer.
         self._certified_until = self._sequencer.sts()
         return super()._certify(batch, session)
 
@@ -118,14 +120,15 @@ class SharedCommitter(Committer):
     def _accepted(
         self, certified: Sequence[Ticket], stamps: Sequence[int]
     ) -> list[Ticket]:
-        """Those that have a timestamp; the others are put back into the queue."""
+        """The tickets that have a timestamp; put the others back into the queue."""
         stamped: list[Ticket] = []
         refused: list[Ticket] = []
         for ticket, cts in zip(certified, stamps, strict=True):
             ticket.cts = cts
             (stamped if cts > 0 else refused).append(ticket)
         if refused and not stamped:
-            # Those with a timestamp must not wait for others: others wait for them.
+            # Tickets with a timestamp must not wait for other commits, which wait for
+            # them.
             self._timeline.wait(max(-ticket.cts for ticket in refused))
             self._timeline.catch_up()
         for ticket in reversed(refused):
@@ -147,7 +150,7 @@ class SharedCommitter(Committer):
 
     @override
     def _settle_earlier(self) -> None:
-        """Find out about a batch that was cut short, and finish its timestamps."""
+        """Look up the outcome of a batch that was cut short; finish its timestamps."""
         if not self._stamped:
             self._timeline.lift()
             return
@@ -160,7 +163,7 @@ class SharedCommitter(Committer):
             else:
                 self._timeline.abort([ticket.cts for ticket in stamped])
         except OverdueError as error:
-            # It counts for nothing; when it is fenced, whoever asks is told so.
+            # It counts as aborted; once it is fenced, every process learns that.
             self._timeline.wait(max(ticket.cts for ticket in stamped))
             for ticket in stamped:
                 ticket.settle(failure(error))
@@ -173,7 +176,7 @@ class SharedCommitter(Committer):
 
 
 class SteppedCommitter(SharedCommitter):
-    """Takes timestamps, logs, and finishes them."""
+    """Takes timestamps, logs the commits, and finishes the timestamps."""
 
     @property
     def _shared(self) -> SteppedSequencer:
@@ -190,7 +193,7 @@ class SteppedCommitter(SharedCommitter):
             stamps.extend(found)
             for ticket, cts in zip(certified, found, strict=True):
                 ticket.cts = cts
-            # These are to be finished, whatever happens from here on.
+            # From here on these have to be finished in any case.
             self._stamped = [ticket for ticket in certified if ticket.cts > 0]
 
         write_sets = _write_sets(certified)
@@ -201,7 +204,7 @@ class SteppedCommitter(SharedCommitter):
 
 
 class AppendingCommitter(SharedCommitter):
-    """Commits in one request what is not written in bulk."""
+    """Commits buffered writes in one request; bulk writes go in steps."""
 
     _covered = 0
     """The shared sts while the last batch was appended."""
@@ -224,7 +227,7 @@ class AppendingCommitter(SharedCommitter):
         except EngineError as error:
             if error.kind is not ErrorKind.PROGRAMMING or len(certified) == 1:
                 raise
-            # One of them is refused: nothing is there, and each goes by itself.
+            # One of them is refused: nothing is committed, and each is tried alone.
             self._unsettled = ()
             for ticket in reversed(certified):
                 ticket.stands_alone = True

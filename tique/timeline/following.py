@@ -3,28 +3,29 @@
 Argument
 --------
 *Complete (P1).* The local sequencer's sts is how far this process has followed. Before
-a transaction begins, it asks the shared sequencer for sts and follows up to it: of
-each timestamp in between either it knows the outcome, because the commit was its own,
-or it reads the log, in a statement that begins after sts was read, there or by the server
-in the same request. A finished commit's entry is visible by then (P2), a fenced one is
-named in the answer.
+a transaction begins, the process asks the shared sequencer for sts and follows up to
+it. Of each timestamp in between it knows the outcome, because the commit was its own,
+or it reads the log, in a statement that begins after sts was read; the server may run
+that statement in the same request. A finished commit's entry is visible by then (P2), a
+fenced one is named in the answer.
 
-*Together (P2).* Threads that begin meanwhile wait for each other, and share an answer
-whose question was sent after all of them had come: it covers what any of them must see.
-One that was under way when a thread came is not for it; and if that takes long, it asks
-for itself.
+*Together (P2).* Threads that begin transactions at the same time share an answer whose
+question was sent after all of them had come: it covers the commits that any of them
+must see. A thread does not use the answer to a question that was under way when it
+came; and if that one takes long, the thread asks for itself.
 
 *In order.* Versions are published in cts order, and the local sts covers a timestamp
 after its versions. One thread follows at a time.
 
-*Definitions.* A change of definitions has an entry of its own. The catalog is read again
-before anything is published that the same step covers, so that no versions of a new
-table are missed; what is logged of a table that is gone is nobody's. A fenced entry
-counts too: the change was made with it, though nobody was told.
+*DDL.* A schema change has a log entry of its own. The catalog is read again before
+anything is published that the same step covers, so that no versions of a new table are
+missed; versions of a dropped table are ignored. A fenced entry counts too: the change
+took effect with it, though it was never acknowledged.
 
-*Nothing twice.* How far the index got is not known if publishing is cut short, so no
-signal handler may do that (:mod:`tique_backends.undisturbed`). If something else does (no memory),
-the process gives itself up: its connections must be opened again.
+*Nothing twice.* If publishing is cut short, it is not known which versions the index
+has. So no signal handler may do that (:mod:`tique_backends.undisturbed`). If something
+else does (no memory), the process gives itself up: its connections must be opened
+again.
 
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
 its local λ, which is never newer than its sts. Nothing is folded beyond any process's
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 60.0
-"""Seconds that publishing may take of an interrupted thread: it asks no server."""
+"""Seconds that an interrupted thread goes on publishing, which asks no server."""
 
 
 class Published(NamedTuple):
@@ -77,9 +78,9 @@ class Follower:
     catalog
         Its managed tables, whose versions are published.
     sequencer
-        This process's own, which stands where the process has followed to.
+        This process's own; its sts is how far the process has followed.
     shared
-        The one of all processes.
+        The sequencer of all processes.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Follower:
         self._is_torn = False
 
     def expect(self, ticket: Ticket, staged: Mapping[int, int]) -> None:
-        """Note a commit of this process's own, finished or about to be."""
+        """Note one of this process's own commits, finished or about to be."""
         own = Published(
             {
                 writes.table.id: [(k, w.row, w.deleted) for k, w in writes.buffered()]
@@ -117,7 +118,7 @@ class Follower:
         self._own[cts] = _NOTHING
 
     def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
-        """Fill the empty index from the log, and stand at the snapshot."""
+        """Fill the empty index from the log, up to the snapshot."""
         catalog = self._catalog
         for table_id, folded in self._shared.folds().items():
             versions = catalog.find_versions(table_id)
@@ -135,7 +136,7 @@ class Follower:
         Raises
         ------
         FencedError
-            It was cut short once: which versions the index has is not known.
+            An earlier call was cut short: it is not known which versions the index has.
         """
         sequencer = self._sequencer
         if snapshot.sts <= sequencer.sts():
@@ -175,13 +176,13 @@ class Follower:
         return self._shared.logged(after)
 
     def _others(self, entries: Sequence[Row]) -> dict[int, CommitRecord]:
-        """The commits of log entries that are not known anyhow."""
+        """The commits of log entries, but for the expected ones."""
         tables = self._catalog.by_id()
         commits = self._shared.read(entries, tables, self._own)
         return {commit.cts: commit for commit in commits}
 
     def _reload(self) -> None:
-        """Read the catalog, which is at least as new as what is followed now."""
+        """Read the catalog, which is at least as new as the entries followed now."""
         with closing(self._engine.session()) as session:
             self._catalog.reload(session)
 

@@ -26,12 +26,13 @@ class TransactionIds:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.epochs: set[int] = set()
-        """All of this process."""
+        """All epochs of this process."""
         self.current = range(0)
         """The ids that are handed out now."""
 
     def count_epoch(self, session: Session) -> int:
-        """Count an epoch durably, whose ids are handed out from now on; its number.
+        """Count an epoch durably, whose ids are handed out from now on; return its
+        number.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Where a process stands in the order of commits: what its transactions begin with.
+"""A process's position in the order of commits, where its transactions begin.
 
-A database that this process has to itself is ordered by its own sequencer alone; for
-one that it shares with other processes see :mod:`tique.timeline.shared`.
+In a database that this process has to itself its own sequencer alone orders commits;
+for one that it shares with other processes see :mod:`tique.timeline.shared`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Timeline:
     """
 
     is_shared: ClassVar[bool] = False
-    """Whether others commit and define too: to begin is to learn of it."""
+    """Whether other processes commit and run DDL too; begin() follows them then."""
 
     def __init__(
         self,
@@ -58,19 +58,19 @@ class Timeline:
         self._renewing = threading.Lock()
 
     def open(self, session: Session) -> Restored:
-        """Recover, and load the catalog; what recovery has folded, and could not."""
+        """Recover, load the catalog, and return the outcome of recovery."""
         self._ids.count_epoch(session)
         first = self._ids.current.start
         return recover(self._engine, self._catalog, self._sequencer, session, first)
 
     def catch_up(self) -> None:
-        """Learn what other processes have committed."""
+        """Follow the commits of other processes."""
 
     def begin(self) -> tuple[int, int]:
         """Begin a transaction: its txid and its sts."""
         begun = self._sequencer.begin()
         while begun[0] not in self._ids.current:
-            # Perhaps another thread has found them used up before.
+            # Another thread may have renewed the ids already.
             self._sequencer.end(begun[0])
             self._renew_txids(begun[0])
             begun = self._sequencer.begin()
@@ -83,7 +83,7 @@ class Timeline:
     def _renew_txids(self, txid: int) -> None:
         """Count another epoch if this id is behind those that the process has.
 
-        Whoever dies here leaves an epoch of which nothing is used.
+        A process that dies here leaves an epoch of which no id is used.
         """
         with self._renewing:
             if txid < self._ids.current.stop:
@@ -102,11 +102,11 @@ class Timeline:
 
     @property
     def is_lost(self) -> bool:
-        """Whether this process was given up; nothing can be done then."""
+        """Whether this process was given up; its connections are of no use then."""
         return False
 
     def check(self) -> None:
-        """Refuse what was read if it may not be the snapshot any more.
+        """Refuse a statement's result if it may not be of the snapshot any more.
 
         Raises
         ------
@@ -115,38 +115,38 @@ class Timeline:
         """
 
     def position(self) -> Position:
-        """Where the sequencer stands."""
+        """The sequencer's λ, sts and cts, and the number of its clients."""
         sequencer = self._sequencer
-        # In this order λ ≤ sts ≤ cts holds in what is shown: none of them decreases.
+        # Read in this order λ ≤ sts ≤ cts holds in the result: none of them decreases.
         stable = sequencer.stable()
         sts = sequencer.sts()
         return Position(sts, sequencer.cts(), stable, 1)
 
     def stable(self) -> int:
-        """λ, or less: what was committed up to here may be folded."""
+        """λ, or less: versions committed up to here may be folded."""
         return self._sequencer.stable()
 
     def note_folds(self) -> None:
         """Forget versions that another process has folded; no fold runs meanwhile."""
 
     def advance(self) -> None:
-        """Let λ pass what no snapshot of this process needs any more."""
+        """Let λ pass the versions that no snapshot of this process needs any more."""
 
     @contextmanager
     def checkpointing(self) -> Iterator[bool]:
-        """Let no other process fold; whether that is so."""
+        """Keep other processes from folding; yield whether that succeeded."""
         yield True
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process commit, for a change of definitions."""
+        """Keep other processes from committing, for DDL."""
         yield
 
     def expect_owner(self) -> None:
-        """Refuse a change of definitions that this process may not make."""
+        """Refuse DDL that this process's role may not run."""
 
     def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        """Change definitions in an engine transaction, alone."""
+        """Run DDL in an engine transaction, alone."""
         return session.transact(body)
 
     def commit(self, session: Session) -> None:
@@ -157,15 +157,15 @@ class Timeline:
         """Refuse, in an engine transaction, if other processes use the database."""
 
     def is_current(self) -> bool:
-        """Whether what this process knows of the database still holds."""
+        """Whether this process's knowledge of the database still holds."""
         return True
 
     def wait(self, cts: int) -> None:
-        """Wait until what became of another process's timestamp is settled."""
+        """Wait until the outcome of another process's timestamp is settled."""
 
     def epochs(self) -> tuple[set[int], int]:
-        """The epochs of other processes that may have transactions open; the last."""
+        """The epochs of other processes that may have open transactions; the last one."""
         return set(), max(self._ids.epochs)
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the shared sequencer, if there is one."""

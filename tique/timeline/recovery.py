@@ -7,11 +7,11 @@ txid is used twice even if the process died before it wrote anything else. An ep
 is a million txids; a process that has begun so many counts another one. There are
 8,796,093,022,207 epochs: ten openings in a second use them up in 27,000 years. As no
 snapshot is open, λ = sts: everything is folded, and the index of recent versions
-starts empty. What the log has and the cache tables lack is appended first.
+starts empty. Versions that the log has and the cache tables lack are appended first.
 Each step may be repeated: a crash here is a reason to run it again.
 
-A table that cannot be folded stops nothing (P4): what the cache table has is served from
-there. If its cache table cannot even be brought up to the log, statements that use that
+A table that cannot be folded stops nothing (P4): its versions are served from its cache
+table. If the cache table cannot even be brought up to the log, statements that use that
 table are refused until a checkpoint has done it, and all else is served.
 """
 
@@ -41,7 +41,7 @@ _MOST_EPOCHS = LARGEST_TXID // TXIDS_PER_EPOCH
 
 
 def txids_of(epoch: int) -> range:
-    """The transaction ids of an epoch, and before them one that is none.
+    """The transaction ids of an epoch, and before them a number that is not an id.
 
     Raises
     ------
@@ -127,14 +127,14 @@ class Failure(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """How many versions were folded, and what could not be."""
+    """How many versions were folded, and which tables could not be."""
 
     moved: int
     failures: Sequence[Failure]
 
 
 def bring_back(engine: Engine, session: Session, table: Table) -> int:
-    """Remove orphans from a cache table and append what it lacks; how many it lacked.
+    """Remove orphans from a cache table, append missing versions; return their number.
 
     Raises
     ------

@@ -4,28 +4,29 @@ Argument
 --------
 The process is a client of the shared sequencer with a lease, which a thread of its own
 renews. Its own sequencer mirrors the shared one as far as this process has followed
-(:mod:`tique.timeline.following`), and keeps the book of its transactions' snapshots.
+(:mod:`tique.timeline.following`), and holds its transactions' snapshots.
 
 *λ (P7).* For its transactions the process holds an *anchor*, one snapshot registered
 in the shared sequencer. It is moved up to the local λ, never beyond, and that never
-decreases. So nothing is folded that a local transaction, or one that begins later,
+decreases. So no version is folded that a local transaction, or one that begins later,
 would miss.
 
 *Fencing (P6).* The lease is over for this process not later than for the server: it
 counts from before the renewal was sent, by a clock that runs on while the process is
-stopped. A statement's result counts only if the lease ran when it was there
-(:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
+stopped. A statement's result counts only if the lease was still running when the result
+arrived (:meth:`SharedTimeline.check`), because the anchor was there then. A commit is
 acknowledged only if the shared sequencer let this client finish its timestamp.
 
 *A time limit.* The client of a role that is not trusted to finish soon loses a barrier that
-it keeps for too long, and nothing else: its anchor and its lease hold, so what was said
-above of reads does. That the commit is aborted it learns in COMMIT or from
-:meth:`SharedTimeline.finish`. Until that, a bulk commit of such a client is not expected,
-but found in the log like another process's, where a fence hides it.
+it keeps for too long, and nothing else: its anchor and its lease hold, so the above
+holds for reads. That the commit is aborted it learns in COMMIT or from
+:meth:`SharedTimeline.finish`. Until then, a bulk commit of such a client is not
+expected, but found in the log like another process's, where a fence hides it.
 
-*Nobody waits for the dead.* A killed process's sessions vanish, and whoever waits, or
-the next beat of anybody's thread, makes its client leave and fences what it had under
-way. A stopped one is given up when its lease runs out.
+*Dead processes hold up no other.* A killed process's sessions vanish. A waiting
+process, or the next heartbeat of any process, makes the dead one's client leave and
+fences its timestamps that are under way. A stopped process is given up when its lease
+runs out.
 
 *A restart of the server* ends the client: every call raises FencedError. The database
 is *lost* then: its connections refuse, and a new ``connect`` opens it afresh, with
@@ -109,7 +110,7 @@ class SharedTimeline(Timeline):
         self._shared = engine.shared
         self.follower = Follower(engine, catalog, sequencer, self._shared)
         self.upkeep: Callable[[], None] = lambda: None
-        """What else is done at every beat, by the parts above: it takes their locks."""
+        """Called at every heartbeat, for the layers above; it takes their locks."""
         self._lease = lease
         self._retention = retention
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
@@ -119,12 +120,12 @@ class SharedTimeline(Timeline):
         self._questions = 0
         """So many questions for the shared sts have begun."""
         self._answered = 0
-        """The last of them that was answered, and followed."""
+        """The last question that was answered, and followed."""
         self._barrier = 0
-        """The timestamp of the definition or bulk write under way, 0 if there is none.
+        """The timestamp of the DDL or bulk write under way, 0 if there is none.
 
-        The committer's lock is held. One that an interruption leaves behind, the next
-        holder of that lock finishes (:meth:`lift`)."""
+        The committer's lock is held. A barrier that an interruption leaves behind is
+        finished by the next holder of that lock (:meth:`lift`)."""
         self._expires = 0.0
         self._is_lost = False
         self._stopping = threading.Event()
@@ -144,7 +145,7 @@ class SharedTimeline(Timeline):
                 last = engine.last_commit(session)
                 tables = engine.managed_tables(session)
                 restored = restore(engine, session, tables, last)
-                # The index is filled from the log: it has what was not folded.
+                # The index is filled from the log: that keeps what was not folded.
                 until = prunable(engine, session, restored.failures, last)
                 engine.prune_log(session, until, self._retention)
                 self._shared.recovered(last)
@@ -154,7 +155,7 @@ class SharedTimeline(Timeline):
         self._count_epoch(session)
         self._thread.start()
         anchor = self._shared.hold()
-        # What is defined after this snapshot is followed.
+        # Schema changes after this snapshot are followed.
         snapshot = self._shared.snapshot(0)
         self._catalog.reload(session)
         self.follower.load(snapshot, self._ids.current.start)
@@ -164,12 +165,12 @@ class SharedTimeline(Timeline):
 
     @override
     def _count_epoch(self, session: Session) -> None:
-        # No transaction of the epoch begins before the others know of it.
+        # No transaction of the epoch begins before the other processes know of it.
         self._shared.introduce(self._ids.count_epoch(session))
 
     @override
     def begin(self) -> tuple[int, int]:
-        """Begin a transaction that sees all that any process has committed."""
+        """Begin a transaction that sees the commits of all processes."""
         self.catch_up()
         self.check()
         return super().begin()
@@ -182,14 +183,14 @@ class SharedTimeline(Timeline):
 
     @override
     def catch_up(self) -> None:
-        """Learn what was committed until now.
+        """Follow the commits of all processes up to now.
 
-        Threads that ask meanwhile share the next answer, whose question came after
-        theirs.
+        Threads that ask meanwhile share the next answer, whose question is sent after
+        they came.
         """
         asked = self._questions
         if not self._asking.acquire(timeout=_SLICE):
-            # Its connection may be dead: nobody waits longer for another's (P6).
+            # The other thread's connection may be dead: no thread waits longer (P6).
             self._ask()
             return
         try:
@@ -220,20 +221,20 @@ class SharedTimeline(Timeline):
 
     @override
     def position(self) -> Position:
-        """Where the shared sequencer stands."""
+        """The shared sequencer's λ, sts and cts, and the number of its clients."""
         with self.noticing():
             return self._shared.position()
 
     @override
     def stable(self) -> int:
         # The local λ counts too: without an anchor (the process was given up) the
-        # shared one passes commits that were not followed, and a fold would lose them.
+        # shared λ passes commits that were not followed, and a fold would lose them.
         return min(self.position().stable, self._sequencer.stable())
 
     @contextmanager
     @override
     def checkpointing(self) -> Iterator[bool]:
-        """Let no other process fold; False if one does, after some patience."""
+        """Keep other processes from folding; yield False if one does, after a wait."""
         self.advance()
         self.note_folds()
         deadline = time.monotonic() + _SLICE
@@ -280,28 +281,29 @@ class SharedTimeline(Timeline):
         return self._barrier != 0 and not self._is_lost
 
     def lift(self) -> None:
-        """Finish the barrier, if there is one; the log says what it is of."""
+        """Finish the barrier, if there is one; the log says what it committed."""
         if not self.has_barrier:
             return
         self.follower.expect_nothing(self._barrier)
         try:
             self._shared.finish([self._barrier])
         except OverdueError:
-            # Others fence it.
+            # Another process fences it.
             pass
         except EngineError:
-            # Nobody waits for it when the lease is over.
+            # No process waits for it when the lease is over.
             self._is_lost = True
             raise
         self._barrier = 0
 
     def bar(self) -> int:
-        """Let nobody else commit until the timestamp that is returned is finished.
+        """Keep other processes from committing; return the barrier's timestamp.
 
-        On return all before it is finished, and known here.
+        They commit again when it is finished. On return every earlier timestamp is
+        finished, and followed.
         """
         if self._shared.limits_barriers:
-            # What others take to finish is not of the time that this one has.
+            # The time that other commits take to finish does not count for the barrier.
             self.wait(self.position().cts)
 
         def keep(cts: int) -> None:
@@ -335,7 +337,7 @@ class SharedTimeline(Timeline):
         except EngineError as error:
             if error.kind is not ErrorKind.PROGRAMMING:
                 raise
-            # Another process has detached it: there are no functions to call.
+            # Another process has detached the database: there are no functions to call.
             self._is_lost = True
         return not self._is_lost
 
@@ -345,9 +347,9 @@ class SharedTimeline(Timeline):
         return alive - self._ids.epochs, last
 
     def finish(self, tickets: Sequence[Ticket], staged: dict[int, int]) -> None:
-        """Finish durable commits; returns when sts covers them."""
+        """Finish durable commits; return when sts covers them."""
         if not self._shared.limits_barriers:
-            # Else what became of them is known from the log only.
+            # Otherwise their outcome is known from the log only.
             for ticket in tickets:
                 self.follower.expect(ticket, staged)
         last = tickets[-1].cts
@@ -358,22 +360,22 @@ class SharedTimeline(Timeline):
             self.wait(last)
 
     def appended(self, tickets: Sequence[Ticket], covered: int) -> None:
-        """Note commits that the server finished; returns when sts covers them.
+        """Note commits that the server finished; return when sts covers them.
 
-        ``covered`` is what sts was meanwhile.
+        ``covered`` is the shared sts while they were appended.
         """
         for ticket in tickets:
             self.follower.expect(ticket, {})
         last = tickets[-1].cts
         if last - covered > len(tickets):
-            # Others have not finished what they began before.
+            # Other processes have not finished commits that they began before.
             self.wait(last)
         elif covered == self._sequencer.sts():
-            # There is nobody to learn of before them.
+            # There are no other commits to follow before them.
             self.follower.follow(SharedSnapshot(last, frozenset()))
 
     def abort(self, stamps: Sequence[int]) -> None:
-        """Finish timestamps of which nothing is durable."""
+        """Finish timestamps whose commits are not durable."""
         for cts in stamps:
             self.follower.expect_nothing(cts)
         with self.noticing():
@@ -386,7 +388,7 @@ class SharedTimeline(Timeline):
 
     @override
     def wait(self, cts: int) -> None:
-        """Wait until sts covers a timestamp, and see to it that nobody dead is waited for.
+        """Wait until sts covers a timestamp; fence dead processes meanwhile.
 
         Raises
         ------
@@ -404,13 +406,13 @@ class SharedTimeline(Timeline):
                 )
 
     def fence_own(self, cts: int) -> None:
-        """See to it that this process's timestamp is fenced, now that its client is gone."""
+        """Have this process's timestamp fenced, now that its client is gone."""
         self._is_lost = True
         self.wait(cts)
 
     @override
     def close(self) -> None:
-        """Leave, so that nobody waits for the lease to end."""
+        """Leave, so that no other process waits for the lease to end."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -420,7 +422,7 @@ class SharedTimeline(Timeline):
 
     @contextmanager
     def noticing(self) -> Iterator[None]:
-        """Ask the shared sequencer; who is fenced is lost."""
+        """Ask the shared sequencer in this context; a fenced process is lost."""
         try:
             yield
         except FencedError:
@@ -432,12 +434,12 @@ class SharedTimeline(Timeline):
     ) -> None:
         """Ask for timestamps, and keep them, though a signal handler raises meanwhile.
 
-        Those that are kept are then the committer's to finish: an interruption costs
+        The committer then finishes those that are kept: an interruption costs
         no more than the commits that it hit. Where it cannot be known whether some were
         handed out (an exception in another thread than the main one, a server that does
-        not answer), the process leaves, and others fence them: to go on would let a
-        timestamp hold back sts for as long as the process lives (P2, P6). Nothing is
-        logged for it yet, so that all that anybody sees (P1) is the same either way.
+        not answer), the process leaves, and other processes fence them: to go on would
+        let a timestamp hold back sts for as long as the process lives (P2, P6). Nothing
+        is logged for it yet, so that every snapshot (P1) is the same either way.
         """
         is_wanted = is_known = True
 
@@ -500,8 +502,8 @@ class SharedTimeline(Timeline):
     @override
     def note_folds(self) -> None:
         folds = self._shared.folds()
-        # What was folded by now is not beyond the anchor if it is still there: the
-        # server says so, which may have given this process up before its time.
+        # These folds are not beyond the anchor if the anchor is still there. The server
+        # says so; it may have given this process up before its lease ran out.
         self.catch_up()
         self.check()
         for table_id, folded in folds.items():
