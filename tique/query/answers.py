@@ -1,8 +1,8 @@
 """Answers to simple queries from rows that the driver has.
 
-Only what means the same in every engine: columns as they are, sorted by what is never
-NULL, and aggregates that are exact in whatever order they are
-computed. Everything else is left to the engine.
+Only queries that mean the same in every engine: plain columns, sorted by columns that
+are never NULL, and aggregates that are exact in whatever order they are computed.
+Everything else is left to the engine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Column
 
 Answer = Callable[[Sequence["Row"]], list["Row"]]
-"""From the rows that a query finds to those that it returns."""
+"""A function from the rows that a query finds to the rows that it returns."""
 
 _SORTED = frozenset({"integer", "decimal", "date", "timestamp", "text"})
 """Text sorts by code points, as its bytes do."""
 
 _COUNTED = _SORTED - {"text"}
-"""Which text is the same as another one is for collations to say."""
+"""Without text: a collation decides which texts are equal."""
 
 _WIDEST = 18
 """Digits: the sum of some thousand numbers is no overflow anywhere."""
@@ -37,7 +37,7 @@ _WIDEST = 18
 def group_answer(
     reader: Reader, read: GroupRead, engine: Capabilities
 ) -> Answer | None:
-    """How a query is answered; None if the engine must say."""
+    """The function that answers a query; None if the engine has to answer."""
     if any(output.function is not None for output in read.outputs):
         return _aggregates(reader.columns, read.outputs, engine.widest_sum)
     for position, _ in read.order:
@@ -85,7 +85,7 @@ def _aggregate(
 def _combination(
     type_name: str, output: Output, widest_sum: int
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """What an aggregate makes of values that are not NULL."""
+    """An aggregate as a function of values that are not NULL."""
     function, kind = output.function, kind_of(type_name)
     if output.distinct:
         is_exact = kind is not None and kind.family in _COUNTED

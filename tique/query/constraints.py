@@ -1,12 +1,12 @@
 """Constraints of a statement's new rows (P9).
 
-NOT NULL and primary keys are checked here, over rows that the driver has. CHECK
-and UNIQUE are the engine's to judge: buffered rows are spilled to the staging
-table, which has the CHECK constraints, and one query looks for doubled values
-in what the transaction would see. What storage may be too small for is the engine's
-too: rows past one of the table's bounds are spilled, and the staging table takes them or
-not. All of it happens inside the statement, so that a violation undoes the statement and
-nothing else; against concurrent transactions certification holds them.
+NOT NULL and primary keys are checked here, over rows that the driver has. The engine
+checks CHECK and UNIQUE: buffered rows are spilled to the staging table, which has the
+CHECK constraints, and one query looks for duplicate values among the rows that the
+transaction would see. The engine also checks values that may not fit into storage: rows
+beyond one of the table's bounds are spilled, and the staging table takes or refuses
+them. All of it happens inside the statement, so that a violation undoes the statement
+and nothing else; certification enforces keys against concurrent transactions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -
 def is_doubtful(
     table: Table, rows: Iterable[Row | None], changed: Collection[int]
 ) -> bool:
-    """Whether storage may be too small for one of the rows, of which ``changed`` is new."""
+    """Whether one of the rows may not fit into storage; its ``changed`` are new."""
     bounds = [
         bound for bound in table.bounds if not set(changed).isdisjoint(bound.columns)
     ]
@@ -75,7 +75,7 @@ def _passes(bound: Bound, row: Row) -> bool:
 
 
 def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) -> None:
-    """Refuse primary keys, each given once, that are there already.
+    """Refuse primary keys, each given once, that exist already.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def check_buffered(
     changed: Collection[int],
     first: int | None = None,
 ) -> None:
-    """Have the engine judge what the statement buffered: CHECK, UNIQUE, doubtful rows.
+    """Have the engine check the statement's buffered rows: CHECK, UNIQUE, bounds.
 
     ``changed`` are the positions of the columns that the statement set, ``first``
     the first sequence number that it used, if it used several.
@@ -130,7 +130,7 @@ def check_unique(
     changed: Collection[int],
     first: int | None = None,
 ) -> None:
-    """Refuse doubled UNIQUE values among staged rows and what is visible."""
+    """Refuse duplicate UNIQUE values among staged and visible rows."""
     for columns in table.unique:
         if not set(columns) & set(changed):
             continue
@@ -148,7 +148,7 @@ def check_unique(
 
 
 def duplicate_key(table: Table, constraint: str) -> errors.UniqueViolation:
-    """Return the complaint about a second row with the same key."""
+    """Return the error for a second row with the same key."""
     return errors.UniqueViolation(
         f"duplicate key: {table.qualified_name} has a row with this {constraint} already"
     )

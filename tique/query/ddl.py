@@ -1,20 +1,21 @@
-"""DDL, adoption and detaching: one change of definitions at a time, alone.
+"""DDL, adoption and detaching: one schema change at a time, alone.
 
-A definition takes effect at once and is durable when the statement returns; it
+A schema change takes effect at once and is durable when the statement returns; it
 is not part of the transaction that surrounds it (and is refused while that has
 uncommitted writes). While it runs, no checkpoint and no commit does: it holds the
 checkpointer's lock, then the committer's; where other processes use the database too,
 the checkpointer's lease after the former and a barrier in the order of commits after
 the latter. It is refused if another open transaction of this process has used the
-table; one of another process finds the table gone. Each is one engine transaction: a
-crash leaves all of it or nothing.
+table; a transaction of another process finds the table gone. Each schema change is one
+engine transaction: a crash leaves all of it or nothing.
 
 *Between processes (P6, P9).* When the barrier stands, every commit that was let through
-before it is finished and known here, and none is let through until the definition is
-finished. The transaction's log entry has the barrier's timestamp: whoever begins
-afterwards follows it and reads the catalog first, and whoever had certified before is
-refused and certifies again, by the new catalog. If the process dies the timestamp is
-fenced. If it was stopped for too long, the server refuses its COMMIT.
+before it is finished and followed here, and none is let through until the schema change
+is finished. The log entry of the engine transaction has the barrier's timestamp. A
+transaction that begins afterwards follows it and reads the catalog first; a commit that
+was certified before is refused and certified again, by the new catalog. If the process
+dies the timestamp is fenced. If it was stopped for too long, the server refuses its
+COMMIT.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _FOLD_PATIENCE = 2.0
 
 
 class DDL:
-    """Changes the definitions of one database.
+    """Changes the schema of one database.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ class DDL:
     catalog
         Its managed tables.
     timeline, committer, checkpointer
-        What has to rest meanwhile.
+        The parts that are paused meanwhile.
     transactions
         The open transactions of this process, by txid.
     """
@@ -80,7 +81,7 @@ class DDL:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         self._timeline.expect_owner()
-        # A checkpoint may take its time; commits wait for the rest only.
+        # A checkpoint may take long; commits do not wait for that.
         with (
             self._checkpointer.paused(LOCK_TIMEOUT),
             self._committer.paused(LOCK_TIMEOUT),
@@ -89,12 +90,12 @@ class DDL:
             yield
 
     def _transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        """Change definitions; if that fails, read the catalog again."""
+        """Change the schema; if that fails, read the catalog again."""
         try:
             return self._timeline.define(session, body)
         except BaseException:
             # A COMMIT that raised may have happened all the same, and the connection
-            # be gone.
+            # may be gone.
             with suppress(EngineError), closing(self._engine.session()) as witness:
                 self._catalog.reload(witness)
             raise
@@ -158,7 +159,7 @@ class DDL:
                 for table in tables:
                     self._engine.unmanage(session, table)
                     plain = self._engine.forms.plain(table)
-                    # One that was changed without tique may be gone.
+                    # A table that was changed without tique may be gone.
                     unless = "" if table.fault is None else "IF EXISTS "
                     session.execute(f"DROP TABLE {unless}{plain}")
 
@@ -166,9 +167,10 @@ class DDL:
             self._catalog.reload(session)
 
     def define(self, transaction: Transaction, table: Table | None, text: str) -> None:
-        """Run a definition that concerns the storage table only (an index).
+        """Run DDL that concerns the storage table only (an index).
 
-        A new index has to take the recent versions of its table too, which storage gets later.
+        A new index has to fit the recent versions of its table too, which storage gets
+        later.
         """
         _refuse_writes(transaction)
         session = transaction.session
@@ -204,7 +206,7 @@ class DDL:
         Raises
         ------
         NotSupportedError
-            If a table has something whose promises tique cannot keep; none of the
+            If a table has a feature whose guarantees tique cannot keep; none of the
             tables is adopted then.
         ProgrammingError
             If a table does not exist or is managed already.
@@ -243,7 +245,7 @@ class DDL:
         return adopted
 
     def detach(self, names: Sequence[str] | None = None) -> list[str]:
-        """Fold everything and forget the tables; with the last, drop tique's schema.
+        """Fold everything and release the tables; with the last, drop tique's schema.
 
         Parameters
         ----------
@@ -276,8 +278,8 @@ class DDL:
                     if not self._catalog.versions(table).is_empty:
                         raise errors.OperationalError(
                             f"cannot detach {table.qualified_name}: an open snapshot "
-                            "needs its recent versions, or somebody keeps writing to it; "
-                            "end all transactions first",
+                            "needs its recent versions, or transactions keep writing "
+                            "to it; end all transactions first",
                             sqlstate="55006",
                         )
 
@@ -288,7 +290,7 @@ class DDL:
                 def release_all() -> None:
                     self._timeline.expect_alone(session)
                     release()
-                    # Afterwards there is nothing left by which it could be said.
+                    # Uninstalling drops the functions that this calls.
                     self._timeline.close()
                     engine.uninstall(session)
 
@@ -305,7 +307,7 @@ class DDL:
         return [table.qualified_name for table in tables]
 
     def _fold_all(self, tables: Collection[Table]) -> None:
-        """Fold; where other processes have yet to follow, wait for them a little."""
+        """Fold; where other processes have yet to follow, wait a little for them."""
         deadline = time.monotonic() + _FOLD_PATIENCE
         while True:
             self._checkpointer.checkpoint(thorough=True)
@@ -334,11 +336,11 @@ class DDL:
 def _refuse_writes(transaction: Transaction) -> None:
     if transaction.read_only:
         raise errors.OperationalError(
-            "cannot change a definition in a read-only transaction", sqlstate="25006"
+            "cannot run DDL in a read-only transaction", sqlstate="25006"
         )
     if transaction.has_writes:
         raise errors.NotSupportedError(
-            "a definition cannot run in a transaction that has uncommitted writes; "
-            "commit or roll back first",
+            "DDL cannot run in a transaction that has uncommitted writes; commit or "
+            "roll back first",
             sqlstate="25001",
         )

@@ -2,15 +2,15 @@
 
 Invariants
 ----------
-* *Versions first* (:mod:`tique.store.groups`): what replaces storage rows is read before the
-  group's rows are.
+* *Versions first* (:mod:`tique.store.groups`): versions that replace storage rows are
+  read before the group's rows are.
 * *Views* are for groups with many recent versions, as there are while an old snapshot is
-  kept. A view is the rows that some snapshot s sees. A later snapshot t sees the same
-  but for the keys that have a version in (s, t], which are the last in the order of
-  changes: what it costs does not grow with the age of the oldest snapshot. A fold
-  forgets versions up to some λ ≤ t. If s < λ, some of them may have been missed, so that
-  is asked after they were read; it is said before they are forgotten
-  (:meth:`tique.store.versions.TableVersions.folded`).
+  kept. A view is a group as materialized for some snapshot s. A later snapshot t sees
+  the same rows but for the keys that have a version in (s, t], which are the last in
+  the order of changes: the cost does not grow with the age of the oldest snapshot. A
+  fold drops versions up to some λ ≤ t. If s < λ, the reader may have missed some of
+  them. So it compares s with ``folded_until`` after it read them, which a fold sets
+  before it drops them (:meth:`tique.store.versions.TableVersions.folded`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GroupRows:
     """Finds the rows of one table's groups.
 
     In its methods ``bound`` has the values of key columns by position, in key order:
-    of all but the last, where it is about one group.
+    for one group those of all key columns but the last.
     """
 
     def __init__(self, table: Table) -> None:
@@ -50,7 +50,7 @@ class GroupRows:
         columns: Iterable[int],
         beside: int,
     ) -> list[Row] | None:
-        """The rows of a group, of so many groups that are wanted."""
+        """The rows of a group, one of ``beside`` groups that are wanted."""
         free = frozenset(columns).difference(bound)
         if others:
             return self.matching(transaction, bound, others, free, beside)
@@ -75,9 +75,9 @@ class GroupRows:
         bound: Mapping[int, Any],
         limit: int,
     ) -> dict[Key, Row | None] | None:
-        """What stands in place of storage rows (None: nothing), by key.
+        """The rows in place of storage rows (None: a tombstone), by key.
 
-        None if there is more than ``limit``: the engine had better find it itself.
+        None if there are more than ``limit``: these are left to the engine.
         """
         versions = transaction.versions(self._table)
         keys: Collection[Key]
@@ -99,7 +99,7 @@ class GroupRows:
         bound: Mapping[int, Any],
         keys: Iterable[Key],
     ) -> dict[Key, Row | None]:
-        """The versions that the transaction sees of these keys, and all of its own."""
+        """The visible versions of these keys, and all of the transaction's own."""
         replaced: dict[Key, Row | None] = {}
         for key in keys:
             version = versions.newest_visible(key, transaction.sts)
@@ -120,9 +120,9 @@ class GroupRows:
         columns: Collection[int],
         beside: int = 1,
     ) -> list[Row] | None:
-        """The visible rows of a group; None if what storage has is not in memory.
+        """The visible rows of a group; None if its storage rows are not in memory.
 
-        What replaces storage rows was taken before.
+        ``replaced`` was read before.
         """
         prefix = tuple(bound.values())
         group = transaction.group(
@@ -156,10 +156,10 @@ class GroupRows:
     ) -> list[Row] | None:
         """As :meth:`merged`, of the rows with some values.
 
-        Only the keys are looked at under which a version or storage has the first of
-        the values: the cost does not grow with the versions that there are. Which they
-        are, their versions and their storage rows are read in this order, of a group
-        that is kept all the while: what a fold moves is found in one or the other.
+        Only keys under which a version or storage has the first of the values are
+        looked at: the cost does not grow with the number of versions. The keys, their
+        versions and their storage rows are read in this order, of a group that is kept
+        all the while: a row that a fold moves is found in one or the other.
         """
         versions = transaction.versions(self._table)
         needed = {*columns, *filters}
@@ -232,7 +232,7 @@ class GroupRows:
     def _advanced(
         self, versions: TableVersions, view: View, keys: Sequence[Key], sts: int
     ) -> dict[int, Row] | None:
-        """What a later snapshot sees of a view; None if that cannot be told."""
+        """A view's rows in a later snapshot; None if they cannot be derived."""
         rows = view.rows
         for key in reversed(keys):
             newest = versions.newest(key)

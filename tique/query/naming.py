@@ -1,10 +1,10 @@
 """The names of results, where the engine numbers those that have no name.
 
-MonetDB calls an expression ``%1`` or ``%60``: it counts whatever the statement computes,
-and in a snapshot query that is more than in the application's own, and not always the
-same. Nothing can refer to such a name, but it is in the result's description. So the
-engine is asked once what it would have called the results of the application's text
-over the storage tables.
+MonetDB names an expression ``%1`` or ``%60``: it numbers all expressions of the
+statement, and a snapshot query has more of them than the application's own, and not
+always the same. No SQL can refer to such a name, but it is in the result's description.
+So the engine is asked once for the names of the results of the application's text over
+the storage tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ResultNames:
-    """What one statement's results are called; threads share it.
+    """The names of one statement's results; threads share it.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class ResultNames:
         sql: str,
         bound: Sequence[Any],
     ) -> Sequence[ResultColumn]:
-        """The columns of the result of ``sql``, called as the application expects.
+        """The columns of the result of ``sql``, named as the application expects.
 
         Raises
         ------
         EngineError
-            Whatever the engine refuses, the first time.
+            If the engine refuses the statement, the first time.
         """
         prefix = transaction.engine.capabilities.number_prefix
         if not prefix:

@@ -1,9 +1,8 @@
 """Rows that the driver finds for a query by itself, in memory or by their keys.
 
 They are those of a *group*, all rows with one prefix of the key (:mod:`tique.store.groups`),
-or of a range of groups that lie side by side. To each may belong a row of another
-table, which is looked up by its key. Every part shows the transaction's snapshot, so
-the whole does.
+or of a range of adjacent groups. Each may be joined with a row of another table, which
+is looked up by its key. Every part shows the transaction's snapshot, so the whole does.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Column, Table
 
 _COMPARED = frozenset({"integer", "decimal", "date", "timestamp"})
-"""What every engine puts in the same order."""
+"""Types whose values every engine puts in the same order."""
 
 _LOOKED_UP = _COMPARED | {"text"}
-"""Of two columns of the same one of these types it is certain when they are equal."""
+"""Types whose values every engine compares alike for equality."""
 
 _OPERATORS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -42,7 +41,7 @@ class Reader:
     Parameters
     ----------
     read
-        What the query is.
+        The query.
     sources
         The plan's references.
     """
@@ -55,7 +54,7 @@ class Reader:
         self.columns: tuple[Column, ...] = outer.table.columns
         """The columns of the rows."""
         self.keys = frozenset(outer.table.primary_key)
-        """Which of them are of a key."""
+        """The positions of the key columns among them."""
         looked_at = _columns(read)
         if lookup is not None:
             inner = sources[1 - lookup.outer]
@@ -79,12 +78,12 @@ class Reader:
             and all(each.is_possible for each in compared)
             and (self._lookup is None or self._lookup.is_possible)
         )
-        """Whether it can be done at all without the engine."""
+        """Whether the query can be answered without the engine at all."""
 
     def kept_types(self, read: GroupRead) -> Sequence[str]:
         """The types of the results if some of them may be kept in another form.
 
-        Groups have no such columns. Aggregates are of none.
+        Groups have no such columns. Aggregates take none.
         """
         positions = [output.position for output in read.outputs]
         if self._lookup is None or any(output.function for output in read.outputs):
@@ -94,7 +93,7 @@ class Reader:
     def rows(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> Sequence[Row] | None:
-        """The rows, if they are to be had; they may have gaps where nobody looks."""
+        """The rows, or None if the engine must answer; unused columns may be gaps."""
         try:
             before = [each.bound(parameters) for each in self._before]
             after = [each.bound(parameters) for each in self._after]
@@ -170,12 +169,12 @@ class _InnerRows:
                 operands.append(part)
         self._keys = KeyReader(table, bound, operands)
         self._key = tuple_of(places)
-        """From an outer row, with the values of ``_keys`` behind it, to a key."""
+        """A function from an outer row, followed by ``_keys``' values, to a key."""
 
     def joined(
         self, transaction: Transaction, parameters: Sequence[Any], rows: Iterable[Row]
     ) -> list[Row] | None:
-        """Each of the rows with what belongs to it; those without are left out."""
+        """The rows, each with its matching row; rows without one are left out."""
         if not self._source.is_known(transaction):
             return None
         values = self._keys.read(parameters)

@@ -25,7 +25,7 @@ class SnapshotText:
         self.is_wide = not all(source.is_narrow for source in self.sources)
         """Whether some table is read with no column of its key bound."""
         self._names: dict[str, str] = {}
-        """What follows results without an alias, by their expressions' texts."""
+        """Aliases of results that have none, by their expressions' texts."""
 
     @property
     def tables(self) -> list[Table]:
@@ -35,7 +35,7 @@ class SnapshotText:
     def fill(
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
     ) -> tuple[list[str], Sequence[Any]]:
-        """The texts with all holes filled, and the parameters they need.
+        """The texts with all holes filled, and the parameters that they need.
 
         (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
 
@@ -87,7 +87,7 @@ class SnapshotText:
         join: JoinRead,
         text: Text,
     ) -> tuple[str, Sequence[Any]]:
-        """As :meth:`fill`, for a join; in parts where the engine is the better for it."""
+        """As :meth:`fill`, for a join; in parts where that is faster for the engine."""
         first, second = self.sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)

@@ -8,13 +8,13 @@ is filled with one of
   that the statement binds by equality;
 * *point*: a constant row (or none), if the whole primary key is bound and the row
   was written recently or by this transaction;
-* *group*: constant rows, if all key columns but the last are bound and what storage
-  has there is in memory;
+* *group*: constant rows, if all key columns but the last are bound and the storage
+  rows there are in memory;
 * *overlay*: storage with a few rows replaced by constants, if the versions that
   can matter are few;
-* *scan*: storage without what the cache supersedes, plus the newest visible
-  versions, own writes on top. A join of two such tables is asked for in parts, where
-  the plan says how.
+* *scan*: storage without the rows that the cache supersedes (an anti-join), plus the
+  newest visible versions, own writes on top. A join of two such tables is asked for in
+  parts, where the plan says how.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class KeyReader:
     positions
         The bound columns' positions.
     operands
-        What each is bound to.
+        The operand to which each is bound.
     """
 
     def __init__(
@@ -74,8 +74,7 @@ class KeyReader:
         ------
         NotLocal
             If a value is not exactly one of the column's type: the engine decides
-            what it is equal to (``1`` and ``1.0`` and ``'1'`` are its business).
-            NULL is equal to nothing.
+            which values equal it (as for ``1``, ``1.0`` and ``'1'``). NULL equals none.
         """
         values = tuple(
             [
@@ -100,9 +99,9 @@ class Source:
         self._bound, self._others = bound, others
         self._is_point = bool(bound) and len(bound) == len(key)
         self.is_group = bool(key) and bound == key[:-1]
-        """Whether the statement is about all rows with one prefix of the key."""
+        """Whether the statement reads all rows with one prefix of the key."""
         self.is_range = len(key) > 1 and bound == key[:-2]
-        """Whether that would be so if one more column were bound."""
+        """Whether it would do so if one more column were bound."""
         self.is_narrow = bool(bound)
         self._groups = GroupRows(table)
         self._keys = KeyReader(table, bound, [reference.binding[i] for i in bound])
@@ -117,17 +116,17 @@ class Source:
         self._plain: tuple[str, ...] | None = None
 
     def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
-        """What is put in the place of the reference."""
+        """The text in place of the reference."""
         return self.relation(self.queries(transaction, parameters))
 
     def relation(self, queries: Sequence[str]) -> str:
-        """What is put there to have the rows of these of its queries."""
+        """The text in place of the reference, for some of its queries."""
         return together(queries) + self.reference.alias
 
     def queries(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, ...]:
-        """What has, together, the rows that the snapshot shows to the reference."""
+        """Queries that together return the reference's rows in the snapshot."""
         form = self._form(transaction, parameters)
         if form is not None:
             return form
@@ -186,14 +185,13 @@ class Source:
     ) -> list[Row] | None:
         """The rows with the values that the statement binds, if they are in memory.
 
-        They have these columns, whatever else is known of them, and may have gaps. If
-        the column of the key before the last is not bound (``is_range``), it has any of
-        ``numbers``.
+        They have at least these columns, and may have gaps elsewhere. If the last key
+        column but one is not bound (``is_range``), it has any of ``numbers``.
 
         Raises
         ------
         NotLocal
-            If the engine must say what some value is equal to.
+            If the engine must say which values some value equals.
         """
         if not (self.is_group or numbers is not None) or not self.is_known(transaction):
             return None
@@ -238,7 +236,7 @@ class Source:
         """Whether a row under the key can be in the result.
 
         A fold may bring any visible version to storage before the engine looks there,
-        so all of them count, and what storage has now.
+        so all of them count, and the row that storage has now.
         """
         recent = list(versions.visible_rows(key, transaction.sts))
         known, stored = versions.storage_row(key, list(filters))

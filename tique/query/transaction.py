@@ -35,7 +35,7 @@ _REMEMBERED_ROWS = 50_000
 
 
 class IsolationLevel(Enum):
-    """The isolation levels that are kept; any other is refused, not weakened."""
+    """The supported isolation levels; any other is refused, not weakened."""
 
     READ_COMMITTED = "READ COMMITTED"
     SNAPSHOT = "SNAPSHOT"
@@ -64,7 +64,7 @@ class IsolationLevel(Enum):
 
 
 class _StatementScope:
-    """What :meth:`Transaction.statement` returns; a generator would cost twice."""
+    """The context of :meth:`Transaction.statement`; a generator would cost twice."""
 
     __slots__ = ("_before", "_transaction")
 
@@ -86,8 +86,8 @@ class _StatementScope:
         transaction = self._transaction
         try:
             if kind is not None:
-                # What was staged went with a connection that is lost: whatever needs
-                # it says so. The error to raise is the statement's own.
+                # Staged rows went with a connection that is lost: a later use of them
+                # fails. The error to raise is the statement's own.
                 with suppress(ConnectionLostError):
                     transaction.undo(self._before)
                 transaction.sequence = self._before
@@ -105,9 +105,9 @@ class Transaction:
     catalog
         The database's managed tables.
     timeline
-        What it begins with, and ends for.
+        The order of commits, in which it begins.
     ddl
-        What changes definitions.
+        Runs its DDL.
     session
         The connection's engine session, which holds the staging tables.
     isolation
@@ -136,11 +136,11 @@ class Transaction:
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
         self.touched: set[int] = set()
-        # Each statement has two numbers: its tombstones for changed keys take the
+        # Each statement has two numbers: its tombstones for changed keys have the
         # odd one, its rows the even one, so that "newest wins" holds within it.
         self.sequence = 0
         self.visible_sequence = 0
-        """What a statement's own reads may see: all that earlier statements wrote."""
+        """The last sequence number that a statement's own reads may see."""
         self.savepoints: list[tuple[str, int]] = []
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
@@ -152,10 +152,10 @@ class Transaction:
         return any(self.writes.values())
 
     def end(self) -> None:
-        """Leave the set of active snapshots and drop what was staged."""
+        """Leave the set of active snapshots and drop staged rows."""
         self._timeline.end(self.txid)
         for writes in self.writes.values():
-            # The outcome stands, whatever becomes of a temporary table.
+            # The outcome stands, even if a temporary table cannot be dropped.
             with suppress(EngineError):
                 writes.discard(self.session)
         self.writes.clear()
@@ -179,13 +179,13 @@ class Transaction:
         self.savepoints.append((name, self.sequence))
 
     def rollback_to(self, name: str) -> None:
-        """Undo what came after the savepoint, which stays."""
+        """Undo the statements after the savepoint, which stays."""
         position = self._find_savepoint(name)
         self.undo(self.savepoints[position][1])
         del self.savepoints[position + 1 :]
 
     def release(self, name: str) -> None:
-        """Forget the savepoint and those after it; what they cover stays."""
+        """Drop the savepoint and those after it; their statements stay."""
         del self.savepoints[self._find_savepoint(name) :]
 
     def _find_savepoint(self, name: str) -> int:
@@ -195,7 +195,7 @@ class Transaction:
         raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
 
     def undo(self, sequence: int) -> None:
-        """Undo what statements after ``sequence`` wrote, to all tables."""
+        """Undo the writes of statements after ``sequence``, to all tables."""
         with ExitStack() as stack:
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
@@ -251,14 +251,14 @@ class Transaction:
         return self._stored_row(table, key, needed, versions)
 
     def needed_to_change(self, needed: Sequence[int] | None) -> Sequence[int] | None:
-        """The columns to know of a row, a new version of which looks at these."""
+        """The columns to read of a row, to make a new version of it from these."""
         if self.isolation is IsolationLevel.READ_COMMITTED:
-            # Its own writes outlive the snapshot that their gaps could be read in.
+            # The transaction's writes outlive the snapshot of their gaps.
             return None
         return needed
 
     def _completed(self, table: Table, row: Row, read: Sequence[int]) -> Row | None:
-        """Fill a row's gaps in the columns ``read`` from storage; None: it has no such."""
+        """Fill a row's gaps in the columns ``read`` from storage; None: not there."""
         gaps = [i for i in read if row[i] is MISSING]
         key = tuple(row[i] for i in table.primary_key)
         stored = self._stored_row(table, key, gaps, self.versions(table))
@@ -320,8 +320,9 @@ class Transaction:
     ) -> Group | None:
         """All storage rows with one prefix of the key, if they are worth keeping.
 
-        They are as soon as they were missed some times, or ``beside`` so many groups.
-        In what order they and the visible versions are read: :mod:`tique.store.groups`.
+        They are once they were missed some times; a miss counts for ``beside`` groups.
+        For the order in which they and the visible versions are read, see
+        :mod:`tique.store.groups`.
         """
         versions = self.versions(table)
         group = versions.group(prefix)
@@ -346,7 +347,7 @@ class Transaction:
         return groups[prefix] if kept and groups[prefix].is_whole else None
 
     def expect_free(self, table: Table, key: Key) -> None:
-        """Learn, before new keys like this one are looked up, where rows end."""
+        """Read the high-water mark for new keys like this one, if that is worth it."""
         versions = self.versions(table)
         if versions.storage_row(key)[0]:
             return
@@ -359,7 +360,7 @@ class Transaction:
     def prefetch(
         self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None
     ) -> None:
-        """Read what :meth:`row` would have to ask the engine for, in one go."""
+        """Read the rows that :meth:`row` would ask the engine for, in one statement."""
         versions = self.versions(table)
         writes = self.writes.get(table.id)
         if not versions.is_complete or (writes is not None and writes.is_staged):
@@ -375,7 +376,7 @@ class Transaction:
             and not versions.storage_row(key, read)[0]
         ]
         if len(missing) < 2:
-            # One row is read as well when it is asked for, and perhaps its page.
+            # A single row is read when it is asked for, perhaps with its page.
             return
         epoch = versions.epoch
         found = self.session.read_rows(table, missing, read)
@@ -401,7 +402,7 @@ class Transaction:
         return rows[0] if rows else None
 
     def prepare_scan(self, table: Table) -> TableWrites | None:
-        """Bring into the engine what a query over the table must see.
+        """Bring into the engine the versions that a query over the table must see.
 
         Returns the transaction's own writes, if it has any to overlay.
         """

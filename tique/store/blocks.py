@@ -1,10 +1,10 @@
-"""Blocks: stored rows in columns, a tenth of the space that they take as Python objects.
+"""Columnar blocks of stored rows, a tenth of the size of the rows as Python objects.
 
-Numbers and texts lie as bytes, as Arrow has them: there are many blocks with many columns,
-and bytes are nothing for Python's garbage collector to follow.
+Numbers and texts are kept as bytes, as in Arrow: there are many blocks with many
+columns, and Python's garbage collector does not follow bytes.
 
-Invariant: a block never changes. What folds change since it was read is noted by whoever
-has it (:mod:`tique.store.pages`, :mod:`tique.store.groups`).
+Invariant: a block never changes. The page or group that has it notes the rows that
+folds change afterwards (:mod:`tique.store.pages`, :mod:`tique.store.groups`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBERS = {
     "int64": Struct("q"),
     "double": Struct("d"),
 }
-"""How numbers lie in Arrow's columns, by type."""
+"""The layout of numbers in Arrow's columns, by type."""
 
 _TEXT = "string"
 _DECIMAL = "decimal128"
@@ -44,19 +44,19 @@ _BOUNDS = Struct("2i")
 _BOUND = Struct("i")
 
 _Column: TypeAlias = tuple[str, Any, Any]
-"""A column: its type, its data, and what it takes to read them.
+"""A column: its type, its data, and what a reader needs besides.
 
-Of text that is where the values begin and end, of decimals how many digits they have
-behind the point. Data that does not lie plainly is Arrow's array.
+For text that is the values' offsets, for decimals the number of digits behind the
+point. Data of any other layout is Arrow's array.
 """
 
 _OTHER = ""
 _NOTHING: _Column = (_OTHER, (), b"")
-"""What a block without rows keeps of a column."""
+"""A column of a block without rows."""
 
 
 def _column(column: pyarrow.Array) -> _Column:
-    """What a block keeps of a column."""
+    """A column in the form in which a block keeps it."""
     kind = str(column.type)
     *_, data = buffers = column.buffers()
     if column.null_count or column.offset or data is None:
@@ -71,7 +71,7 @@ def _column(column: pyarrow.Array) -> _Column:
 
 
 def _value(column: _Column, at: int) -> Any:
-    """A value, past Arrow's scalars where that is possible."""
+    """A value, without Arrow's scalars where that is possible."""
     kind, data, rest = column
     if kind == _TEXT:
         start, end = _BOUNDS.unpack_from(rest, at * _BOUND.size)
@@ -89,14 +89,14 @@ def _value(column: _Column, at: int) -> Any:
 
 
 class Block:
-    """Stored rows that differ in the last column of the key, in its order.
+    """Stored rows that differ in the key's last column, sorted by it.
 
     Parameters
     ----------
     table
         The table.
     prefix
-        What they have in the other columns of the key.
+        The rows' values in the other columns of the key.
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
@@ -131,7 +131,7 @@ class Block:
         return len(self._numbers)
 
     def __iter__(self) -> Iterator[int]:
-        """What the rows have in the key's last column, ascending."""
+        """The rows' values in the key's last column, ascending."""
         return iter(self._numbers)
 
     @property
@@ -179,7 +179,7 @@ class Block:
 
 
 class BlockIndex:
-    """Where a column of a block has a value.
+    """An index of a block's column: from a value to rows.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class BlockIndex:
         self._numbers = array("q", [numbers[at] for at in order])
 
     def numbers(self, value: Any) -> Sequence[int]:
-        """The key's last column in all rows with the value, and perhaps in others."""
+        """The key's last column in all rows with the value, perhaps in others too."""
         wanted = hash(value)
         first = last = bisect_left(self._hashes, wanted)
         while last < len(self._hashes) and self._hashes[last] == wanted:

@@ -1,4 +1,4 @@
-"""Memory for parts of storage tables, within a budget."""
+"""Caches of parts of storage tables, within a budget."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _Key = TypeVar("_Key")
 def oldest(
     entries: Mapping[_Key, object], capacity: int, policy: CachePolicy
 ) -> list[_Key]:
-    """What makes room in a dictionary that has more than ``capacity`` entries.
+    """The entries to evict from a dictionary that has more than ``capacity``.
 
-    That is more than it has to be: a dictionary keeps places for what was taken out of
-    it, so that each look at its first entry goes past all that were there before.
+    They are more than necessary: a dictionary keeps slots for removed entries, so that
+    each search for its first entry passes all slots before that.
     """
     excess = len(entries) - capacity
     return (
@@ -31,18 +31,18 @@ def oldest(
 
 
 Place: TypeAlias = "tuple[Any, ...]"
-"""Where a part lies: the table's id, and what tells its parts apart."""
+"""The key of a cached part: the table's id, and the part's place in the table."""
 
 
 class Part(Protocol):
-    """Something that is kept, a page or a group.
+    """A cached part: a page, a group or a view.
 
     Attributes
     ----------
     size
         Its bytes.
     is_used
-        Whether somebody has found it since it was last about to make room.
+        Whether a reader has found it since it was last considered for eviction.
     """
 
     size: int
@@ -53,14 +53,15 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 class Cache(Generic[_Part]):
-    """Parts by place. The oldest that nobody has used lately make room for new ones.
+    """Parts by place, evicted by second chance, an approximation of LRU.
 
-    A part stays in its place until it goes: folds look for it at any time.
+    The oldest parts are evicted first, but for those found since the last eviction. A
+    part stays in its place until it is evicted: folds look for it at any time.
 
     Parameters
     ----------
     name
-        What the parts are.
+        The parts' name in :class:`~tique.store.policy.CacheInfo`.
     capacity
         Bytes.
     misses
@@ -93,11 +94,11 @@ class Cache(Generic[_Part]):
         return part
 
     def peek(self, place: Place) -> _Part | None:
-        """The same, without a trace: what only keeps it up to date does not use it."""
+        """The same, but not counted as a use: for callers that only update the part."""
         return self._parts.get(place)
 
     def info(self) -> CacheInfo:
-        """What it holds, and what it was good for."""
+        """The cache's size, hits, misses and evictions."""
         return CacheInfo(
             self._name,
             len(self._parts),
@@ -109,7 +110,7 @@ class Cache(Generic[_Part]):
         )
 
     def wants(self, place: Place, misses: int = 1) -> bool:
-        """Note that it was missed; whether that was too often, so that reading pays."""
+        """Count a miss; whether there are so many that reading the part pays."""
         if not self._capacity:
             return False
         with self._lock:
@@ -142,12 +143,12 @@ class Cache(Generic[_Part]):
                 break
 
     def forget(self, place: Place) -> None:
-        """Forget a part."""
+        """Drop a part."""
         with self._lock:
             self._remove(place)
 
     def clear(self, table: int) -> None:
-        """Forget a table's parts."""
+        """Drop a table's parts."""
         with self._lock:
             for place in [p for p in self._parts if p[0] == table]:
                 self._remove(place)

@@ -21,7 +21,7 @@ _Found = TypeVar("_Found")
 
 
 class ManagedCatalog:
-    """What the rewriter's ``Catalog`` protocol asks, and each table's versions.
+    """The managed tables, as the rewriter's ``Catalog``, and each table's versions.
 
     Readers take no lock: a change replaces the dictionaries as a whole.
     """
@@ -40,12 +40,12 @@ class ManagedCatalog:
 
     @property
     def version(self) -> int:
-        """Changes whenever any table does."""
+        """A number that changes whenever any table's definition does."""
         return self._version
 
     @property
     def default_schema(self) -> str:
-        """The schema in which a table is made that names none."""
+        """The schema of a new table whose name has none."""
         return self._search_path[0]
 
     def find(self, schema: str | None, name: str) -> Table | None:
@@ -124,7 +124,7 @@ class ManagedCatalog:
         return _present(self._buffered, table)
 
     def caches(self) -> tuple[CacheInfo, ...]:
-        """What of storage is in memory, and what it was good for."""
+        """The sizes and hits of the caches of storage rows."""
         counts = [versions.remembered for versions in self.all_versions()]
         entries, hits, misses, evictions = map(
             sum, zip(*counts, (0, 0, 0, 0), strict=True)
@@ -157,12 +157,13 @@ class ManagedCatalog:
             self._cache if is_columnar else None,
             self._engine.shared,
         )
-        # What it has is in the log, as for a table that recovery could not bring back.
+        # Its versions are in the log, as for a table that recovery could not bring
+        # back.
         found.is_behind = known is not None or table.fault is not None
         return found
 
     def _is_buffered(self, table: Table) -> bool:
-        # The values of a key are compared here; a bag's key is the whole row.
+        # The values of a key are compared here; a keyless table's key is the whole row.
         keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
         return all(
             (kind_of(column.type) is not None and self._engine.round_trips(column.type))

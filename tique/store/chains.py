@@ -4,9 +4,9 @@ Invariants
 ----------
 * *A chain is a linked list*, newest version first. Its parts never change: a commit puts
   a new head before it, a fold puts a shorter copy in its place. Readers take no lock.
-* *Whoever changes anything holds the lock* of the table's versions.
-* *Commits come in cts order*, so what a fold moves is the beginning of ``_commits``, and
-  its cost does not depend on how much an open snapshot keeps behind it.
+* *Writers hold the lock* of the table's versions.
+* *Commits come in cts order*, so a fold moves the beginning of ``_commits``, and its
+  cost does not depend on how many later versions an open snapshot keeps.
 * Versions and commits are plain tuples, which Python's garbage collector stops following
   (but for long chains), so that many of them do not make its pauses longer.
 """
@@ -34,7 +34,7 @@ _Commit: TypeAlias = "tuple[int, tuple[Key, ...], int]"
 
 
 class Chains:
-    """The recent versions of one table, but for those of bulk commits.
+    """The recent MVCC versions of one table, but for those of bulk commits.
 
     Attributes
     ----------
@@ -80,9 +80,9 @@ class Chains:
         return list(self._heads)
 
     def index(self, positions: tuple[int, ...]) -> dict[Key, dict[Key, None]] | None:
-        """The keys by what their versions have in some columns, if that is indexed.
+        """The keys by their versions' values in some columns, if these are indexed.
 
-        Those that were changed last come last.
+        Keys that were changed last come last.
         """
         index = self._indexes.get(positions)
         return None if index is None else index.keys
@@ -135,7 +135,7 @@ class Chains:
                 index.replace(key, before, head)
 
     def batch_end(self, stable: int, size: int) -> int:
-        """The cts with which about ``size`` versions end, at most ``stable``."""
+        """The cts up to which there are about ``size`` versions, at most ``stable``."""
         versions = 0
         for cts, keys, _ in self._commits:
             versions += len(keys)
@@ -147,7 +147,7 @@ class Chains:
         """The newest row with cts ≤ ``until`` (None: a tombstone), by key."""
         rows: dict[Key, Row | None] = {}
         if self._table.is_bag:
-            # Its rows have no chains.
+            # Rows without a key have no chains.
             return rows
         heads = self._heads
         for _, keys, _ in self._commits_until(until):
@@ -159,7 +159,7 @@ class Chains:
         return rows
 
     def forget(self, until: int, changed: Iterable[Key]) -> None:
-        """Forget the versions with cts ≤ ``until``, which are of these keys."""
+        """Drop the versions with cts ≤ ``until``, which belong to these keys."""
         for _, keys, tombstones in self._commits_until(until):
             self._commits.popleft()
             self.rows -= len(keys)
@@ -192,10 +192,10 @@ class Chains:
 
 
 class _Index:
-    """The keys by what their versions have in some columns.
+    """An index of keys by their versions' values in some columns.
 
-    In a column that is not the key's, a tombstone and a gap have nothing; a key stands
-    under what any of its other versions has there.
+    In a column outside the key, tombstones and gaps have no value; a key is listed
+    under the values of all its other versions.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class _Index:
             keys[key] = None
 
     def remove(self, key: Key, version: Version) -> None:
-        """Note that a key has no versions any more, but had this chain."""
+        """Note that a key, which had this chain, has no versions any more."""
         for values in self._all_values(key, version):
             self._take(values, key)
 
@@ -264,7 +264,7 @@ class _Index:
         return found
 
     def _values(self, key: Key, row: Row | None) -> Key | None:
-        """The values in the key's columns, then those in others; None: nothing there."""
+        """The values in the key's columns, then in others; None: one is missing."""
         prefix = self._prefix(key)
         if not self._of_row:
             return prefix

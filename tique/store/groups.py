@@ -3,28 +3,29 @@
 The orders of a customer, the lines of an order, a small table as a whole: a query
 that binds every key column but the last reads one group. When recent versions
 matter to it, storage has to be asked for the group without the rows that they
-replace, which costs the engine two to four times what the query itself does. With
-the group in memory, what the statement sees of it is written into the statement, and
-a simple statement needs no engine at all.
+replace, which costs the engine two to four times as much as the query itself. With the
+group in memory, its visible rows are written into the statement as constants, and a
+simple statement needs no engine at all.
 
 Small groups are read with their neighbours, a *stretch* at a time: the engine takes
-hardly longer to find the lines of many orders than those of one.
+hardly longer to find the lines of many orders than the lines of one.
 
 Invariants
 ----------
-* A group has what storage has. It is read whole, and every fold is applied to it, key
-  by key, before the index of recent versions forgets what was folded
-  (:meth:`tique.store.stored.StoredRows.replace`, under the lock of the table's versions).
+* A group has the same rows as storage. It is read whole, and every fold is applied to
+  it, key by key, before the index of recent versions drops the folded versions
+  (:meth:`tique.store.stored.StoredRows.replace`, under the lock of the table's
+  versions).
 * *Versions first.* A reader takes the visible versions, then the group's rows. A fold
-  that comes between brings only rows that the reader's snapshot sees (λ ≤ sts), and
-  those the reader has as versions, which count. (Who looks for rows with some value
-  takes: the keys of versions with it, the numbers of the group's rows with it, the
-  versions of these keys, their rows. A version with the value that was folded before
-  the first step is in the group's rows and indexes by then; one that is folded after it
-  is the row at the last step. A row whose versions have gaps there has the value in the
-  group throughout.)
+  in between brings only rows that the reader's snapshot sees (λ ≤ sts), and the reader
+  has those as versions, which take precedence. (A reader that looks for rows with some
+  value takes, in this order: the keys of versions with it, the numbers of the group's
+  rows with it, the versions of these keys, their rows. A version with the value that
+  was folded before the first step is in the group's rows and indexes by then; one that
+  is folded after it is the row at the last step. A row whose versions have gaps there
+  has the value in the group throughout.)
 * Readers of rows take no lock: rows and an index's entries are immutable, and a
-  dictionary is copied in one step. Only who builds an index keeps folds away.
+  dictionary is copied in one step. Only a reader that builds an index keeps folds away.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _UNCHANGED = object()
 
 _VALUE_BYTES = 64
-"""What a value takes as a Python object in a tuple and an index, about."""
+"""Bytes of a value as a Python object in a tuple and an index, about."""
 
 
 class Stretch(NamedTuple):
@@ -70,15 +71,16 @@ class Group:
     columns
         The positions of the columns that are known of all rows.
     lock
-        Keeps folds away from who builds an index. The groups that are read together
-        share it, and the columns: Python's garbage collector follows what each has.
+        Keeps folds away while an index is built. Groups that are read together share
+        the lock, and the columns: Python's garbage collector follows each group's own
+        objects.
     rows
-        Rows of the table, with gaps, by the key's last column. None: the group is only
-        a note that it is no use (``is_whole``).
+        Rows of the table, with gaps, by the key's last column. None: the group only
+        notes that it is not worth keeping (``is_whole``).
     block
-        Many rows instead, for who looks for few of them.
+        Many rows instead, for readers that look for few of them.
     most_rows
-        It is not kept if it grows to more than twice as many.
+        The group is not kept if it grows to more than twice as many.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Group:
         return len(self._rows if self._block is None else self._block)
 
     def knows(self, columns: Iterable[int], *, as_rows: bool = False) -> bool:
-        """Whether the group has these columns, and has them for who wants all rows."""
+        """Whether the group has these columns, and as rows if the caller wants all."""
         return (
             self.is_whole
             and self.columns.issuperset(columns)
@@ -127,7 +129,7 @@ class Group:
         return cast("dict[int, Row]", self._rows.copy())
 
     def numbers(self, position: int, value: Any) -> Collection[int]:
-        """The key's last column in all rows with the value in a column, and in others."""
+        """The key's last column in all rows with the value, perhaps in others too."""
         numbers = self._index(position).get(value, ())
         index = self._block_index(position)
         return numbers if index is None else (*numbers, *index.numbers(value))
@@ -139,7 +141,7 @@ class Group:
         return index
 
     def _index(self, position: int) -> dict[Any, tuple[int, ...]]:
-        """Where the rows beside the block have a column's values."""
+        """An index of the rows beside the block by a column."""
         index = self._indexes.get(position)
         if index is None:
             with self._lock:
@@ -153,12 +155,12 @@ class Group:
         return index
 
     def store(self, number: int, row: Row | None) -> bool:
-        """Take over what a fold stored: a row of the table; None: it deleted it.
+        """Apply a fold's change: the row that it stored, or None if it deleted the row.
 
         Returns
         -------
         bool
-            Whether the group may be kept; not if it grows beyond all bounds.
+            Whether the group may be kept; not if it grows too large.
         """
         with self._lock:
             old = self._rows.get(number)
@@ -208,7 +210,7 @@ def groups_of(
     policy
         Says how many rows are kept, and in which form.
     as_rows
-        Whether somebody wants all rows of a group, and not some by a value.
+        Whether the reader wants all rows of a group, and not some by a value.
     """
     fixed = len(stretch.prefix)
     is_one = fixed == len(table.primary_key) - 1

@@ -1,7 +1,7 @@
 """High-water marks: beyond which keys a storage table has no rows.
 
-Numbers that only grow (of orders, of events) are the most common keys of new rows,
-and whether such a key is free need not be asked.
+Numbers that only grow (of orders, of events) are the most common keys of new rows.
+That such a key is free is known without a question to the engine.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Pages: stretches of storage tables in memory, in columns.
+"""Pages: columnar stretches of storage tables in memory.
 
-A point read costs a column store about what the rows around it cost, because it scans
-in vectors and row groups (how many, the engine's backend says). So a page that is asked
-for a second time is read whole: the rows whose keys are equal but for the last column,
-and there lie in one range.
-Keys that are spread wide (hashes, time stamps) hardly meet in a page and are read
-one by one.
+A point read costs a column store about as much as the rows around it, because it scans
+in vectors and row groups (how many, the engine's backend says). So a page that is
+missed a second time is read whole: the rows whose keys are equal but for the last
+column, which lies in one range. Keys that are spread wide (hashes, time stamps) hardly
+meet in a page and are read one by one.
 
-A page also knows which keys are *not* in storage, so that the question whether
-a new key is free need not go to the engine.
+A page also knows which keys are *not* in storage, so that the engine need not be asked
+whether a new key is free.
 
-Invariant: a page holds what storage held at one moment. It is told of what folds change
-afterwards, which is remembered as a row (:mod:`tique.store.stored`) and counts: what that
-does not know has not changed. Before the row is forgotten, the page is told that too:
-what it has under the key is stale then, and it does not answer any more.
+Invariant: a page has the rows that storage had at one moment. When a fold changes a
+row, the page notes that; the new row is cached as a row (:mod:`tique.store.stored`),
+which takes precedence: columns that are missing in it have not changed. Before the row
+is evicted, the page notes that too: its content under the key is stale then, and it
+does not answer any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Address(NamedTuple):
-    """What a page has: the key columns but the last, and the last one's range."""
+    """The keys of a page: the key columns but the last, and the last one's range."""
 
     prefix: tuple[Any, ...]
     first: int
@@ -50,7 +50,7 @@ class Page:
     table
         The table.
     address
-        What the page has.
+        The page's keys.
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
@@ -68,8 +68,8 @@ class Page:
         self._first = address.first
         self.size = self._block.size
         self.is_used = False
-        # A bit for each key: sets of thousands of pages are much for Python's garbage
-        # collector to follow.
+        # A bit for each key: Python's garbage collector would have to follow the sets
+        # of thousands of pages.
         self._changed = 0
         self._stale = 0
 
@@ -79,11 +79,11 @@ class Page:
         return self._block.columns
 
     def note_change(self, number: int) -> None:
-        """Note that a fold changed what is under a key; the new row is remembered."""
+        """Note that a fold changed the row under a key; the new row is remembered."""
         self._changed |= 1 << (number - self._first)
 
     def note_forgotten(self, number: int) -> None:
-        """Note that the row under a key is about to be remembered no longer."""
+        """Note that the remembered row under a key is about to be evicted."""
         self._stale |= self._changed & (1 << (number - self._first))
 
     def row(self, key: Key, columns: Collection[int]) -> tuple[bool, Row | None]:
@@ -95,12 +95,12 @@ class Page:
             return True, self._block.row(number, columns)
         except (KeyError, ValueError, OverflowError):
             # A column that the page lacks, or a date that Python cannot hold: the
-            # engine says what it becomes.
+            # engine has to answer.
             return False, None
 
 
 class Paging:
-    """Where a table's keys lie in pages.
+    """The mapping of a table's keys to pages.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class Paging:
         return None if self._kind is None else (self._kind.low, self._kind.high)
 
     def place(self, key: Key) -> Place | None:
-        """Where a key's page lies; None if the table has no pages."""
+        """The place of a key's page; None if the table has no pages."""
         if self._kind is None:
             return None
         return self._table.id, key[:-1], key[-1] // self._keys

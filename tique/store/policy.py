@@ -1,7 +1,7 @@
-"""What is kept in memory of rows, and when: all sizes and thresholds, in one place.
+"""The policy of the store's caches: all sizes and thresholds, in one place.
 
-The numbers were chosen when the part that they are of was written, by TPC-C on DuckDB and
-on PostgreSQL (``benchmarks/RESULTS.md``). They are coarse: none has been tuned since.
+Each number was chosen when its part was written, by TPC-C on DuckDB and on PostgreSQL
+(``benchmarks/RESULTS.md``). They are coarse: none has been tuned since.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ class CachePolicy:
     bytes : int
         Bytes for pages of all tables (option ``page_cache``).
     group_share, view_share : float
-        How much there is for groups and for views, in parts of ``bytes``.
+        The capacity for groups and for views, in parts of ``bytes``.
     page_misses, group_misses, view_misses : int
         How often a part must be missed until all of it is read, which takes the engine
         a few times as long as one row does.
     candidates : int
-        Places whose misses are counted: what was missed longer ago does not come again.
+        Places whose misses are counted: a place missed longer ago is not missed again.
     slack : int
-        Eviction makes room for a ``slack``-th of the capacity at once: a dictionary keeps
-        places for what was taken out, so that each look for its first entry goes past
-        all that were there before.
+        A ``slack``-th of the capacity is evicted at once: a dictionary keeps slots for
+        removed entries, so that each search for its first entry passes all slots before
+        that.
     narrow : int
         A table with at most so many columns is always read whole: a second statement
         costs more than its columns.
     group_rows : int
-        A group of more rows is not kept as rows: an answer from so many takes Python as
-        long as the engine.
+        A group of more rows is not kept as rows: Python takes as long as the engine to
+        answer from so many.
     block_rows : int
         A group of more rows is not kept at all.
     few_rows : int
@@ -47,8 +47,8 @@ class CachePolicy:
     view_keys : int
         A group with more recent keys than these has a view.
     answered_rows, answered_groups, lookups : int
-        More rows of a group, more groups in a range, more rows of a joined table than
-        these are the engine's to read.
+        More rows of a group, more groups in a range, or more rows of a joined table
+        are left to the engine.
     constant_values : int
         A statement gets up to so many values of a group as constants, in place of
         storage.
@@ -85,7 +85,7 @@ class CachePolicy:
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What one kind of part took and saved since the database was opened.
+    """The size and use of one kind of cached part since the database was opened.
 
     Threads count without a lock: under load a few events in a million are missed.
 
@@ -96,11 +96,11 @@ class CacheInfo:
     entries : int
         Parts in memory.
     bytes : int
-        What they take; of rows, which are counted, 0.
+        Their size; 0 for rows, which are counted.
     capacity : int
-        Bytes at the most; of rows, how many per table.
+        Bytes at the most; for rows, their number per table.
     hits, misses, evictions : int
-        How often one was found, was not, and made room for others.
+        How often a part was found, was not found, and was evicted.
     """
 
     name: str

@@ -1,14 +1,14 @@
 """Rows that are known in part.
 
 A point statement on a wide table rarely looks at all of its columns, and each
-column of a stored row costs the engine time. So the driver reads what a statement
-needs; what it did not read is ``MISSING``.
+column of a stored row costs the engine time. So the driver reads the columns that a
+statement needs; the others are ``MISSING``.
 
 Invariant: a column that is ``MISSING`` in a version has not been changed by any
 version since the one that storage holds, because a version is made from the row
-before it and keeps what was known of it. So storage has the column's value for as
-long as somebody may ask: a fold moves versions in cts order, and what it stores is
-no newer than the oldest snapshot. An inserted row is always whole.
+before it and keeps the known columns of it. So storage has the column's value for as
+long as any snapshot may read it: a fold moves versions in cts order, and stores none
+newer than the oldest snapshot. An inserted row is always whole.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def lacks(row: Row, columns: Iterable[int]) -> bool:
 
 
 def merged(newer: Row, older: Row) -> Row:
-    """``newer``, with what it does not know taken from ``older``."""
+    """``newer``, with its ``MISSING`` columns taken from ``older``."""
     if MISSING not in newer:
         return newer
     return tuple(
@@ -58,7 +58,7 @@ def merged(newer: Row, older: Row) -> Row:
 
 
 def difference(row: Row, stored: Row, key: Sequence[int]) -> Row:
-    """The row, with ``MISSING`` for what storage has already, but for its key."""
+    """The row, with ``MISSING`` for values that storage has, but for its key."""
     return tuple(
         [
             MISSING if i not in key and (new is old or _is_same(new, old)) else new
@@ -92,10 +92,10 @@ def _columns_to_read(
 def completed(
     session: Session, table: Table, rows: Sequence[Row]
 ) -> Sequence[Row | None]:
-    """The rows, with what is missing read from storage in one engine statement.
+    """The rows, with missing columns read from storage in one engine statement.
 
-    None stands for one that storage does not have: only who writes the log by hand makes
-    such a version (:mod:`tique_backends.aside`).
+    None stands for a row that storage does not have: such a version comes only from a
+    log that was written by hand (:mod:`tique_backends.aside`).
     """
     partial = [
         tuple(row[i] for i in table.primary_key) for row in rows if MISSING in row

@@ -1,7 +1,7 @@
-"""What of a storage table is in memory: rows, pages, groups, high-water marks.
+"""The cached parts of a storage table: rows, pages, groups, high-water marks.
 
-Used by :class:`tique.store.versions.TableVersions` under its lock and its rules of
-when something read may be remembered.
+Used by :class:`tique.store.versions.TableVersions`, under its lock and by its rules for
+remembering rows that were read.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _NO_COLUMNS: frozenset[int] = frozenset()
 
 
 class StorageCache:
-    """The memory for parts of all storage tables of a database.
+    """The caches of parts of all storage tables of a database.
 
     Parameters
     ----------
     policy
-        How much there is for what.
+        The caches' capacities.
     page_keys
         Keys per page.
     """
@@ -72,7 +72,7 @@ class StoredRows:
         self._table = table
         self._policy = policy
         self.hits = self.misses = self.evictions = 0
-        """Of rows."""
+        """Counts for single rows."""
         self._rows: dict[Key, Row | None] = {}
         self._cache = cache
         self._paging = (
@@ -85,14 +85,14 @@ class StoredRows:
     def changes(
         self, rows: Mapping[Key, Row | None]
     ) -> tuple[dict[Key, Row | None], set[Key]]:
-        """What a fold changes if it stores these rows (None: deletes what was there).
+        """The changes of a fold that stores these rows (None: deletes the stored row).
 
         Returns
         -------
         rows : dict of Key to (Row or None)
-            The rows, with ``MISSING`` for what storage is known to have.
+            The rows, with ``MISSING`` for values that storage is known to have.
         new : set of Key
-            The keys under which it is known to have nothing.
+            The keys under which storage is known to have no row.
         """
         primary_key = self._table.primary_key
         changed, new = dict(rows), set()
@@ -124,7 +124,7 @@ class StoredRows:
         columns
             The columns that are needed.
         welcome
-            Columns that are added where they cost nothing.
+            Columns that are added where that costs nothing.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class StoredRows:
         return self._cache.pages.find(place)
 
     def _kept_page(self, key: Key) -> Page | None:
-        """The same for a fold, which does not count as a use."""
+        """The same for a fold, not counted as a use."""
         place = self.place(key)
         if place is None or self._cache is None:
             return None
@@ -190,7 +190,7 @@ class StoredRows:
         return self._cache.groups.peek((self._table.id, prefix))
 
     def place(self, key: Key) -> Place | None:
-        """Where the key's page lies."""
+        """The place of the key's page."""
         return None if self._paging is None else self._paging.place(key)
 
     def page_to_read(self, key: Key) -> Address | None:
@@ -218,14 +218,14 @@ class StoredRows:
             self._cache.views.put((self._table.id, prefix), view)
 
     def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
-        """Note that a group would have been of use; what to read now, if anything.
+        """Count a miss of a group; the stretch to read now, if that pays.
 
         Parameters
         ----------
         prefix
             The group's.
         misses
-            How many groups would have been, it and those beside it.
+            How many groups were missed, this one and those beside it.
         """
         if self._cache is None or self._paging is None or self._paging.span is None:
             return None
@@ -239,7 +239,7 @@ class StoredRows:
         return group if self._largest_group is None else stretch
 
     def _stretch(self, prefix: Key) -> Stretch | None:
-        """Where a group lies among its neighbours, if it can have any."""
+        """The stretch of a group and its neighbours, if it can have any."""
         kind = kind_of(self._table.columns[self._table.primary_key[-2]].type)
         if kind is None or kind.family != "integer":
             return None
@@ -249,9 +249,9 @@ class StoredRows:
         return Stretch(prefix[:-1], max(first, kind.low), last)
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
-        """Remember rows, keeping what was known of their other columns."""
-        # Readers take no lock, and who misses a row looks at its page: a row is replaced
-        # where it is, and a stale page is told before the row goes.
+        """Remember rows, and keep known values of their other columns."""
+        # Readers take no lock, and one that misses a row looks at its page: a row is
+        # replaced in place, and a stale page notes that before the row is evicted.
         known = self._rows
         for key, row in rows:
             old = known.get(key)
@@ -283,10 +283,10 @@ class StoredRows:
             self._cache.groups.forget((self._table.id, prefix))
 
     def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:
-        """Note that a fold stored these rows (None: deleted what was there).
+        """Note that a fold stored these rows (None: deleted the stored row).
 
-        They are remembered, or only those of which something was known, or of their
-        neighbours: what other processes write need not be of use here.
+        They are remembered; with ``only_known`` only rows that are in memory, or whose
+        neighbours are: rows that other processes write need not be of use here.
         """
         known = self._rows
         remembered = []
@@ -307,11 +307,11 @@ class StoredRows:
         self.put(remembered)
 
     def __len__(self) -> int:
-        """How many rows are in memory as such."""
+        """The number of rows that are cached as rows."""
         return len(self._rows)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self._rows.clear()
         self.marks.clear()
         if self._cache is not None:

@@ -1,10 +1,10 @@
-"""The recent versions of every table, in memory: the fast form of the cache tables.
+"""The index of recent versions in memory: the fast form of the cache tables.
 
 The process that has an embedded database open is its only writer, and one that shares
 a database follows the log of all commits (:mod:`tique.timeline.following`), so an index of the
-versions in the cache tables can be complete. It answers three questions
-without asking the engine: which version of a key a snapshot sees, whether
-anybody committed a key after a snapshot was taken (certification, paper 2.3.4),
+MVCC versions in the cache tables can be complete. It answers three questions
+without a round trip to the engine: which version of a key a snapshot sees, whether
+a transaction committed a key after a snapshot was taken (certification, paper 2.3.4),
 and whether a statement needs to look at a cache table at all.
 
 Invariants
@@ -14,11 +14,12 @@ Invariants
 * *Fold before forget.* The checkpointer removes versions with cts ≤ λ only after
   the engine committed the fold. A reader that finds no version ≤ its sts reads
   storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
-  holds exactly what it may see.
+  has exactly the row that it may see.
 * *Readers take no lock*: a key's versions are in a list that never changes
   (:mod:`tique.store.chains`), put in place of the one before under ``lock``.
-* Rows and pages of the storage table are remembered. A fold raises ``epoch`` under
-  the lock, last of all; what was read before or meanwhile is not remembered after it.
+* Rows and pages of the storage table are remembered. A fold raises ``epoch`` under the
+  lock, last of all; rows that were read before or meanwhile are not remembered after
+  it.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
   index is incomplete and only SQL may answer (the fold empties it).
 * *Drain before reading.* A commit is durable in the log; its versions reach the
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _PIECE = 10_000
-"""So many versions, and the rest of a commit, reach a cache table at once."""
+"""So many versions, and the rest of the last commit, are drained at once."""
 
 
 class BulkCommit(NamedTuple):
@@ -73,9 +74,9 @@ class TableVersions:
     table
         The table.
     policy
-        What of storage is kept in memory.
+        The policy of the caches of storage.
     cache
-        Where parts of the storage table are kept; None: nowhere.
+        The cache of parts of the storage table; None: they are not kept.
     shared
         The sequencer of a database that other processes use too: each of them drains
         and folds.
@@ -90,7 +91,7 @@ class TableVersions:
     ) -> None:
         self.table = table
         self.folded_until = 0
-        """The cts up to which storage has everything, as far as is known here."""
+        """The cts up to which all versions are in storage, as far as is known here."""
         self._shared = shared
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()
@@ -115,7 +116,7 @@ class TableVersions:
 
     @property
     def remembered(self) -> tuple[int, int, int, int]:
-        """Of storage rows: how many there are, hits, misses, evictions."""
+        """Of cached storage rows: their number, hits, misses, evictions."""
         stored = self._stored
         return len(stored), stored.hits, stored.misses, stored.evictions
 
@@ -142,7 +143,7 @@ class TableVersions:
     def no_draining(self) -> Iterator[None]:
         """Keep the cache table from being filled, while a fold empties it.
 
-        A version that came late would stand before what storage has by then.
+        A version that came late would hide the newer row that storage has by then.
         """
         with self._draining:
             yield
@@ -158,11 +159,11 @@ class TableVersions:
         return len(self._chains)
 
     def newest(self, key: Key) -> Version | None:
-        """The newest version of a key, whoever sees it."""
+        """The newest version of a key, whichever snapshots see it."""
         return self._chains.newest(key)
 
     def newest_visible(self, key: Key, sts: int) -> Version | None:
-        """The newest version with cts ≤ sts (P1); None sends you to storage."""
+        """The newest version with cts ≤ sts (P1); None: storage has the row, if any."""
         return newest_until(self._chains.newest(key), sts)
 
     def visible_rows(self, key: Key, sts: int) -> Iterator[Row | None]:
@@ -182,8 +183,8 @@ class TableVersions:
         """The keys with versions that have ``values`` in the columns ``positions``.
 
         ``positions`` are key columns, in key order, and others after them, where a gap
-        has nothing. Those that were changed last come last, where there are positions.
-        The first question about a set of columns builds an index for it.
+        has no value. Keys that were changed last come last, if there are positions.
+        The first lookup by a set of columns builds an index of it.
         """
         if not positions:
             return self._chains.keys()
@@ -191,7 +192,7 @@ class TableVersions:
         if index is None:
             with self.lock:
                 index = self._chains.build_index(positions)
-        # A copy made in one step: the committer adds to them meanwhile.
+        # A copy made in one step: the committer adds keys meanwhile.
         return list(index.get(values, ()))
 
     def complete(self, key: Key, version: Version, row: Row) -> None:
@@ -204,7 +205,7 @@ class TableVersions:
     ) -> tuple[bool, Row | None]:
         """Whether these columns of the storage row are known, and the row.
 
-        None for the row: there is none.
+        If the row is None storage has none.
         """
         if self.bulk:
             return False, None
@@ -215,7 +216,7 @@ class TableVersions:
         return known, row
 
     def page_to_read(self, key: Key) -> Address | None:
-        """The page that had better be read, after a miss; None: just the row."""
+        """The page to read after a miss of a row; None: read the row only."""
         return None if self.bulk else self._stored.page_to_read(key)
 
     def group(self, prefix: Key) -> Group | None:
@@ -223,7 +224,7 @@ class TableVersions:
         return None if self.bulk else self._stored.group(prefix)
 
     def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
-        """What had better be read to have a group that was missed; None: nothing."""
+        """The stretch to read for a group that was missed; None: not worth it yet."""
         return None if self.bulk else self._stored.groups_to_read(prefix, misses)
 
     def remember_groups(self, epoch: int, groups: Mapping[Key, Group]) -> bool:
@@ -235,16 +236,16 @@ class TableVersions:
             return True
 
     def view(self, prefix: Key) -> View | None:
-        """A group's rows in some snapshot, if they are in memory."""
+        """A group as materialized for some snapshot, if it is in memory."""
         return self._stored.view(prefix)
 
     def remember_view(self, prefix: Key, view: View) -> None:
-        """Keep a group's rows in a snapshot."""
+        """Keep a group as materialized for a snapshot."""
         with self.lock:
             self._stored.put_view(prefix, view)
 
     def mark_to_read(self, key: Key) -> Key | None:
-        """The prefix whose high-water mark had better be read for a new key."""
+        """The prefix whose high-water mark is worth reading for a new key, if any."""
         if self.bulk or self.table.is_bag:
             return None
         return self._stored.marks.to_read(key)
@@ -297,7 +298,7 @@ class TableVersions:
             self._stored.clear()
 
     def _count(self) -> None:
-        """Take stock of what the cache table has; the lock is held."""
+        """Count the versions in the cache table; the lock is held."""
         bulk, chains = self.bulk, self._chains
         self.rows = chains.rows + sum([commit.rows for commit in bulk])
         self.tombstones = chains.tombstones + sum([each.tombstones for each in bulk])
@@ -310,14 +311,14 @@ class TableVersions:
         """Make sure that the cache table has every version with cts ≤ ``sts``.
 
         A statement that reads the cache table calls this first. ``session`` must
-        not be in an engine transaction: what is drained has been committed.
+        not be in an engine transaction: drained versions have been committed.
 
-        Beside an old snapshot there may be millions. They go in pieces: a server ends
-        an engine transaction in which nothing happens for long.
+        Beside an old snapshot there may be millions of versions. They go in pieces: a
+        server ends an engine transaction in which nothing happens for long.
         """
         if sts is None:
             with self.lock:
-                # What somebody drains just now is drained together.
+                # If none is left, another thread may be draining the last of them.
                 left = self._undrained[-1:]
                 sts = left[0][0] if left else self._undrained_since
         while not self._has_drained(sts):
@@ -338,7 +339,7 @@ class TableVersions:
                 end = len(entries)
                 if end > _PIECE:
                     end = bisect_right(entries, entries[_PIECE - 1][0], key=_cts)
-                # In one step: an interruption finds each in one of them.
+                # In one step: at an interruption each entry is in one of the lists.
                 drained, self._undrained = entries[:end], entries[end:]
             if self._shared is not None:
                 session.transact(lambda: self._append_shared(session, drained))
@@ -361,7 +362,7 @@ class TableVersions:
     def _append_shared(
         self, session: Session, entries: Sequence[tuple[int, Row, bool]]
     ) -> None:
-        """Append what no other process has; in an engine transaction."""
+        """Append versions that no other process has; in an engine transaction."""
         if entries:
             assert self._shared is not None
             arrived = self._shared.claim_versions(session, self.table, entries[-1][0])
@@ -388,7 +389,7 @@ class TableVersions:
         Raises
         ------
         InternalError
-            Nobody else writes the database's log.
+            If no other process writes the database's log.
         """
         if self._shared is None:
             raise errors.InternalError(
@@ -403,7 +404,7 @@ class TableVersions:
             return self._chains.batch_end(stable, size)
 
     def changes(self, until: int) -> tuple[dict[Key, Row | None], set[Key]]:
-        """What a fold of all versions with cts ≤ ``until`` changes in storage.
+        """The changes to storage by a fold of all versions with cts ≤ ``until``.
 
         Returns
         -------
@@ -418,13 +419,13 @@ class TableVersions:
         return self._stored.changes(newest)
 
     def forget_storage(self) -> None:
-        """Forget what storage has: nobody knows whether a fold changed it."""
+        """Drop cached storage rows: it is not known whether a fold changed them."""
         with self._changing_storage():
             self._stored.clear()
 
     @contextmanager
     def _changing_storage(self) -> Iterator[None]:
-        """Hold the lock; what others read before the end of this is not remembered."""
+        """Hold the lock; rows that were read before it is free are not remembered."""
         with self.lock:
             try:
                 yield
@@ -432,13 +433,14 @@ class TableVersions:
                 self.epoch += 1
 
     def folded(self, until: int) -> None:
-        """Forget the versions with cts ≤ ``until``: the engine committed the fold."""
+        """Drop the versions with cts ≤ ``until``: the engine committed the fold."""
         with self._changing_storage():
             self.folded_until = until
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
-            # Whoever misses a version here looks at what storage has: that comes first.
+            # A reader that misses a version here looks at cached storage rows: these
+            # are changed first.
             rows = self._chains.rows_until(until)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)

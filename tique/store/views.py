@@ -1,4 +1,4 @@
-"""Views: the rows of a group that some snapshot sees, for the snapshots after it."""
+"""Views: groups materialized for one snapshot, from which later ones are derived."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from tique_backends.base import Row
 
 _ROW_BYTES = 200
-"""What a row takes that storage does not have like that, about."""
+"""Bytes of a row that is not the same in storage, about."""
 
 
 class View:
-    """What one snapshot sees of a group. It never changes.
+    """The rows of a group that one snapshot sees, materialized. It never changes.
 
     Parameters
     ----------
     sts
         The snapshot.
     columns
-        The columns that all of the rows have.
+        The columns that all rows have.
     rows
         The rows, by the key's last column.
     """

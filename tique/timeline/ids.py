@@ -31,8 +31,7 @@ class TransactionIds:
         """The ids that are handed out now."""
 
     def count_epoch(self, session: Session) -> int:
-        """Count an epoch durably, whose ids are handed out from now on; return its
-        number.
+        """Count an epoch durably, to hand out its ids from now on; return its number.
 
         Raises
         ------

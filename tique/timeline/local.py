@@ -164,7 +164,7 @@ class Timeline:
         """Wait until the outcome of another process's timestamp is settled."""
 
     def epochs(self) -> tuple[set[int], int]:
-        """The epochs of other processes that may have open transactions; the last one."""
+        """Epochs of other processes that may have open transactions; the last epoch."""
         return set(), max(self._ids.epochs)
 
     def close(self) -> None:
