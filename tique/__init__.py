@@ -68,7 +68,7 @@ _HOMES = {
     "run_transaction": "_retry",
 }
 """Names and the modules that define them. They need the SQL parser, which takes longer to
-load than all the rest: they are loaded when they are first used."""
+load than the rest of tique: they are loaded on first use."""
 
 apilevel = "2.0"
 threadsafety = 2

@@ -1,4 +1,4 @@
-"""Taking existing tables in, and letting them go."""
+"""Adopting existing tables, and detaching them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def adopt(
     url
         The database's URL.
     tables
-        ``table`` or ``schema.table``; None takes all that are not managed yet.
+        ``table`` or ``schema.table``; None adopts all that are not managed yet.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def adopt(
     Raises
     ------
     NotSupportedError
-        If a table has something whose promises tique cannot keep (foreign keys,
+        If a table has a feature whose guarantees tique cannot keep (foreign keys,
         generated columns, collations, unique indexes, a CHECK that depends on more than
         the row); then none is adopted.
     ProgrammingError
@@ -44,7 +44,7 @@ def adopt(
             return database.ddl.adopt(tables)
         except BaseException:
             if database.is_new and not list(database.catalog):
-                # As it was before: no trace of an adoption that was refused.
+                # A refused adoption leaves no trace.
                 database.ddl.detach()
             raise
         finally:

@@ -21,9 +21,9 @@ RowT = TypeVar("RowT")
 
 
 class Options(TypedDict, total=False):
-    """How a database is run; the first connection of a process decides.
+    """The settings of a database; the first connection of a process decides.
 
-    They are those of :class:`tique.database.settings.Settings`.
+    They are the fields of :class:`tique.database.settings.Settings`.
     """
 
     certifier: Literal["memory", "query"]
@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
 
 
 class ConnectionOptions(Options, total=False):
-    """The same, and how one connection behaves."""
+    """The same, and the options of one connection."""
 
     isolation_level: str | IsolationLevel
     autocommit: bool
@@ -87,9 +87,9 @@ def connect(
     paramstyle
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory
-        What fetched rows are made of: see :mod:`tique.rows`.
+        Makes the fetched rows: see :mod:`tique.rows`.
     **options
-        How the database is run; the first connection decides: ``certifier``
+        The database's settings; the first connection decides: ``certifier``
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
         table), ``page_cache`` (bytes), ``retention`` and ``lease`` (seconds).
@@ -97,7 +97,7 @@ def connect(
     Raises
     ------
     InterfaceError
-        If the URL or an option makes no sense.
+        If the URL or an option is not valid.
     DatabaseLocked
         If another process has the database open.
     OperationalError

@@ -42,7 +42,7 @@ OtherT = TypeVar("OtherT")
 
 @dataclass(frozen=True)
 class ConnectionInfo:
-    """What an operator may want to know; figures are of the whole database.
+    """Figures for operators, of the whole database.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class ConnectionInfo:
     engine_seconds : float
         Wall-clock seconds spent waiting for the engine, summed over threads.
     caches : tuple of CacheInfo
-        What of the storage tables is in memory: of rows, pages, groups and views how
-        many, their bytes, hits, misses and evictions.
+        The caches of the storage tables' rows, pages, groups and views: number of
+        entries, bytes, hits, misses and evictions.
     """
 
     sequencer: str
@@ -67,7 +67,7 @@ class ConnectionInfo:
 
 
 class _Holder:
-    """What of a connection must be cleaned up if nobody closes it."""
+    """The parts of a connection to clean up if the application does not close it."""
 
     def __init__(self, database: Database, session: Session) -> None:
         self.database = database
@@ -90,7 +90,7 @@ class Connection(Generic[RowT]):
 
     Threads may share the module and connections: calls on one connection wait for
     each other. A transaction begins with the first statement after a commit or
-    rollback and sees what was committed by then.
+    rollback and sees the commits up to then.
 
     Use :func:`tique.connect` to make one.
     """
@@ -176,7 +176,7 @@ class Connection(Generic[RowT]):
 
     @property
     def txid(self) -> int | None:
-        """The open transaction's id, by which its outcome can be asked for."""
+        """The open transaction's id, for :meth:`outcome`."""
         transaction = self._holder.transaction
         return None if transaction is None else transaction.txid
 
@@ -193,12 +193,12 @@ class Connection(Generic[RowT]):
         )
 
     def status(self) -> Status:
-        """What the whole database is doing now."""
+        """The current state of the whole database."""
         self._check_usable()
         return status(self._database)
 
     def outcome(self, txid: int) -> str:
-        """What became of a transaction of any connection, or of a crashed process.
+        """The outcome of a transaction of any connection, or of a crashed process.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class Connection(Generic[RowT]):
         Parameters
         ----------
         row_factory
-            What its rows are made of; by default as the connection's.
+            Makes its rows; by default the connection's.
         """
         self._check_usable()
         return Cursor(self, row_factory or self.row_factory)
@@ -254,9 +254,9 @@ class Connection(Generic[RowT]):
                 raise self._translated(error) from error
 
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
-        """Plan a statement, by the definitions that its transaction begins with."""
+        """Plan a statement, by the catalog with which its transaction begins."""
         if self._database.timeline.is_shared and self._holder.transaction is None:
-            # What is unknown, or planned already, may have been defined anew elsewhere.
+            # Another process may have created or changed a table meanwhile.
             with suppress(RewriteError):
                 prepared = self._rewriter.plan(query, has_parameters)
                 if isinstance(prepared.plan, TransactionControl):
@@ -295,7 +295,7 @@ class Connection(Generic[RowT]):
                 raise self._translated(error) from error
 
     def _translated(self, error: EngineError | RewriteError) -> errors.Error:
-        """The error to raise; the engine says whether what is not understood is SQL."""
+        """The error to raise; the engine says whether an unknown construct is SQL."""
         if isinstance(error, RewriteError) and error.text is not None:
             try:
                 is_sql = self._session.understands(error.text)
@@ -306,7 +306,7 @@ class Connection(Generic[RowT]):
         return translated(error)
 
     def _drop_statement(self) -> None:
-        """End a transaction that began for a statement which came to nothing."""
+        """End a transaction that began for a statement that failed."""
         if self._commits_each and self._holder.transaction is not None:
             self._rollback()
 
@@ -394,7 +394,7 @@ class Connection(Generic[RowT]):
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
             transaction.end()
-        # The transaction's outcome stands, whatever becomes of a result.
+        # The transaction's outcome stands, even if a result cannot be closed.
         with suppress(EngineError):
             self._session.end_abandoned()
 
@@ -432,7 +432,7 @@ class Connection(Generic[RowT]):
             If another checkpoint, perhaps of another process, does not end for ten
             seconds (SQLSTATE 55P03).
         DatabaseError
-            If a table cannot be folded, of the class of what the engine said; the
+            If a table cannot be folded, of the class of the engine's error; the
             others were folded, and the rows stay readable where they are.
         """
         self._check_usable()
@@ -447,7 +447,7 @@ class Connection(Generic[RowT]):
     # The end
 
     def seize(self, patience: float) -> None:
-        """Let the call that runs end, and no other begin: the interpreter ends.
+        """Let the call under way end, and no other begin: the interpreter ends.
 
         After ``patience`` (in seconds) the engine is asked to stop it, and after as long
         again it is left alone.
@@ -458,7 +458,7 @@ class Connection(Generic[RowT]):
             self._lock.acquire(timeout=patience)
 
     def close(self) -> None:
-        """Roll back what is open and close; further use is an error. Idempotent."""
+        """Roll back and close; further use is an error. Idempotent."""
         with self._lock:
             if self._finalizer.detach() is None:
                 return

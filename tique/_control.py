@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Controls:
-    """What statements said about the connection's current transaction."""
+    """The transaction control of a connection by SQL statements."""
 
     def __init__(self, connection: Connection) -> None:
         self.is_explicit = False
-        """Whether BEGIN (or ``transaction()``) opened it: autocommit rests."""
+        """Whether BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
         self.read_only = False
         # A plain reference would keep an abandoned connection from being finalized.
@@ -39,11 +39,11 @@ class Controls:
         }
 
     def run(self, control: TransactionControl) -> None:
-        """Do what the statement says."""
+        """Carry out the statement."""
         self._handlers[control.control](control)
 
     def reset(self) -> None:
-        """The transaction ended."""
+        """Note that the transaction ended."""
         self.is_explicit = False
         self.isolation = None
         self.read_only = False

@@ -35,17 +35,17 @@ class Cursor(Generic[RowT]):
     """Executes statements and holds one result at a time (PEP 249).
 
     Cursors of one connection are read independently, but an engine has one result per
-    connection at a time. When the connection needs it for another statement, what this
-    cursor can still fetch of a large result is first read into memory (MonetDB keeps
-    it in the server). So :meth:`close` the cursor, execute with it again, or let go of
-    it: then the rows that were not fetched are dropped unread.
+    connection at a time. When the connection needs it for another statement, the rows
+    of a large result that this cursor can still fetch are first read into memory
+    (MonetDB keeps them in the server). So :meth:`close` the cursor, execute with it
+    again, or drop it: then the rows that were not fetched are dropped unread.
 
     Attributes
     ----------
     arraysize : int
         How many rows :meth:`fetchmany` fetches by default.
     row_factory : RowFactory
-        What rows are made of: see :mod:`tique.rows`.
+        Makes the rows: see :mod:`tique.rows`.
     """
 
     def __init__(
@@ -190,9 +190,9 @@ class Cursor(Generic[RowT]):
 
     @contextmanager
     def _fetching(self, outcome: Outcome) -> Iterator[None]:
-        """Fetch from the engine; whatever fails, the result must not seem to end there.
+        """Fetch from the engine; after a failure the result must not seem to end there.
 
-        How many rows were taken from the engine is not known then.
+        The number of rows that were taken from the engine is not known then.
         """
         try:
             with self._connection._lock, translating():
@@ -263,7 +263,7 @@ class Cursor(Generic[RowT]):
         """Do nothing (PEP 249 allows it)."""
 
     def close(self) -> None:
-        """Give up the result; further use is an error. Idempotent."""
+        """Drop the result; further use is an error. Idempotent."""
         self._closed = True
         self._give_up()
 

@@ -32,14 +32,14 @@ def run_transaction(
     connection
         A connection without an open transaction.
     work
-        What to do; it must not commit, and must bear being run more than once.
+        The transaction's work; it must not commit, and may be run more than once.
     attempts
-        How often to try, at most.
+        How often it is tried, at most.
 
     Returns
     -------
     object
-        What ``work`` returned in the attempt that was committed.
+        The result of ``work`` in the attempt that was committed.
 
     Raises
     ------

@@ -54,7 +54,7 @@ _REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
 
 
 def translated(error: EngineError | RewriteError) -> errors.Error:
-    """The PEP 249 exception for what a lower layer raised."""
+    """The PEP 249 exception for an exception of a lower layer."""
     if isinstance(error, FencedError):
         return given_up(error)
     if isinstance(error, ConnectionLostError):
@@ -69,7 +69,7 @@ def translated(error: EngineError | RewriteError) -> errors.Error:
 
 
 def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
-    """What is wrong with a text that the rewriter does not understand.
+    """The error for a text that the rewriter does not understand.
 
     The engine has said whether it is SQL.
     """
@@ -86,7 +86,7 @@ def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
 
 
 def given_up(cause: object) -> errors.OperationalError:
-    """The process's client in a shared database is gone."""
+    """The error when a process's client of a shared database is gone."""
     return errors.OperationalError(
         "this process was given up by the others that share the database, because it "
         "did not run for too long, or the server was restarted: what was not "
@@ -106,7 +106,7 @@ class translating:
     def __exit__(
         self, kind: object, error: BaseException | None, traceback: object
     ) -> None:
-        """Translate what is to be."""
+        """Translate an exception of a lower layer."""
         if error is None:
             return
         if isinstance(error, EngineError | RewriteError):

@@ -1,8 +1,8 @@
-"""What can go wrong, as PEP 249 orders it.
+"""The exceptions, in PEP 249's tree.
 
-Every error carries a five-character ``sqlstate``: its class's own unless the place
-that raises it knows better. Errors and all their attributes survive pickling, so
-that a pool of processes can hand them on.
+Every error carries a five-character ``sqlstate``: its class's own unless the code
+that raises it gives a more exact one. Errors and all their attributes survive pickling,
+so that a pool of processes can hand them on.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OperationalError(DatabaseError):
 
 
 class IntegrityError(DatabaseError):
-    """A constraint would not hold."""
+    """A violation of a constraint."""
 
     sqlstate = "23000"
 
@@ -114,11 +114,11 @@ class SerializationError(OperationalError):
     *args
         The message.
     table
-        The table in which the two transactions met.
+        The table to which both transactions wrote.
     key
-        The key they both wrote.
+        The key that both wrote.
     winner
-        The commit timestamp of the transaction that came first.
+        The commit timestamp of the transaction that committed first.
     sqlstate
         A more exact SQLSTATE than 40001.
     """
@@ -140,7 +140,7 @@ class SerializationError(OperationalError):
 
 
 class OutcomeUnknown(OperationalError):
-    """The connection was lost inside ``commit()``: it may or may not have happened.
+    """The connection was lost inside ``commit()``, which may have succeeded or not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Row factories: in which shape a cursor hands out its rows.
+"""Row factories: the shape of a cursor's rows.
 
 A factory is called once per result with the columns' names and returns the function
 that makes each row from the tuple of its values. Any such callable will do.
@@ -22,7 +22,7 @@ __all__ = ["RowFactory", "TupleRow", "dict_row", "namedtuple_row", "tuple_row"]
 
 
 TupleRow: TypeAlias = "tuple[Any, ...]"
-"""A row as cursors have it by default."""
+"""A cursor's row by default."""
 
 Row_co = TypeVar("Row_co", covariant=True, default=Any)
 
@@ -31,7 +31,7 @@ class RowFactory(Protocol[Row_co]):
     """Makes the function that makes rows."""
 
     def __call__(self, names: Sequence[str], /) -> Callable[[TupleRow], Row_co]:
-        """Return what turns a tuple of values into a row.
+        """Return a function from a tuple of values to a row.
 
         Parameters
         ----------
@@ -62,14 +62,14 @@ def dict_row(names: Sequence[str], /) -> Callable[[TupleRow], dict[str, Any]]:
 def namedtuple_row(names: Sequence[str], /) -> Callable[[TupleRow], TupleRow]:
     """Rows as named tuples.
 
-    What cannot stand in a Python name becomes ``_`` (``count(*)`` is ``count___``), a
-    name that begins with a digit or ``_`` is prefixed with ``f``, and a keyword is
-    followed by ``_``. Results with the same names share one class.
+    Characters that a Python name cannot have become ``_`` (``count(*)`` is
+    ``count___``), a name that begins with a digit or ``_`` is prefixed with ``f``, and
+    a keyword is followed by ``_``. Results with the same names share one class.
 
     Raises
     ------
     ProgrammingError
-        If two columns come to the same name.
+        If two columns get the same name.
     """
     return _row_class(tuple(names))._make  # type: ignore[no-any-return]
 

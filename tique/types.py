@@ -122,6 +122,6 @@ def Binary(data: bytes | bytearray | memoryview) -> bytes:
     Raises
     ------
     TypeError
-        If ``data`` is no bytes-like object; text has to be encoded first.
+        If ``data`` is not a bytes-like object; text has to be encoded first.
     """
     return bytes(memoryview(data))

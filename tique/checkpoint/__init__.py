@@ -1,5 +1,5 @@
-"""Checkpoints: versions that every snapshot sees are folded, moved into storage.
+"""Checkpoints: versions that every snapshot sees are folded, that is moved to storage.
 
 :class:`~tique.checkpoint.checkpointer.Checkpointer` runs them;
-:mod:`~tique.checkpoint.obstacles` has the tables for which that fails.
+:mod:`~tique.checkpoint.obstacles` has the tables that cannot be folded.
 """

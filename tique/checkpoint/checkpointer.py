@@ -2,28 +2,29 @@
 
 Argument
 --------
-*Only what is ≤ λ moves.* λ is read from the sequencer once per round. A
+*Only versions ≤ λ move.* λ is read from the sequencer once per round. A
 transaction that begins meanwhile registers its snapshot before it learns its sts
 and sts ≥ λ, so everything folded is part of its snapshot.
 
-*Nobody is blocked.* One fold is one engine transaction over at most a batch of
-commits; under the engine's own multi-versioning a reader's statement sees storage
+*Readers and committers do not wait.* One fold is one engine transaction over at most a
+batch of commits; under the engine's own MVCC a reader's statement sees storage
 and cache from before it or from after it, and both give the same snapshot.
-Committers append to the cache table meanwhile; a fold deletes only what it moved.
+Committers append to the cache table meanwhile; a fold deletes only versions that it
+moved.
 
 *A crash* leaves the fold done or not done. The index forgets versions only
 after the engine's COMMIT; in between a reader finds the same rows twice, in
 memory and in storage, and takes the first.
 
-``lock`` is held for a round: definitions and detaching wait for it, and for the lease of
+``lock`` is held for a round: DDL and detaching wait for it, and for the lease of
 another process's round.
 
 *One table stops no other (P4).* If a table cannot be folded, its versions stay where they
-are, readable; the others are folded, and the log is pruned up to what that table still
-needs. :mod:`tique.checkpoint.obstacles` has why.
+are, readable; the others are folded, and the log is pruned up to the entries that that
+table still needs. :mod:`tique.checkpoint.obstacles` has why.
 
-The thread also closes what connections that were garbage-collected left behind,
-because a finalizer may run anywhere and must not take locks.
+The thread also closes the sessions of garbage-collected connections, because a
+finalizer may run anywhere and must not take locks.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Checkpointer:
     retention
         The time, in seconds, for which commit records are kept.
     housekeeping
-        What the background thread does at every tick besides.
+        Called by the background thread at every tick.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Checkpointer:
         self._due_since = self._pruned = time.monotonic()
 
     def note_recovery(self, restored: Restored) -> None:
-        """Take over what recovery has folded, and could not."""
+        """Take over the outcome of recovery."""
         self.folded += restored.moved
         for failure in restored.failures:
             self.obstacles.note(failure.table, failure.error)
@@ -174,10 +175,10 @@ class Checkpointer:
                 logger.exception("checkpoint failed, will be tried again")
 
     def checkpoint(self, *, thorough: bool = False) -> int:
-        """Fold what is stable, unless another process does; the number of versions.
+        """Fold stable versions, unless another process does; return their number.
 
         Tables that could not be folded a moment ago are left out unless ``thorough``;
-        what keeps a table from being folded is noted and not raised.
+        an error that keeps a table from being folded is noted and not raised.
         """
 
         def attempt() -> int:
@@ -190,10 +191,10 @@ class Checkpointer:
         return _attempted(attempt)
 
     def checkpoint_now(self, timeout: float = _PATIENCE) -> int:
-        """Fold everything that is stable now; return the number of versions.
+        """Fold all versions that are stable now; return their number.
 
-        The engine's own checkpoint runs too, even if its log is short. What other
-        processes fold meanwhile need not be folded, and is not counted.
+        The engine's own checkpoint runs too, even if its log is short. Versions that
+        other processes fold meanwhile need not be folded, and are not counted.
 
         Raises
         ------
@@ -224,13 +225,13 @@ class Checkpointer:
 
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
-        """Keep everybody from folding (for definitions and detaching)."""
+        """Keep all threads and processes from folding (for DDL and detaching)."""
         with self._alone(timeout, unless=lambda: False):
             yield
 
     @contextmanager
     def _alone(self, timeout: float, unless: Callable[[], bool]) -> Iterator[bool]:
-        """Let nobody else fold; False if, before that can be, ``unless`` holds."""
+        """Keep others from folding; yield False if ``unless`` holds before that."""
         deadline = time.monotonic() + timeout
         if self.lock.acquire(timeout=timeout):
             try:
@@ -258,7 +259,7 @@ class Checkpointer:
         engine = self._engine
         is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
         if moved or thorough or is_late:
-            # What a table could not be folded from, it is brought back from.
+            # The log keeps the commits from which such a table is brought back.
             until = min((each.prunable(stable) for each in tables), default=stable)
             engine.prune_log(session, until, self._retention)
             self._pruned = time.monotonic()
@@ -284,7 +285,7 @@ class Checkpointer:
     def _fold_or_note(
         self, versions: TableVersions, stable: int, *, is_told: bool
     ) -> int:
-        """Fold what is stable; if that fails, note why."""
+        """Fold a table's stable versions; if that fails, note why."""
         session = self._usable_session()
         try:
             moved = self._fold(versions, stable)
@@ -292,7 +293,7 @@ class Checkpointer:
             raise
         except Exception as error:
             self.obstacles.note(versions.table, error, is_told=is_told)
-            # Whatever state it is in, the next table has a new one.
+            # Its state is not known: the next table gets a new one.
             self._session = None
             with suppress(EngineError):
                 session.close()
@@ -301,7 +302,7 @@ class Checkpointer:
         return moved
 
     def _fold(self, versions: TableVersions, stable: int) -> int:
-        """Fold what is stable, from memory where the index has all of it."""
+        """Fold a table's stable versions, from memory if the index has all of them."""
         table = versions.table
         engine = self._engine
         session = self._usable_session()
@@ -337,7 +338,7 @@ class Checkpointer:
 
 
 def _named(table: Table, error: Exception) -> EngineError:
-    """The same complaint, with the table's name."""
+    """The same error, with the table's name."""
     message = f"table {table.qualified_name} cannot be folded: {error}"
     if isinstance(error, EngineError):
         return EngineError(error.kind, message, error.sqlstate)
@@ -346,7 +347,7 @@ def _named(table: Table, error: Exception) -> EngineError:
 
 def _attempted(attempt: Callable[[], int]) -> int:
     for _ in range(_ATTEMPTS - 1):
-        # What a killed process had sent may still have been done.
+        # The server may still have run a statement that a killed process had sent.
         with suppress(FoldedMeanwhileError):
             return attempt()
     return attempt()

@@ -1,8 +1,8 @@
-"""What keeps tables from being folded: told by the status, and not tried all the time.
+"""Errors that keep tables from being folded, for the status and for later retries.
 
 A table that cannot be folded stops no other table (P4). Its versions stay in its cache
-table and in the log, where everybody reads them. It is tried again after a while, after
-twice as long the next time, and whenever somebody asks for a checkpoint.
+table and in the log, where every transaction reads them. It is tried again after a
+while, after twice as long the next time, and whenever a client asks for a checkpoint.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ class _Obstacle(NamedTuple):
 class Obstacles:
     """The tables that could not be folded the last time, by id.
 
-    Only who holds the checkpointer's lock, or recovers, changes them; anybody reads.
+    Only the holder of the checkpointer's lock, and recovery, change them; any thread
+    reads.
     """
 
     def __init__(self) -> None:
         self._by_table: dict[int, _Obstacle] = {}
 
     def note(self, table: Table, error: Exception, *, is_told: bool = False) -> None:
-        """Note that a table could not be folded; log it unless somebody is told."""
+        """Note that a table could not be folded; log it unless the caller is told."""
         known = self._by_table.get(table.id)
         rest = _SHORTEST_REST if known is None else min(_LONGEST_REST, 2 * known.rest)
         self._by_table[table.id] = _Obstacle(error, rest, time.monotonic() + rest)
         if not is_told and (known is None or str(known.error) != str(error)):
-            # The message may have values in it (P11): the status tells it.
+            # The message may have values in it (P11): only the status shows it.
             kind = (
                 error.kind.value
                 if isinstance(error, EngineError)
@@ -72,6 +73,6 @@ class Obstacles:
         return None if known is None else known.error
 
     def reason(self, table: Table) -> str | None:
-        """The same in words."""
+        """The error as a text."""
         error = self.error(table)
         return None if error is None else f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ def main() -> None:
     Raises
     ------
     SystemExit
-        Always, with the command's status; with 1 and a message where click or rich
+        Always, with the command's status; with 1 and a message if click or rich
         is not installed.
     """
     try:

@@ -31,7 +31,7 @@ _tables_argument = click.argument("tables", metavar="[TABLE]...", nargs=-1)
 def adopt_command(url: str, tables: Sequence[str], as_json: bool) -> None:
     """Take existing tables under tique's management.
 
-    No row moves. Without a TABLE (name or schema.name) all tables are taken that
+    No row moves. Without a TABLE (name or schema.name) all tables are adopted that
     are not managed yet.
     """
     with existing(url, instead="tique.adopt()"), progress("Adopting"):

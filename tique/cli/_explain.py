@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 def explain_command(
     url: str, sql: str, parameters: Sequence[str], as_json: bool
 ) -> None:
-    """Show what a statement becomes, and the engine's plan for it.
+    """Show a rewritten statement, and the engine's plan for it.
 
     SQL is a SELECT, UPDATE, DELETE or INSERT ... SELECT; it is not run.
     """
     values = [_value(text) for text in parameters] or None
     with opened(url, instead="EXPLAIN") as database:
-        # Its errors name places in SQL; after EXPLAIN these would be others.
+        # Its errors name places in SQL, which EXPLAIN would shift.
         database.rewriters["pyformat"].plan(sql, values is not None)
         with connect(url) as connection:
             rows = connection.execute(f"EXPLAIN {sql}", values).fetchall()

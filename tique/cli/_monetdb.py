@@ -12,7 +12,7 @@ from tique_backends.monetdb.server import serve
 
 @click.group("monetdb")
 def monetdb_group() -> None:
-    """Run MonetDB where there is none."""
+    """Run a MonetDB server for trials and tests."""
 
 
 @monetdb_group.command("start")

@@ -61,10 +61,10 @@ def status_command(url: str, as_json: bool) -> None:
 
 
 def _examined(database: Database) -> Status:
-    """The status, with what keeps tables of a shared database from being folded.
+    """The status, with the obstacles to folding tables of a shared database.
 
-    Another process may know; this one folds when it closes the database, and so it may
-    as well try before.
+    They are known to the process that met them. This one folds when it closes the
+    database, and so it may as well try before.
     """
     found = status(database)
     if not database.timeline.is_shared or not any(t.cached_rows for t in found.tables):
@@ -158,8 +158,8 @@ def _show_set_aside(found: Status, output: Console) -> None:
     if not found.set_aside:
         return
     output.print(
-        f"\n{counted(len(found.set_aside), 'part')} of commits set aside: what they hold "
-        "cannot be applied"
+        f"\n{counted(len(found.set_aside), 'part')} of commits set aside, which cannot "
+        "be applied"
     )
     parts = _grid()
     parts.show_header = True

@@ -1,4 +1,4 @@
-"""How the commands print: for machines, for people, and while they work."""
+"""The output of commands: for machines, for people, and while they work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ json_option = click.option(
 )
 
 _PIPE_WIDTH = 1000
-"""Columns of what is not a terminal: nothing is wrapped or cut there."""
+"""Columns of an output that is not a terminal: nothing is wrapped or cut there."""
 
 
 def print_json(document: Mapping[str, object]) -> None:
@@ -45,7 +45,7 @@ def console() -> Console:
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Show that something takes its time, if somebody is watching."""
+    """Show a command's progress, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -70,5 +70,5 @@ def one_line(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many: ``1 row``, ``1,200 rows``."""
+    """Return a number and a noun: ``1 row``, ``1,200 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -61,7 +61,7 @@ class _WarningLine(logging.Formatter):
 @click.version_option(__version__, prog_name="tique")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Look after databases under tique's management.
+    """Manage databases under tique's management.
 
     URL is duckdb:///relative/path, duckdb:////absolute/path or
     monetdb://user:password@host:port/database.

@@ -1,4 +1,4 @@
-"""The database that a command is about."""
+"""The database of a command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _URL(click.ParamType[str]):
-    """A database URL that means what other processes can open too."""
+    """A URL of a database that other processes can open too."""
 
     name = "url"
 
@@ -57,7 +57,7 @@ def existing(url: str, *, instead: str) -> Iterator[None]:
     url
         The database's URL.
     instead
-        What does the same in a process that has the database open.
+        The call that does the same in a process that has the database open.
     """
     parsed = parse_url(url)
     if parsed.server is None and not os.path.exists(parsed.path):

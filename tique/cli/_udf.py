@@ -11,12 +11,12 @@ from tique_udfs.build import build
 
 @click.group("udf")
 def udf_group() -> None:
-    """Look after the functions that run inside the engine."""
+    """Build the functions that run inside the engine."""
 
 
 @udf_group.command("build")
 @click.argument("target", default="duckdb")
-@click.option("--force", is_flag=True, help="Compile even what is compiled already.")
+@click.option("--force", is_flag=True, help="Compile even if it is compiled already.")
 @click.option(
     "--install",
     is_flag=True,

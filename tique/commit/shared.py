@@ -1,6 +1,7 @@
 """Group commit in a database that other processes use too.
 
-What :mod:`tique.commit.committer` says holds within the process. Between processes:
+The argument of :mod:`tique.commit.committer` holds within the process. Between
+processes:
 
 *First committer wins (P3).* A batch is certified twice: by this process against all
 commits that it has followed, up to ``sts``; then by the shared sequencer, against the

@@ -1,12 +1,12 @@
-"""One open database: what all of a process's connections to it share.
+"""One open database, shared by all of a process's connections to it.
 
 Connections to the same file share one engine instance, sequencer, committer and
 checkpointer (an embedded engine lets one process in). The first connection opens
-the database, runs recovery and starts the checkpointer; the last one to go folds
-what can be folded and closes it.
+the database, runs recovery and starts the checkpointer; the last one to close folds all
+versions that can be folded and closes it.
 
 ``_registry_lock`` guards the registry and the connection counts; opening and
-closing happen under it, so that nobody gets a database that is being closed.
+closing happen under it, so that no caller gets a database that is being closed.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ _registry_lock = threading.RLock()
 _numbers = itertools.count(1)
 
 _LAST_CALL = 1.0
-"""Seconds that a connection's last call has when the interpreter ends, and once more so
-many when it was told to stop."""
+"""Seconds that a connection's last call has when the interpreter ends, and again as
+many after it was told to stop."""
 
 
 class User(Protocol):
@@ -127,7 +127,7 @@ class Database:
             paramstyle: Rewriter(self.catalog, engine.capabilities.dialect, paramstyle)
             for paramstyle in PARAMSTYLES
         }
-        """By parameter style, each with its plan cache, shared by all connections."""
+        """By parameter style; each has a plan cache that all connections share."""
 
     def _timeline(self) -> Timeline:
         engine, settings = self.engine, self.settings
@@ -153,9 +153,10 @@ class Database:
         self.checkpointer.start()
 
     def _keep_up(self) -> None:
-        """What a process among others does at every beat of its lease."""
+        """Called at every heartbeat of a process that shares the database."""
         if self.committer.is_left:
-            # Its timestamps would stop all processes until this one commits again (P6).
+            # The timestamps that an interrupted leader left would stop all processes
+            # until this one commits again (P6).
             threading.Thread(target=self._settle_left, daemon=True).start()
         lock = self.checkpointer.lock
         if lock.acquire(blocking=False):
@@ -191,7 +192,7 @@ class Database:
         )
 
     def outcome(self, txid: int) -> str:
-        """What became of a transaction (P4).
+        """The outcome of a transaction (P4).
 
         Returns
         -------
@@ -201,16 +202,16 @@ class Database:
             longer ago than commit records are kept, or was never begun.
         """
         if self.committer.is_in_doubt:
-            # A transaction that begins after this answer sees what it says.
+            # A transaction that begins after this answer sees a commit that it reports.
             self.committer.settle()
         session = self.engine.session()
         try:
-            # Who is active is asked first: a commit that comes after that is found.
+            # Active transactions are asked for first: a commit after that is found.
             active = any(entry.txid == txid for entry in self.sequencer.active())
             others, last_epoch = self.timeline.epochs()
             cts = self.engine.find_commit(session, txid)
             if cts is not None:
-                # What a process left when it died may yet be fenced.
+                # The timestamp of a process that died may yet be fenced.
                 self.timeline.wait(cts)
                 cts = self.engine.find_commit(session, txid)
             if cts is not None:
@@ -224,7 +225,7 @@ class Database:
         return "aborted" if is_ours else "unknown"
 
     def abandon(self, session: Session) -> None:
-        """Take over what a garbage-collected connection left; takes no lock."""
+        """Take over a garbage-collected connection's session; take no lock."""
         self.abandoned.append(session)
 
     def release_abandoned(self) -> None:
@@ -236,7 +237,7 @@ class Database:
             release(self)
 
     def close(self) -> None:
-        """Fold what can be folded and close the engine."""
+        """Fold all versions that can be folded and close the engine."""
         self.is_closed = True
         self.checkpointer.stop()
         with ExitStack() as stack:
@@ -278,7 +279,7 @@ def acquire(
     Raises
     ------
     InterfaceError
-        If the URL or an option makes no sense, or the database is open already
+        If the URL or an option is not valid, or the database is open already
         with other settings.
     DatabaseLocked
         If another process has it open.
@@ -303,7 +304,7 @@ def acquire(
                 sqlstate="08003",
             )
         if found is not None and not found.timeline.is_current():
-            # The last of its connections closes it.
+            # Its last connection closes it.
             del _registry[found.name]
             found = None
         if found is None:
@@ -320,7 +321,7 @@ def acquire(
 
 
 def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Database:
-    """Recover and start; if that fails, let go of the engine's file."""
+    """Recover and start; if that fails, release the engine's file."""
     try:
         database = Database(name, url, engine, settings)
         try:
@@ -348,15 +349,15 @@ def release(database: Database) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Close what is open when the interpreter ends.
+    """Close open databases when the interpreter ends.
 
     Daemon threads go on meanwhile, and may be in the middle of a commit. Each
     connection's lock is taken for good, which lets its call end and no other begin; a
-    call that takes longer is interrupted. An error that it gets of that parks its
-    thread (:func:`tique.database.process.park_if_exiting`).
+    call that takes longer is interrupted. If it gets an error from that, its thread is
+    parked (:func:`tique.database.process.park_if_exiting`).
     """
     process.is_exiting = True
-    # Not under the lock: a checkpointer that is waited for may want it.
+    # Not under the lock: a checkpointer that this waits for may want it.
     with _registry_lock:
         databases = list(_registry.values())
         _registry.clear()

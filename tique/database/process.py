@@ -1,4 +1,4 @@
-"""Which process this is, without a system call for every question."""
+"""The current process's id, without a system call every time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _note_fork() -> None:
 def park_if_exiting() -> None:
     """Never return, if this is a daemon thread that outlives the interpreter.
 
-    Its connection is being closed under it, which is no error of the application's. It
-    has to wait in Python: a thread that comes back from an engine's C++ code when the
-    interpreter is gone is ended by an exception, which that code answers with abort().
+    Its connection is being closed under it, which is not an error of the application.
+    It has to wait in Python: a thread that comes back from an engine's C++ code when
+    the interpreter is gone is ended by an exception, and that code then calls abort().
     """
     if is_exiting and threading.current_thread() is not threading.main_thread():
         _park()

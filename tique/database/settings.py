@@ -1,4 +1,4 @@
-"""How a database is run."""
+"""A database's settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _default_page_cache() -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a database is run; the first connection of a process decides.
+    """The settings of a database; the first connection of a process decides.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a database is doing now, for operators: ``Connection.status()``."""
+"""The current state of a database, for operators: ``Connection.status()``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class UnmanagedTable:
-    """A table that tique leaves alone.
+    """A table that tique does not manage.
 
     Attributes
     ----------
@@ -75,17 +75,17 @@ class TransactionStatus:
 
 @dataclass(frozen=True)
 class SetAsideStatus:
-    """A part of a commit that cannot be applied, and counts for nothing.
+    """A part of a commit that cannot be applied, and is ignored.
 
     Attributes
     ----------
     cts : int
         The commit's timestamp.
     table : str or None
-        Whose versions they are: ``schema.table``, or the number of a table that is gone;
-        None: all of the commit.
+        The table of the versions: ``schema.table``, or the number of a table that is
+        gone; None: all of the commit.
     reason : str
-        What is wrong with them.
+        The reason why they cannot be applied.
     """
 
     cts: int
@@ -95,7 +95,7 @@ class SetAsideStatus:
 
 @dataclass(frozen=True)
 class CheckpointStatus:
-    """What the checkpointer did since the database was opened.
+    """The checkpointer's work since the database was opened.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Status:
     cts : int
         The last commit timestamp that was handed out.
     stable : int
-        λ: what was committed up to here may be folded into storage.
+        λ: versions committed up to here may be folded into storage.
     transactions : tuple of TransactionStatus
         This process's open transactions, the oldest snapshot first.
     tables : tuple of TableStatus
@@ -149,7 +149,7 @@ class Status:
     unmanaged : tuple of UnmanagedTable
         The other tables, by name.
     set_aside : tuple of SetAsideStatus
-        What others logged that cannot be applied, by timestamp.
+        Log entries of other processes that cannot be applied, by timestamp.
     checkpoint : CheckpointStatus
         The checkpointer's work.
     """
@@ -170,7 +170,7 @@ class Status:
 
 
 def status(database: Database) -> Status:
-    """Look at an open database; nobody is stopped for it.
+    """Return the state of an open database, without stopping any other work.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def status(database: Database) -> Status:
         position = database.timeline.position()
     return Status(
         database=database.name,
-        # Nothing else is ever opened.
+        # A database of any other format is not opened.
         format_version=FORMAT_VERSION,
         sequencer=_sequencer(database),
         processes=position.clients,

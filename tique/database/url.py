@@ -32,7 +32,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class DatabaseURL:
-    """Where a database is and how to open it.
+    """The place of a database and the options to open it.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class DatabaseURL:
         The options after ``?``, decoded. Their values stay out of ``repr``: one of
         them may be a password.
     server : Server or None
-        Where the server is and who logs in, for a backend that has one.
+        The server's place and the user who logs in, for a backend that has one.
     """
 
     backend: str
@@ -72,7 +72,7 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     ------
     InterfaceError
         If ``url`` is a bare path, names an unknown backend or a server, or cannot
-        be decoded. The message never repeats what may hold a password.
+        be decoded. The message never repeats a part that may hold a password.
     """
     if not isinstance(url, str | os.PathLike):
         raise InterfaceError(f"not a database URL: {type(url).__name__}; {_SHAPES}")

@@ -107,7 +107,7 @@ class ManagedCatalog:
         return self._by_id
 
     def is_current(self, table: Table) -> bool:
-        """Whether a table's definition is still the one that a statement went by."""
+        """Whether a table's definition is still the one that a statement used."""
         now = self._by_id.get(table.id)
         return now is table or now == table
 

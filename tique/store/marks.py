@@ -53,7 +53,7 @@ class HighWaterMarks:
         return False
 
     def to_read(self, key: Key) -> Key | None:
-        """Note a new key; the prefix whose mark had better be read, if any."""
+        """Note a new key; return the prefix whose mark is worth reading, if any."""
         if not self._most:
             return None
         for n in reversed(self._positions):

@@ -1,4 +1,4 @@
-"""Snapshots and timestamps: which commits a transaction sees, and what may be folded.
+"""Snapshots and timestamps: which commits a transaction sees, and which may be folded.
 
 :class:`~tique.timeline.local.Timeline` is that of a process that has the database to
 itself, :class:`~tique.timeline.shared.SharedTimeline` that of one among others, with a

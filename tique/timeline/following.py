@@ -29,7 +29,7 @@ again.
 
 *Nothing is missed.* This process's anchor in the shared sequencer is never newer than
 its local λ, which is never newer than its sts. Nothing is folded beyond any process's
-anchor, and the log is not pruned beyond what was folded.
+anchor, and the log is not pruned beyond the folds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recovery: what happens between opening a database and serving it (paper 2.4.2).
+"""Recovery, between opening a database and serving it (paper 2.4.2).
 
 The commit records decide. Versions without one are removed (P5). sts and cts
 start at the greatest committed cts, so that no cts is used twice. Each opening

@@ -145,7 +145,7 @@ class SharedTimeline(Timeline):
                 last = engine.last_commit(session)
                 tables = engine.managed_tables(session)
                 restored = restore(engine, session, tables, last)
-                # The index is filled from the log: that keeps what was not folded.
+                # The index is filled from the log: that keeps unfolded versions.
                 until = prunable(engine, session, restored.failures, last)
                 engine.prune_log(session, until, self._retention)
                 self._shared.recovered(last)
@@ -281,7 +281,7 @@ class SharedTimeline(Timeline):
         return self._barrier != 0 and not self._is_lost
 
     def lift(self) -> None:
-        """Finish the barrier, if there is one; the log says what it committed."""
+        """Finish the barrier, if there is one; the log has what was committed with it."""
         if not self.has_barrier:
             return
         self.follower.expect_nothing(self._barrier)

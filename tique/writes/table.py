@@ -7,7 +7,7 @@ number of the statement that wrote them (``sequence``), newest wins, so that the
 snapshot query overlays either in the same way and a savepoint is a number.
 
 A statement that scans the table needs buffered rows in the engine too:
-:meth:`TableWrites.spill` copies to the staging table what is not there yet.
+:meth:`TableWrites.spill` copies those to the staging table that are not there yet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Write(NamedTuple):
 
     A tombstone keeps the old row, so that the cache table can keep the
     application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
-    the statement read (they differ within a READ COMMITTED transaction).
+    the statement read (snapshots differ within a READ COMMITTED transaction).
     """
 
     row: Row
@@ -48,7 +48,7 @@ class TableWrites:
         self.bag: list[Write] = []
         self.is_staged = False
         self.is_doubtful = False
-        """Whether the engine is yet to be asked if storage could take what is buffered."""
+        """Whether the engine has yet to check that buffered rows fit into storage."""
         self.staged_sts: int | None = None
         self.staged_count = 0
         self._has_stage = False
@@ -63,7 +63,7 @@ class TableWrites:
 
     @property
     def has_tombstones(self) -> bool:
-        """Whether a bag's overlay may contain tombstones."""
+        """Whether a keyless table's overlay may contain tombstones."""
         return self.is_staged or any(write.deleted for write in self.bag)
 
     def put(self, key: Key, write: Write) -> None:
@@ -73,7 +73,7 @@ class TableWrites:
         self._unspilled[key] = None
 
     def add(self, write: Write) -> None:
-        """Buffer an inserted or deleted copy of a bag's row."""
+        """Buffer an inserted or deleted copy of a keyless table's row."""
         self.bag.append(write)
 
     def buffered(self) -> Iterator[tuple[Key, Write]]:
@@ -89,7 +89,7 @@ class TableWrites:
             self._has_stage = True
 
     def guard(self, session: Session) -> None:
-        """Make sure that the staging table refuses what storage could not take."""
+        """Make sure that the staging table refuses rows that storage could not take."""
         self.open_stage(session)
         if not self._is_guarded:
             session.guard_stage(self.table)
@@ -110,10 +110,10 @@ class TableWrites:
         self._spilled_bag = len(self.bag)
 
     def switch_to_stage(self, session: Session) -> None:
-        """From now on the staging table holds the truth, not the buffer.
+        """Move the writes to the staging table, which holds them from now on.
 
-        Earlier versions of buffered rows go along: a later ROLLBACK TO a
-        savepoint brings them back by dropping what is newer.
+        Earlier versions of buffered rows move too: a later ROLLBACK TO a
+        savepoint brings them back by dropping the newer ones.
         """
         if self.is_staged:
             return
@@ -135,7 +135,7 @@ class TableWrites:
         self.staged_sts = sts if self.staged_sts is None else min(sts, self.staged_sts)
 
     def rollback_to(self, sequence: int, session: Session) -> None:
-        """Undo what statements after ``sequence`` wrote."""
+        """Undo the writes of statements after ``sequence``."""
         while self._history and self._history[-1][0] > sequence:
             _, key, previous = self._history.pop()
             if previous is None:

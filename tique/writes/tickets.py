@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Committing(Protocol):
-    """What a committer asks of a transaction."""
+    """A transaction as a committer sees it."""
 
     @property
     def txid(self) -> int:
@@ -36,7 +36,7 @@ class Committing(Protocol):
 
 
 class Conflict(NamedTuple):
-    """A key that somebody else committed first, and when."""
+    """A key that another transaction committed first, and that commit's timestamp."""
 
     table: Table
     key: Key
@@ -60,7 +60,7 @@ class Ticket:
     def __init__(self, transaction: Committing) -> None:
         self.transaction = transaction
         self.writes = [writes for writes in transaction.writes.values() if writes]
-        # Whether it cannot share a batch.
+        # Whether the ticket cannot share a batch.
         self.stands_alone = any(
             writes.is_staged
             or (writes.bag and any(write.deleted for write in writes.bag))
@@ -75,20 +75,20 @@ class Ticket:
         self.gate.acquire()
 
     def settle(self, error: BaseException | None = None) -> None:
-        """Give the transaction its outcome and wake whoever waits for it."""
+        """Give the transaction its outcome and wake the thread that waits for it."""
         self.error = error
         self.done = True
         self.wake()
 
     def wake(self) -> None:
         """Let the waiting thread look at its ticket, or lead."""
-        # Already open: whoever waits is on its way and looks at ``done`` itself.
+        # Already open: the waiting thread is on its way and looks at ``done`` itself.
         with suppress(RuntimeError):
             self.gate.release()
 
 
 def serialization_error(conflict: Conflict) -> errors.SerializationError:
-    """Somebody else committed first (P3)."""
+    """The error when another transaction committed first (P3)."""
     table = conflict.table.qualified_name
     return errors.SerializationError(
         f"another transaction committed first: a row of {table} was changed since "
@@ -101,7 +101,7 @@ def serialization_error(conflict: Conflict) -> errors.SerializationError:
 
 
 def failure(error: BaseException) -> errors.Error:
-    """Nothing was committed, because of ``error``."""
+    """The error when nothing was committed, because of ``error``."""
     if isinstance(error, EngineError):
         return translated(error)
     if isinstance(error, errors.Error):
@@ -110,7 +110,7 @@ def failure(error: BaseException) -> errors.Error:
 
 
 def outcome_unknown(ticket: Ticket, cause: BaseException) -> errors.OutcomeUnknown:
-    """Nobody can tell whether the ticket's transaction is committed (P4)."""
+    """The error when it cannot be known whether the ticket is committed (P4)."""
     txid = ticket.transaction.txid
     return errors.OutcomeUnknown(
         "the engine failed inside COMMIT and cannot be asked for the outcome of "

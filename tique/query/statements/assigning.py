@@ -1,8 +1,8 @@
 """Whether an engine would assign the values that a statement converts.
 
 Values are converted with a CAST (:meth:`Forms.cast`), and an engine may have casts that
-it does not make on assignment. So before a statement's values are converted for the first
-time the engine is asked about them as they stand; and again for parameters of other types.
+it does not apply on assignment. So before a statement's values are converted for the
+first time the engine checks them unconverted; and again for parameters of other types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Assigned:
-    """What a statement assigns to a table; threads share it."""
+    """The values that a statement assigns to a table; threads share it."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -36,7 +36,7 @@ class Assigned:
         query: str,
         bound: Sequence[Any],
     ) -> None:
-        """Have the engine refuse it, where it would.
+        """Have the engine check the assignment, as it would do it itself.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class Assigned:
         parameters
             The statement's.
         positions, query
-            The assigned columns, and a query for what is assigned to each.
+            The assigned columns, and a query for the values assigned to them.
         bound
             The query's parameters.
         """

@@ -1,4 +1,4 @@
-"""What every executable statement is, and what it leaves."""
+"""The base of executable statements, and their outcome."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a statement produced.
+    """The outcome of a statement.
 
     ``columns`` is None for a statement without a result. The rows are in
-    ``rows`` if the driver had them, else in ``result``. ``error`` is why no more of
-    them can be fetched.
+    ``rows`` if the driver had them, else in ``result``. ``error`` is the reason why no
+    more of them can be fetched.
     """
 
     rowcount: int = -1
@@ -34,7 +34,7 @@ class Outcome:
     error: errors.Error | None = None
 
     def close(self) -> None:
-        """Give up the rows that were not fetched."""
+        """Drop the rows that were not fetched."""
         result, self.result = self.result, None
         self.rows = None
         if result is not None:
@@ -53,7 +53,7 @@ class Statement(ABC):
         self.needs: frozenset[tuple[Table, str]] = frozenset(
             (table, "SELECT") for table in self.text.tables
         )
-        """Tables and the privileges on them that it takes."""
+        """Tables, and the privileges on them that the statement needs."""
 
     @abstractmethod
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -67,7 +67,7 @@ class Statement(ABC):
         Raises
         ------
         ProgrammingError
-            If the statement produces rows or defines something.
+            If the statement produces rows or is DDL.
         """
         raise errors.ProgrammingError(
             "executemany() takes INSERT, UPDATE or DELETE; use execute() for this "

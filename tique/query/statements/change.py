@@ -1,6 +1,6 @@
 """UPDATE and DELETE.
 
-With the whole primary key bound, the row is usually known or one index look-up
+With the whole primary key bound, the row is usually known or one index lookup
 away, and simple assignments are computed here. Everything else is a query over
 the snapshot for the old rows and the new values; few rows are buffered, many
 are staged by the same query.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ChangeStatement(WritingStatement):
-    """What UPDATE and DELETE have in common."""
+    """The common base of UPDATE and DELETE."""
 
     def __init__(self, plan: Update | Delete) -> None:
         super().__init__(plan)
@@ -71,10 +71,10 @@ class ChangeStatement(WritingStatement):
 
     @abstractmethod
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
-        """What becomes of a row; raises NotLocal if the engine must say."""
+        """The changed row (None: deleted); raises NotLocal if the engine must say."""
 
     def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
-        """The columns to read of a row, where it need not be known whole."""
+        """The columns to read of a row; None: all."""
         if (
             self._table.checks
             or self._table.unique
@@ -97,8 +97,8 @@ class ChangeStatement(WritingStatement):
     ) -> int:
         """Change rows for every row of parameters.
 
-        The rows of keyed changes are read in one engine statement; later ones see
-        what earlier ones did.
+        The rows of keyed changes are read in one engine statement; later changes see
+        the earlier ones.
         """
         if self._keys is not None:
             keys = []
@@ -157,7 +157,7 @@ class ChangeStatement(WritingStatement):
     def _group_changes(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> list[Change] | None:
-        """What becomes of the rows with one prefix of the key, where memory has them."""
+        """The changes of rows with one prefix of the key, if memory has the rows."""
         needed = transaction.needed_to_change(self._needed)
         columns = columns_to_read(self._table, needed)
         (source,) = self.text.sources
@@ -221,7 +221,7 @@ class ChangeStatement(WritingStatement):
         return items, source, bound
 
     def _are_exact(self, change: Change) -> bool:
-        """Whether the engine's values came as what they are, old ones and new ones."""
+        """Whether the engine's values, old and new, came unchanged."""
         return all(row is None or self._is_exact(row) for row in change)
 
     def _split(self, found: Row) -> Change:
@@ -305,7 +305,7 @@ class UpdateStatement(ChangeStatement):
         if self._kernels is None and not self._assigned.is_known(
             transaction, parameters
         ):
-            # Though there may be no row to change.
+            # Checked even if there is no row to change.
             self._items(transaction, parameters)
         return super()._change(transaction, parameters, check=check)
 

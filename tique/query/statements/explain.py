@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 class ExplainStatement(Statement):
-    """Shows what a statement would run, without running it."""
+    """Shows the query that a statement would run, without running it."""
 
     writes = False
 

@@ -1,7 +1,7 @@
 """INSERT.
 
-Rows whose values are exactly of their columns' types never meet the engine
-before the commit, but for the question whether their keys are free. Other
+Rows whose values are exactly of their columns' types do not reach the engine
+before the commit; it is asked only whether their keys are free. Other
 values are converted by the engine, as on assignment. Many rows, and rows that
 the driver cannot hold unchanged, are staged.
 """
@@ -46,7 +46,7 @@ RowMaker = Callable[[Sequence[Any]], Row]
 
 
 class InsertStatement(WritingStatement):
-    """What the kinds of INSERT have in common: what to do with proposed rows."""
+    """The common base of both kinds of INSERT: it handles proposed rows."""
 
     privileges = ("INSERT",)
 
@@ -71,7 +71,7 @@ class InsertStatement(WritingStatement):
         return False
 
     def _are_exact(self, rows: Sequence[Row]) -> bool:
-        """Whether these rows, which the engine made, did."""
+        """Whether the engine's values in these rows came unchanged."""
         if all(map(self._is_exact, rows)):
             return True
         if self._conflict is not None:
@@ -158,7 +158,7 @@ class InsertRowsStatement(InsertStatement):
             for sql, bound in queries:
                 count += self._insert_converted(transaction, (), sql, bound).rowcount
             return count
-        # What is in conflict with what depends on the order.
+        # Conflicts depend on the order of rows.
         converted = iter(
             [row for query in queries for row in self._converted(transaction, *query)]
         )
@@ -206,7 +206,7 @@ class InsertRowsStatement(InsertStatement):
     def _queries(
         self, parameter_rows: Sequence[Sequence[Any]], transaction: Transaction
     ) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Queries for many rows, as few as there can be."""
+        """Queries for many rows, as few as possible."""
         if not self._simple:
             for parameters in parameter_rows:
                 yield self._query(parameters, transaction)

@@ -1,7 +1,7 @@
 """RETURNING: a select list over the rows that a statement wrote.
 
-Plain columns of rows that are buffered are picked here. All else is a query: over the
-rows as constants, or over what the statement staged.
+Plain columns of buffered rows are picked here. All else is a query: over the rows as
+constants, or over the staged rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ReturningClause:
-    """RETURNING, ready to be applied to what a statement wrote."""
+    """RETURNING, ready to be applied to the rows that a statement wrote."""
 
     def __init__(self, plan: Returning, table: Table, text: SnapshotText) -> None:
         self._plan = plan
@@ -38,9 +38,9 @@ class ReturningClause:
         ]
 
     def items(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
-        """The select list, to be asked for before the statement writes anything.
+        """The select list, to be filled in before the statement writes anything.
 
-        Subqueries in it see what was there before the statement.
+        Subqueries in it see the rows before the statement.
         """
         (items,), _ = self._text.fill(transaction, parameters, self._plan.items)
         return items
@@ -57,7 +57,7 @@ class ReturningClause:
         if written.changes is None:
             source = forms.staged(self._table, transaction.sequence)
         else:
-            # A row as it is now, or as it was when it was deleted.
+            # A row after the statement, or a deleted row before it.
             rows = [new or old or () for old, new in written.changes]
             if self._plan.plain is not None:
                 return self._picked(transaction, rows)

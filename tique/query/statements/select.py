@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SelectStatement(Statement):
-    """A query: its holes are filled with snapshot forms, the engine does the rest."""
+    """A query: its holes are filled with snapshot forms, and the engine runs it."""
 
     writes = False
 
@@ -58,8 +58,8 @@ class SelectStatement(Statement):
 class PointSelectStatement(SelectStatement):
     """A query for plain columns of one row by primary key.
 
-    The driver answers it from rows that it has; only a row that it has not is
-    asked for. The whole row is read, so that an UPDATE of it needs no statement.
+    The driver answers it from rows in memory, and asks the engine only for a row that
+    it does not have. The whole row is read, so that an UPDATE of it needs no statement.
     """
 
     def __init__(self, plan: Select) -> None:
@@ -97,9 +97,8 @@ class PointSelectStatement(SelectStatement):
 class GroupSelectStatement(SelectStatement):
     """A query for the rows with one prefix of the key, or for aggregates of them.
 
-    The driver answers it where it has the rows and what is asked means the same in
-    every engine. How the result's columns are called and of what types they are, the
-    engine says, once.
+    The driver answers it where it has the rows and the query means the same in
+    every engine. The engine says, once, the names and types of the result's columns.
     """
 
     def __init__(self, plan: Select) -> None:
@@ -113,7 +112,7 @@ class GroupSelectStatement(SelectStatement):
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Answer from memory, if it can be done; else ask the engine."""
+        """Answer from memory if possible, else ask the engine."""
         transaction.refresh()
         if self._answer is not None and self._columns is not None:
             rows = self._reader.rows(transaction, parameters)

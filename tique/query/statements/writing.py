@@ -1,4 +1,4 @@
-"""Statements that write: into the buffer if it is little, else staged.
+"""Statements that write: few rows are buffered, others staged.
 
 Many rows, and rows that the driver cannot hold unchanged, are staged.
 """
@@ -40,14 +40,14 @@ BUFFERED_ROWS = 2000
 """A statement that writes more rows stages them."""
 
 _CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
-"""What Python makes of timestamps that it cannot hold (infinity): not exact."""
+"""Values in place of timestamps that Python cannot hold (infinity): not exact."""
 
 Change = tuple[Row | None, Row | None]
-"""A row as it was (None: it was not there) and as it is (None: it is deleted)."""
+"""A row before (None: it did not exist) and after (None: it is deleted)."""
 
 
 class Written(NamedTuple):
-    """What a statement wrote; ``changes`` is None if it staged them."""
+    """A statement's writes; ``changes`` is None if it staged them."""
 
     rowcount: int
     changes: Sequence[Change] | None
@@ -57,12 +57,12 @@ class WritingStatement(Statement):
     """A statement that writes to one table: INSERT, UPDATE, DELETE."""
 
     privileges: ClassVar[tuple[str, ...]]
-    """What it does with the table."""
+    """The privileges on the table that it needs, besides SELECT."""
 
     def __init__(self, plan: InsertRows | InsertQuery | Update | Delete) -> None:
         super().__init__(plan)
         self._table = plan.table
-        # Its keys are looked up, whatever it does.
+        # Every such statement looks up keys.
         self.needs |= {(plan.table, name) for name in ("SELECT", *self.privileges)}
         self._returning = (
             None
@@ -72,12 +72,12 @@ class WritingStatement(Statement):
 
     @abstractmethod
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
-        """Write what the statement says."""
+        """Carry out the statement's writes."""
 
     def _write_many(
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
     ) -> int:
-        """Write it for every row of parameters; returns the number of rows."""
+        """Write for every row of parameters; return the number of rows."""
         raise errors.ProgrammingError(
             "executemany() takes INSERT … VALUES, UPDATE or DELETE; use execute() for "
             "this statement"
@@ -85,7 +85,7 @@ class WritingStatement(Statement):
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Write, and return what RETURNING says of it."""
+        """Write, and return the result of RETURNING."""
         with transaction.statement():
             returning = self._returning
             if returning is None:
@@ -120,7 +120,7 @@ def _family(table: Table, position: int) -> str:
 
 
 def dated_columns(table: Table) -> list[int]:
-    """The columns whose values must be looked at before a row is buffered."""
+    """The columns whose values must be checked before a row is buffered."""
     return [
         i
         for i in range(len(table.columns))
@@ -136,7 +136,7 @@ def exactness(table: Table) -> Callable[[Row], bool]:
     """
     keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
     dated = dated_columns(table)
-    # Decimals have a NaN on PostgreSQL; so may have what is of a type not known here.
+    # Decimals have a NaN on PostgreSQL; values of unknown types may have one.
     numbers = [i for i in keys if _family(table, i) in ("double", "decimal", "")]
     if not dated and not numbers:
         return lambda row: True
@@ -157,8 +157,8 @@ def write_changes(
 ) -> Written:
     """Write rows whose values are exactly of their columns' types.
 
-    Each row that the statement changes is there once; ``changed`` are the positions of
-    the columns that it set.
+    ``changes`` has each changed row once; ``changed`` are the positions of the columns
+    that the statement set.
     """
     writes = transaction.writes_to(table)
     if not changes:
@@ -180,7 +180,7 @@ def buffer_changes(
 ) -> None:
     """As :func:`write_changes`, always through the buffer.
 
-    Without ``check``, the caller has the engine judge CHECK and UNIQUE later.
+    Without ``check``, the caller has the engine check CHECK and UNIQUE later.
     """
     writes = transaction.writes_to(table)
     required = [(i, name) for i, name in not_null_columns(table) if i in changed]
@@ -204,7 +204,7 @@ def buffer_changes(
 def _buffer_keyed(
     transaction: Transaction, writes: TableWrites, changes: Sequence[Change]
 ) -> None:
-    """Write one version per key: a row, or a tombstone where none takes its place."""
+    """Write one version per key: a row, or a tombstone if no row takes its place."""
     table = writes.table
     primary_key = table.primary_key
     given_up: dict[Key, Row] = {}
