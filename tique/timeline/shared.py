@@ -281,7 +281,7 @@ class SharedTimeline(Timeline):
         return self._barrier != 0 and not self._is_lost
 
     def lift(self) -> None:
-        """Finish the barrier, if there is one; the log has what was committed with it."""
+        """Finish the barrier, if there is one; the log has the commit under it."""
         if not self.has_barrier:
             return
         self.follower.expect_nothing(self._barrier)
