@@ -78,7 +78,7 @@ def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
     )
     what, _, _ = error.message.partition(" at line ")
     if is_sql and isinstance(error, SyntaxProblem):
-        what = f"what stands{what.removeprefix('syntax error')}{place}"
+        what = f"the SQL{what.removeprefix('syntax error')}{place}"
         return UnsupportedSQL(f"{what if place else 'the statement'} is not supported")
     if not is_sql and not isinstance(error, SyntaxProblem):
         return SyntaxProblem(f'syntax error near "{what}"{place}')
@@ -89,8 +89,8 @@ def given_up(cause: object) -> errors.OperationalError:
     """The error when a process's client of a shared database is gone."""
     return errors.OperationalError(
         "this process was given up by the others that share the database, because it "
-        "did not run for too long, or the server was restarted: what was not "
-        f"committed is aborted; close the connections and connect again ({cause})",
+        "did not run for too long, or the server was restarted: uncommitted "
+        f"transactions are aborted; close the connections and connect again ({cause})",
         sqlstate="08006",
     )
 

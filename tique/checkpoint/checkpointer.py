@@ -12,7 +12,7 @@ and cache from before it or from after it, and both give the same snapshot.
 Committers append to the cache table meanwhile; a fold deletes only versions that it
 moved.
 
-*A crash* leaves the fold done or not done. The index forgets versions only
+*A crash* leaves the fold done or not done. The index drops versions only
 after the engine's COMMIT; in between a reader finds the same rows twice, in
 memory and in storage, and takes the first.
 
@@ -20,8 +20,8 @@ memory and in storage, and takes the first.
 another process's round.
 
 *One table stops no other (P4).* If a table cannot be folded, its versions stay where they
-are, readable; the others are folded, and the log is pruned up to the entries that that
-table still needs. :mod:`tique.checkpoint.obstacles` has why.
+are, readable; the others are folded, and the log keeps the entries that the table still
+needs. :mod:`tique.checkpoint.obstacles` has why.
 
 The thread also closes the sessions of garbage-collected connections, because a
 finalizer may run anywhere and must not take locks.
@@ -259,7 +259,8 @@ class Checkpointer:
         engine = self._engine
         is_late = time.monotonic() - self._pruned >= _PRUNE_INTERVAL
         if moved or thorough or is_late:
-            # The log keeps the commits from which such a table is brought back.
+            # A table that cannot be folded is brought back from the log, which keeps
+            # its commits.
             until = min((each.prunable(stable) for each in tables), default=stable)
             engine.prune_log(session, until, self._retention)
             self._pruned = time.monotonic()

@@ -30,7 +30,7 @@ def build_command(target: str, force: bool, install: bool, as_json: bool) -> Non
     """
     if install and target != "postgresql":
         raise click.UsageError(
-            f"--install is for postgresql only; tique loads what {target} needs itself"
+            f"--install is for postgresql only; tique itself loads the one for {target}"
         )
     with progress("Compiling"):
         library = build(target, force=force)

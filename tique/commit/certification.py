@@ -4,7 +4,7 @@ A transaction may commit if no other transaction committed one of its keys after
 snapshot under which it wrote that key. Keys are primary keys and the UNIQUE keys of new
 rows; a table without a primary key has none, there the deleted rows count.
 
-:class:`QueryCertifier` asks the cache tables, and is the definition.
+:class:`QueryCertifier` asks the cache tables, and is the reference.
 :class:`MemoryCertifier` asks the index of recent versions, and is the fast form;
 for a table whose index is incomplete it asks the query. Both are called by the
 leader of a group commit only, after every earlier commit has been published, so

@@ -30,7 +30,7 @@ _COMPARED = frozenset({"integer", "decimal", "date", "timestamp"})
 """Types whose values every engine puts in the same order."""
 
 _LOOKED_UP = _COMPARED | {"text"}
-"""Types whose values every engine compares alike for equality."""
+"""Types of which every engine compares two columns of the same type alike."""
 
 _OPERATORS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 

@@ -55,8 +55,9 @@ _Part = TypeVar("_Part", bound=Part)
 class Cache(Generic[_Part]):
     """Parts by place, evicted by second chance, an approximation of LRU.
 
-    The oldest parts are evicted first, but for those found since the last eviction. A
-    part stays in its place until it is evicted: folds look for it at any time.
+    The oldest parts are evicted first, but for those that were found since they were
+    last considered. A part stays in its place until it is evicted: folds look for it at
+    any time.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ Invariants
 ----------
 * *Publish before sts.* The committer adds a commit's versions before sts covers
   its cts; a reader whose sts is older skips them.
-* *Fold before forget.* The checkpointer removes versions with cts ≤ λ only after
+* *Fold before dropping.* The checkpointer drops versions with cts ≤ λ only after
   the engine committed the fold. A reader that finds no version ≤ its sts reads
   storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
   has exactly the row that it may see.
@@ -314,7 +314,7 @@ class TableVersions:
         not be in an engine transaction: drained versions have been committed.
 
         Beside an old snapshot there may be millions of versions. They go in pieces: a
-        server ends an engine transaction in which nothing happens for long.
+        server ends an engine transaction that is idle for long.
         """
         if sts is None:
             with self.lock:

@@ -69,7 +69,7 @@ _NOTHING = Published({}, {})
 
 
 class Follower:
-    """Brings other processes' commits, and one's own, to the index of versions.
+    """Publishes other processes' commits, and this one's, in the index of versions.
 
     Parameters
     ----------

@@ -10,9 +10,9 @@ snapshot is open, λ = sts: everything is folded, and the index of recent versio
 starts empty. Versions that the log has and the cache tables lack are appended first.
 Each step may be repeated: a crash here is a reason to run it again.
 
-A table that cannot be folded stops nothing (P4): its versions are served from its cache
-table. If the cache table cannot even be brought up to the log, statements that use that
-table are refused until a checkpoint has done it, and all else is served.
+A table that cannot be folded stops no other (P4): its versions are served from its
+cache table. If the cache table cannot even be brought up to the log, statements that
+use that table are refused until a checkpoint has done it, and all else is served.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process's place among others that share a database.
+"""The order of commits in a database that several processes share.
 
 Argument
 --------

@@ -1,4 +1,4 @@
-"""ON CONFLICT: proposed rows are inserted, or update the existing rows in their way.
+"""ON CONFLICT: inserts proposed rows; updates, or leaves, existing rows in their way.
 
 The engine is not asked to do it: the row of a key in storage says nothing of the one in
 a snapshot. Proposed rows come to the driver, which looks up the existing rows under
