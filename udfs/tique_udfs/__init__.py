@@ -46,7 +46,7 @@ _logger = logging.getLogger("tique")
 
 
 def sequencer_choice() -> str:
-    """Return what ``TIQUE_SEQUENCER`` asks for: ``auto``, ``c`` or ``python``.
+    """Return the choice in ``TIQUE_SEQUENCER``: ``auto``, ``c`` or ``python``.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def open_sequencer(name: str) -> Sequencer:
     Parameters
     ----------
     name
-        What it belongs to, for messages. Two sequencers are independent of each
+        The name of its database, for messages. Two sequencers are independent of each
         other even when they have the same name.
 
     Raises

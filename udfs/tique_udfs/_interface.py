@@ -1,4 +1,4 @@
-"""What every sequencer does, whatever it is made of."""
+"""The interface of all sequencers, in C or in Python."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ActiveSnapshot(NamedTuple):
 
 
 class Sequencer(ABC):
-    """Hands out transaction ids and timestamps, and knows who is active.
+    """Hands out transaction ids and timestamps, and knows the active transactions.
 
     Commit timestamps are dense (1, 2, 3, …) and each must be finished, whether
     its transaction committed or aborted: ``sts`` covers the contiguous prefix of
@@ -108,8 +108,8 @@ class Sequencer(ABC):
     decreases; ``core/sequencer.h`` has the argument.
 
     Where several processes share one sequencer, in a server, each is a *client*
-    with a lease: see the methods from :meth:`join` on. Whoever owns the sequencer
-    alone needs none of them.
+    with a lease: see the methods from :meth:`join` on. A process that owns the
+    sequencer alone needs none of them.
 
     All methods may be called from any thread. Only :meth:`end` may be called
     from a finaliser (``__del__``, a weak reference's callback), which can run at
@@ -118,7 +118,7 @@ class Sequencer(ABC):
     Every method but :meth:`end` and :meth:`close` raises
     :exc:`SequencerClosedError` after :meth:`close`.
 
-    The memory that it takes is bounded, whatever its callers do. :meth:`begin`,
+    Its memory is bounded, whatever its callers do. :meth:`begin`,
     :meth:`join`, :meth:`fence` and their like are refused when their table is full, or
     when a client has its share of it. So is the time that one call keeps others waiting.
     """
@@ -128,7 +128,7 @@ class Sequencer(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """What the sequencer belongs to, for messages."""
+        """The name of its database, for messages."""
 
     @abstractmethod
     def recover(self, *, sts: int, txid: int) -> None:
@@ -198,7 +198,7 @@ class Sequencer(ABC):
     def finish(self, cts: int) -> None:
         """Mark a timestamp as committed or aborted; sts may advance.
 
-        Idempotent. Wakes those who wait for a timestamp that sts now covers.
+        Idempotent. Wakes the threads that wait for a timestamp that sts now covers.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def sts(self) -> int:
-        """Return the timestamp up to which everything is finished."""
+        """Return the timestamp up to which all timestamps are finished."""
 
     @abstractmethod
     def cts(self) -> int:
@@ -254,7 +254,7 @@ class Sequencer(ABC):
         Returns
         -------
         int
-            Its number, which nobody can guess: it stands for the client.
+            Its number, which cannot be guessed: it stands for the client.
         """
 
     @abstractmethod
@@ -295,11 +295,11 @@ class Sequencer(ABC):
     def next_cts_for(self, client: int) -> int:
         """As :meth:`next_cts`, and a barrier; only this client can finish it.
 
-        Its transaction may write anything: :meth:`certify_for` refuses whoever has
+        Its write set is unknown: :meth:`certify_for` refuses every write set that was
         not certified up to the barrier.
 
-        If the client goes first, the timestamp is *doubtful*: what belongs to it
-        may be durable or not, and may still arrive. sts stops in front of it.
+        If the client goes first, the timestamp is *doubtful*: its commit record and
+        versions may be durable or not, and may still arrive. sts stops in front of it.
 
         Raises
         ------
@@ -318,7 +318,7 @@ class Sequencer(ABC):
         Parameters
         ----------
         client
-            Whose commit it is.
+            The client that commits.
         sts
             Up to here the client has certified it by itself, or it was written under
             snapshots that are not older.
@@ -331,8 +331,8 @@ class Sequencer(ABC):
         KeyConflictError
             A key was committed after ``sts``, or is being committed now; or ``sts`` is
             older than the barrier, before which keys are forgotten or not known.
-            Whoever then waits for the winner, certifies up to there by itself and
-            asks again is not refused for the same reason.
+            A client that then waits for the winner, certifies up to there by itself
+            and asks again is not refused for the same reason.
         SequencerError
             Not everything up to ``sts`` is finished, or there are too many keys.
         """
@@ -343,7 +343,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def keys(self) -> int:
-        """Count the keys that are remembered, each as often as it was written down."""
+        """Count the keys that are remembered, each as often as it was recorded."""
 
     @abstractmethod
     def clients(self) -> int:
@@ -361,7 +361,7 @@ class Sequencer(ABC):
     def fence(self, cts: int) -> None:
         """Finish a doubtful timestamp as aborted; idempotent.
 
-        Before that it must be written down durably that it counts for nothing.
+        Before that it must be recorded durably that it counts for nothing.
 
         Raises
         ------
@@ -371,7 +371,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def fences(self) -> list[int]:
-        """List the fenced timestamps, whose versions nobody must read."""
+        """List the fenced timestamps, whose versions no transaction may read."""
 
     @abstractmethod
     def forget_fence(self, cts: int) -> None:
@@ -389,7 +389,7 @@ class Sequencer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release the sequencer and wake whoever waits. Idempotent."""
+        """Release the sequencer and wake the threads that wait. Idempotent."""
 
     def _closed(self) -> SequencerClosedError:
         return SequencerClosedError(

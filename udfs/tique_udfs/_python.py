@@ -40,10 +40,10 @@ class PythonSequencer(Sequencer):
     """A :class:`Sequencer` under one lock.
 
     A finaliser can run while its own thread holds the lock, so :meth:`end` takes
-    none: it notes the txid, and whoever next looks at the active snapshots
-    removes them first.
+    none: it notes the txid, and the next call that looks at the active snapshots
+    removes it first.
 
-    Keys need no secret of its own here: Python hashes bytes under one of the process's.
+    Keys need no secret here: Python hashes bytes under one of the process's own.
     """
 
     kind = "python"
@@ -65,16 +65,16 @@ class PythonSequencer(Sequencer):
         # By client: its snapshots, and the timestamps that it has to finish.
         self._snapshots: Counter[int] = Counter()
         self._open: Counter[int] = Counter()
-        # Of the timestamps that sts does not cover.
+        # The owners of the timestamps that sts does not cover.
         self._owners: dict[int, int] = {}
         self._fences: list[int] = []
-        # What was written, in the order of timestamps; and when, key by key, without
-        # what was taken back.
+        # The keys that were written, in the order of timestamps; and each key's
+        # timestamps, without those that were taken back.
         self._log: deque[tuple[int, bytes]] = deque()
         self._stamps: dict[bytes, list[int]] = {}
-        # What those have written that are not finished.
+        # The write sets of the timestamps that are not finished.
         self._written: dict[int, Sequence[bytes]] = {}
-        # What was committed later is in the log.
+        # The log has all later commits' keys.
         self._barrier = 0
 
     @override
@@ -417,7 +417,7 @@ class PythonSequencer(Sequencer):
         return True
 
     def _revert(self, cts: int) -> None:
-        """Take back what a timestamp under way has written: its keys' last."""
+        """Take back the writes of a timestamp under way: its keys' last ones."""
         for key in self._written.get(cts, ()):
             self._stamps[key].remove(cts)
             if not self._stamps[key]:
@@ -447,7 +447,7 @@ class PythonSequencer(Sequencer):
     def _bury(self, clients: Collection[int]) -> None:
         """Drop clients, their snapshots, and their hold on their timestamps.
 
-        All at once: each is a pass over all that is there.
+        All at once: each call is a pass over all snapshots and timestamps.
         """
         for txid in [t for t, entry in self._active.items() if entry[2] in clients]:
             self._drop(txid)
@@ -460,7 +460,7 @@ class PythonSequencer(Sequencer):
         self._note_deadlines()
 
     def _settle(self, client: int | None = None) -> None:
-        """Do what is due, then make sure that the client is still there."""
+        """Apply ends and leases that are due, then check that the client is there."""
         if self._is_closed:
             raise self._closed()
         while self._ended:

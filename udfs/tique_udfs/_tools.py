@@ -21,9 +21,9 @@ def run_tool(command: list[str], *, what: str, remedy: str) -> str:
     command
         The program and its arguments.
     what
-        What the program is, for the message when it cannot be run.
+        The kind of program, for the message when it cannot be run.
     remedy
-        What to do then.
+        The advice of that message.
 
     Raises
     ------

@@ -1,12 +1,12 @@
 """Find the compiled sequencer, or compile it once and keep it in a cache folder.
 
 A wheel carries it (``compiled/``, put there by ``hatch_build.py``), so only a source
-checkout needs a compiler. What is used is found by a hash of the sources beside it, so
-that a library never answers for other sources than its own.
+checkout needs a compiler. The library is found by a hash of the sources beside it, so
+that it never answers for other sources than its own.
 
 For DuckDB the result is one shared object for two doors: ctypes opens it, and DuckDB
 loads it as an extension, for which it ends with a footer that DuckDB reads. For
-MonetDB it is a module that the server opens. A compiler is all it takes; no header or
+MonetDB it is a module that the server opens. A compiler is enough; no header or
 library of an engine is needed. PostgreSQL's extension is the exception, see
 :mod:`tique_udfs.pgxs`.
 """
@@ -30,7 +30,7 @@ from .folders import FolderError, find_cached, writable_cache_folder
 __all__ = ["PACKAGED", "BuildError", "build", "compile_into", "duckdb_platform"]
 
 PACKAGED = Path(__file__).parent / "compiled"
-"""The folder where a wheel carries what is compiled; a source checkout has none."""
+"""The folder of a wheel's compiled libraries; a source checkout has none."""
 
 _HERE = Path(__file__).parent
 _FLAGS = (
@@ -49,7 +49,7 @@ _DUCKDB_API_VERSION = "v1.2.0"
 
 
 class _Target(NamedTuple):
-    """What is compiled for an engine, and under which name it is kept."""
+    """The sources that are compiled for an engine, and the library's name."""
 
     folders: tuple[str, ...]
     name: str
@@ -107,7 +107,7 @@ def build(target: str = "duckdb", *, force: bool = False) -> Path:
 
 
 def compile_into(folder: Path, target: str) -> Path:
-    """Compile the sequencer for DuckDB or MonetDB into a folder, replacing what is there.
+    """Compile the sequencer for DuckDB or MonetDB into a folder, replacing older files.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _digest(target: str) -> str:
 
 
 def _compile(sources: list[Path], library: Path, footer: bytes) -> None:
-    """Compile beside the library and rename, so that nobody sees half a file."""
+    """Compile beside the library and rename, so that no process reads half a file."""
     compiler = shlex.split(os.environ.get("CC") or "cc")
     try:
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
@@ -202,7 +202,7 @@ def _compile(sources: list[Path], library: Path, footer: bytes) -> None:
 
 
 def _footer(*, version: str) -> bytes:
-    """Write what DuckDB reads at a library's end before it loads it.
+    """Write the footer that DuckDB reads at a library's end before it loads it.
 
     A WebAssembly custom section (the form that serves all of DuckDB's platforms)
     named ``duckdb_signature`` of 512 bytes: eight fields of 32, in reverse order,

@@ -1,4 +1,4 @@
-"""Where files are kept that can be made again: one folder of the user's own."""
+"""The cache folder, for files that can be made again: one of the user's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class FolderError(Exception):
-    """There is no folder that can be written to and that nobody else can write to."""
+    """There is no folder that this user, and no other user, can write to."""
 
 
 def cache_folders() -> list[Path]:
@@ -29,7 +29,7 @@ def cache_folders() -> list[Path]:
 
 
 def find_cached(name: str) -> Path | None:
-    """Return what is kept under ``name``, unless somebody else could have put it there."""
+    """Return the file kept under ``name``, unless another user could have made it."""
     for folder in cache_folders():
         if (folder / name).exists() and _is_safe(folder):
             return folder / name
@@ -42,7 +42,7 @@ def writable_cache_folder(purpose: str) -> Path:
     Parameters
     ----------
     purpose
-        What is to be kept there, for the message.
+        The kind of files, for the message.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Compile PostgreSQL's extension for a server, and install it there.
 
-PostgreSQL's own makefiles (PGXS) do the compiling, in a folder of the cache. Which
-server it is for says its ``pg_config``; if none is named ``$PG_CONFIG``, else the one in
-the path.
+PostgreSQL's own makefiles (PGXS) do the compiling, in a folder of the cache. The
+server is that of the given ``pg_config``; if none is given ``$PG_CONFIG``, else the one
+in the path.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def build(
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
             fresh = Path(folder)
             _make(fresh, digest, program)
-            # What a server that looks for it by its whole name finds everywhere.
+            # A server that looks for it by its whole name finds it under this one
+            # everywhere.
             for made in fresh.glob("tique-*.dylib"):
                 made.replace(fresh / library)
             control = (_HERE / "postgresql" / _CONTROL).read_text()
@@ -74,7 +75,7 @@ def build(
             )
             (fresh / _SCRIPT).write_bytes((_HERE / "postgresql" / _SCRIPT).read_bytes())
             kept.mkdir(exist_ok=True)
-            # The library is what is looked for, so it comes last.
+            # The library is the file that is looked for, so it comes last.
             for file in (_CONTROL, _SCRIPT, library):
                 (fresh / file).replace(kept / file)
     except OSError as error:
@@ -111,9 +112,9 @@ def put(library: Path, pkglibdir: Path, sharedir: Path) -> list[Path]:
     Parameters
     ----------
     library
-        What :func:`build` returned.
+        The result of :func:`build`.
     pkglibdir, sharedir
-        What ``pg_config`` calls so, of the server or of a copy of it.
+        The folders that ``pg_config`` calls so, of the server or of a copy of it.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def put(library: Path, pkglibdir: Path, sharedir: Path) -> list[Path]:
         The folders cannot be written to.
     """
     extensions = sharedir / "extension"
-    # The control file is what makes the others count, so it comes last.
+    # The control file makes the others count, so it comes last.
     places = [
         (library, pkglibdir),
         (library.with_name(_SCRIPT), extensions),
@@ -131,7 +132,7 @@ def put(library: Path, pkglibdir: Path, sharedir: Path) -> list[Path]:
 
 
 def ask(pg_config: str | os.PathLike[str], option: str) -> str:
-    """Return what ``pg_config`` answers to an option.
+    """Return the answer of ``pg_config`` to an option.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def ask(pg_config: str | os.PathLike[str], option: str) -> str:
 
 
 def _put(file: Path, target: Path) -> Path:
-    # Beside it under a name of its own, so that nobody sees half a file.
+    # Beside it under a name of its own, so that no process reads half a file.
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         fresh.write_bytes(file.read_bytes())

@@ -37,8 +37,8 @@ tique_find_client(struct sequencer *sequencer, tique_client id)
 	return place ? &sequencer->clients[place - 1] : NULL;
 }
 
-/* After a change of leases. Whoever waits must look again: for a lease that ends
- * earlier than it knew, or a timestamp that has become doubtful. */
+/* After a change of leases. Threads that wait must look again: for a lease that ends
+ * earlier than they knew, or a timestamp that has become doubtful. */
 static void
 note_deadlines(struct sequencer *sequencer)
 {
@@ -56,14 +56,14 @@ note_deadlines(struct sequencer *sequencer)
 	tique_wake(sequencer);
 }
 
-/* What clients that are gone have left. */
+/* Snapshots and unfinished timestamps of clients that are gone. */
 struct estate {
 	int64_t snapshots;
 	int64_t unfinished;
 };
 
-/* Drops a client; the last one takes its place. What it has left is settled afterwards,
- * in one pass for all that are buried at a time. */
+/* Drops a client; the last one takes its place. What it leaves is settled afterwards,
+ * in one pass for all clients that are dropped at a time. */
 static void
 bury(struct sequencer *sequencer, struct client *client, struct estate *left)
 {

@@ -16,7 +16,7 @@
 #include <time.h>
 
 struct opened {
-	struct sequencer sequencer; /* first: who has its address has this one's */
+	struct sequencer sequencer; /* first: its address is also this structure's */
 	tique_handle handle;
 	struct opened *next;
 	atomic_long references; /* the registry's, and one per call under way */

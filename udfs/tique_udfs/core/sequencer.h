@@ -9,9 +9,9 @@
  *   lambda  the smallest sts of any active transaction, else sts itself
  *
  * sts advances over the contiguous prefix of finished timestamps. Finishing is
- * a bit in a ring, in any order, so nobody waits for his turn and a timestamp
- * whose commit failed leaves no hole. The ring bounds how far cts may run ahead
- * of sts: beyond TIQUE_RING_CAPACITY timestamps tique_next_cts refuses.
+ * a bit in a ring, in any order, so no transaction waits for its turn and a
+ * timestamp whose commit failed leaves no hole. The ring bounds how far cts may
+ * run ahead of sts: beyond TIQUE_RING_CAPACITY timestamps tique_next_cts refuses.
  *
  * Why no checkpoint overtakes a snapshot (promise P7)
  *   tique_begin reads sts and registers the snapshot under the sequencer's
@@ -29,92 +29,93 @@
  *   a list that is appended to at one end is sorted, and lambda is its head.
  *
  * Clients
- *   Where several processes share a sequencer (a server's), each is a client
- *   with a lease, and what it begins and takes belongs to it. A client whose
- *   lease has run out is gone for good: its snapshots are dropped, and every call
- *   in its name is refused with TIQUE_FENCED from then on, however long it slept
- *   between two steps of a commit (promise P6). Its ids are random numbers, so that
- *   nobody can act in another's name (P11).
+ *   Where several processes share a sequencer (a server's), each is a client with a
+ *   lease. The snapshots that it begins and the timestamps that it takes belong to
+ *   it. A client whose lease has run out is gone for good: its snapshots are dropped,
+ *   and every call in its name is refused with TIQUE_FENCED from then on, however
+ *   long it slept between two steps of a commit (promise P6). Its id is a random
+ *   number, so that no client can act in another's name (P11).
  *
- *   A timestamp that it took and did not finish is *doubtful*: nobody can know
- *   whether its versions and its commit record are there, or will be when a
- *   delayed statement arrives. sts stops in front of it until somebody has written
- *   down durably that it counts for nothing and then says so with tique_fence. That
- *   order is what makes it safe: before the durable word, no snapshot covers the
- *   timestamp; after it, recovery and every reader leave the timestamp out
- *   (tique_fences tells them which), whatever versions it has. The client itself
- *   cannot have been told that it committed, since it never finished.
+ *   A timestamp that it took and did not finish is *doubtful*: its versions and its
+ *   commit record may be there or not, and may still arrive with a delayed statement.
+ *   sts stops in front of it until a client has recorded durably that it counts for
+ *   nothing and then calls tique_fence. That order makes fencing safe: before the
+ *   durable record, no snapshot covers the timestamp; after it, recovery and every
+ *   reader leave the timestamp out (tique_fences tells them which), whatever versions
+ *   it has. The client itself cannot have been told that it committed, since it never
+ *   finished.
  *
  *   A client that is not trusted to finish soon (P11) takes its timestamp with a time
  *   limit (tique_next_cts_within), one at a time. After that time the timestamp is
  *   doubtful, and nothing else changes: the client keeps its lease and its snapshots, on
- *   which it relies for reads until it is told otherwise. What the client must not
- *   believe is that it committed, so the sequencer remembers the timestamp with the
- *   client and refuses to finish it, also when sts has passed it long since. A
- *   doubtful timestamp leaves that state only through a fence: whoever was refused can
- *   tell for certain that nobody will ever see its versions.
+ *   which it relies for reads until it is told otherwise. The client must not believe
+ *   that it committed, so the sequencer remembers the timestamp with the client and
+ *   refuses to finish it, also when sts has passed it long since. A doubtful timestamp
+ *   leaves that state only through a fence: a client that was refused can tell for
+ *   certain that no snapshot will ever see its versions.
  *
  *   A client asks for its commit timestamp with the write set: tique_certify_for
  *   refuses it when a key was committed, or is being committed, after `sts`, up to
- *   which the client has certified it by itself, and otherwise takes the timestamp
- *   and writes the keys down, all under the mutex (promise P3: whoever certifies later
- *   finds them).
+ *   which the client has certified it by itself. Otherwise it takes the timestamp and
+ *   records the keys, all under the mutex (promise P3: later certifications find them).
  *   This is certification in memory; the definition is the query over the versions.
- *   Keys are 16 bytes, a hash of what the client calls a key: two that collide cost an
- *   abort that need not be, and nothing else. Clients choose them, so their table is
- *   under a hash with a secret of the sequencer's own: no keys can be chosen beforehand
- *   that share a bucket. Many writes in a bucket, of one key or of keys that somebody
- *   has found out, can still be in the way of another key there, for a client whose
- *   `sts` is old. After TIQUE_PROBES of them it is refused as by the newest one, and
- *   comes again when it has followed up to there.
+ *   Keys are 16 bytes, a hash of the client's key: two that collide cost an unnecessary
+ *   abort, and nothing else. Clients choose them, so their table is under a hash with
+ *   a secret of the sequencer's own: keys that share a bucket cannot be chosen
+ *   beforehand. Many writes in a bucket, of one key or of keys that a client has found
+ *   out, can still be in the way of another key there, for a client whose `sts` is old.
+ *   After TIQUE_PROBES of them it is refused as by the newest one, and asks again when
+ *   it has caught up to there.
  *
- * What may be forgotten
- *   Keys are written down in a log, in the order of their timestamps, of which the
- *   last TIQUE_KEY_CAPACITY are remembered. The *barrier* is a timestamp: the log has
- *   the keys of whatever was committed, or is being committed, after it. What is
- *   before may be missing, so certification refuses every write set that its client
- *   has certified up to an older timestamp only. That client follows, which takes the
- *   missing ones in, and asks again. So whoever is let through was compared with all
- *   later than his `sts`, whatever was forgotten; and one old snapshot holds no
- *   memory. Raising the barrier is always right. It is raised
+ * Garbage collection of keys
+ *   Keys are recorded in a log, in the order of their timestamps, of which the last
+ *   TIQUE_KEY_CAPACITY are remembered. The *barrier* is a timestamp: the log has the
+ *   keys of every transaction that was committed, or is being committed, after it.
+ *   Older keys may be missing, so certification refuses every write set that its
+ *   client has certified up to an older timestamp only. That client catches up, which
+ *   takes the missing ones in, and asks again. So a write set that is let through was
+ *   compared with all keys later than its `sts`, whatever was forgotten; and one old
+ *   snapshot holds no memory. Raising the barrier is always right. It is raised
  *
- *   - to where tique_recover goes on: what was before is in the durable state.
- *   - to what is forgotten, when the log is full. Only what sts covers is forgotten,
- *     so that nobody has to wait: who follows is let through at once. It is the oldest
- *     of very many writes, and a client that follows at all knows it long since.
+ *   - to the timestamp at which tique_recover continues: earlier commits are in the
+ *     durable state.
+ *   - to the last timestamp that is forgotten, when the log is full. Only timestamps
+ *     that sts covers are forgotten, so that no client has to wait: one that catches up
+ *     is let through at once. It is the oldest of very many writes, and a client that
+ *     catches up at all knows it long since.
  *   - to the timestamp of a write set for which this makes no room, since it is
  *     larger than the log or the log is full of commits under way. It is certified
- *     like any other, but none of it is written down. A full log refuses nobody for
- *     good, then; it makes others wait for one commit.
+ *     like any other, but none of its keys are recorded. A full log refuses no client
+ *     for good, then; it makes others wait for one commit.
  *   - to a timestamp that a client takes without a write set (tique_next_cts_for),
- *     because nobody knows what its transaction writes. What was let through before
- *     has a smaller timestamp; when sts covers all of these, its owner is the only one
- *     who commits. If it dies its timestamp is fenced like any other, and nobody
- *     waits for it.
+ *     because its transaction's write set is unknown. Transactions that were let
+ *     through before have smaller timestamps; when sts covers all of these, its owner
+ *     is the only client that commits. If it dies its timestamp is fenced like any
+ *     other, and no client waits for it.
  *
- *   An abort, or a fence, takes back what its timestamp has written down: the writes
- *   stay in the log with a mark, and whoever meets one in a bucket takes it out there.
+ *   An abort, or a fence, takes back the writes of its timestamp: they stay in the log
+ *   with a mark, and the next search of a bucket that meets one unlinks it there.
  *   A key's commit before is still in the log then, or the barrier covers it. The barrier
- *   itself is not taken back: it lets everybody through who has followed.
+ *   itself is not taken back: it lets every client through that has caught up.
  *
  * Bounds
  *   A sequencer is one block of memory of fixed size, whatever clients do: nothing is
  *   allocated after tique_open. Where a table is full the call is refused and nothing
  *   was changed. Nothing points inside the block (state.h).
  *
- *   What is done under the mutex is bounded too, since nobody can interrupt it (P6). A
+ *   The work under the mutex is bounded too, since it cannot be interrupted (P6). A
  *   call does at most TIQUE_PROBES steps for each of TIQUE_KEYS_PER_CALL keys, or one
  *   pass over a table; many leases that run out together are one pass. One client has
  *   no more snapshots and barriers than its share, and one role no more clients.
  *
  * Leases
- *   They run on the monotonic clock and are looked at by whoever calls next;
- *   one who waits wakes up when the next lease runs out. So no thread of the
- *   server's own is needed.
+ *   They run on the monotonic clock, and every call checks them first; a thread that
+ *   waits wakes up when the next lease runs out. So no thread of the server's own is
+ *   needed.
  *
  * Handles are numbers and not pointers: one that was closed is refused with
  * TIQUE_CLOSED for ever after. Every function may be called from any thread.
- * No mutex is held when a function has returned, and none while one waits.
+ * No mutex is held when a function has returned, and none while a thread waits.
  */
 #ifndef TIQUE_SEQUENCER_H
 #define TIQUE_SEQUENCER_H
@@ -142,13 +143,13 @@
 #define TIQUE_KEY_CAPACITY 262144
 #endif
 
-/* So much one client may have, and one call may ask for: what is left is the others'. */
+/* The shares of one client, one call and one role: the rest is for the others. */
 #define TIQUE_SNAPSHOTS_PER_CLIENT 256
 #define TIQUE_BARRIERS_PER_CLIENT 16
 #define TIQUE_KEYS_PER_CALL 65536
 #define TIQUE_ROLE_SHARE 1024 /* clients */
 
-/* Results below zero; everything a function hands out is zero or more. */
+/* Results below zero; all that functions hand out is zero or more. */
 enum tique_status {
 	TIQUE_OK = 0,
 	TIQUE_CLOSED = -1,    /* no open sequencer has that handle */
@@ -158,7 +159,7 @@ enum tique_status {
 	TIQUE_IN_USE = -5,    /* transactions are active or commits under way */
 	TIQUE_BACKWARDS = -6, /* would hand out a number for the second time */
 	TIQUE_FENCED = -7,    /* the client's lease has run out */
-	TIQUE_CONFLICT = -8,  /* another one committed a key first */
+	TIQUE_CONFLICT = -8,  /* another transaction committed a key first */
 	TIQUE_SNAPSHOTS_FULL = -9,
 	TIQUE_CLIENTS_FULL = -10,
 	TIQUE_FENCES_FULL = -11,
@@ -241,7 +242,7 @@ TIQUE_EXPORT tique_client tique_join_as(tique_handle handle, int64_t nanoseconds
 TIQUE_EXPORT int tique_leave(tique_handle handle, tique_client client);
 
 /* The functions above, in a client's name: TIQUE_FENCED when it is gone, and
- * TIQUE_UNKNOWN for what belongs to another one. */
+ * TIQUE_UNKNOWN for a transaction or timestamp of another client. */
 TIQUE_EXPORT struct tique_transaction tique_begin_for(tique_handle handle,
                                                       tique_client client);
 TIQUE_EXPORT int64_t tique_advance_for(tique_handle handle, tique_client client,
@@ -257,8 +258,9 @@ TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 
-/* As tique_next_cts_for, for a client that has none to finish; when it has not done so
- * within that time, the timestamp is doubtful, and TIQUE_OVERDUE for the client. */
+/* As tique_next_cts_for, for a client that has no such timestamp to finish. If it does
+ * not finish this one in time, the timestamp is doubtful, and TIQUE_OVERDUE for the
+ * client. */
 TIQUE_EXPORT int64_t tique_next_cts_within(tique_handle handle,
                                            tique_client client,
                                            int64_t nanoseconds);
@@ -268,7 +270,8 @@ TIQUE_EXPORT int tique_holds(tique_handle handle, tique_client client,
                              int64_t cts);
 
 /* The commit timestamp of a transaction that its client has certified up to `sts` by
- * itself; or TIQUE_CONFLICT, and in *winner the other one's timestamp, or the barrier. */
+ * itself; or TIQUE_CONFLICT, and in *winner the other transaction's timestamp, or the
+ * barrier. */
 TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
                                        int64_t sts,
                                        const struct tique_key *keys,
@@ -279,7 +282,7 @@ TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int tique_abort_for(tique_handle handle, tique_client client,
                                  int64_t cts);
 
-/* How many keys are remembered, each as often as it was written down. */
+/* The number of keys that are remembered, each as often as it was recorded. */
 TIQUE_EXPORT int64_t tique_key_count(tique_handle handle);
 
 TIQUE_EXPORT int64_t tique_client_count(tique_handle handle);
@@ -292,7 +295,7 @@ TIQUE_EXPORT int64_t tique_doubtful(tique_handle handle);
 TIQUE_EXPORT int64_t tique_doubts(tique_handle handle, int64_t *stamps,
                                   int64_t capacity);
 
-/* Finishes a doubtful timestamp, after that was made durable. Fencing one twice
+/* Finishes a doubtful timestamp, after its fence was made durable. Fencing one twice
  * is the same as fencing it once; TIQUE_IN_USE if it is not doubtful. */
 TIQUE_EXPORT int tique_fence(tique_handle handle, int64_t cts);
 

@@ -1,14 +1,14 @@
 /*
- * What the core's files share and nobody else sees.
+ * Declarations that only the core's files share.
  *
- * A sequencer is one block of memory of fixed size in which nothing points: places in
- * its tables are numbers, and zeroes are an empty sequencer. So the block may lie
- * where several processes have mapped it, at different addresses, and what was never
- * used takes no memory. Where it lies, the lock that guards it and how to sleep are
- * the keeper's affair, which is registry.c for the threads of one process. The keeper
- * gives an empty one its secret (tique_seed) before anybody else sees it.
+ * A sequencer is one block of memory of fixed size without pointers: places in its
+ * tables are numbers, and zeroes are an empty sequencer. So several processes may map
+ * the block at different addresses, and parts that were never used take no memory.
+ * The keeper decides where it lies, which lock guards it and how threads sleep; for
+ * the threads of one process it is registry.c. The keeper gives an empty sequencer its
+ * secret (tique_seed) before any other thread sees it.
  *
- * Functions that take a sequencer want its lock held.
+ * The caller of a function that takes a sequencer holds its lock.
  */
 #ifndef TIQUE_STATE_H
 #define TIQUE_STATE_H
@@ -18,11 +18,11 @@
 
 #include "sequencer.h"
 
-/* Who owns a timestamp or a snapshot, when it is no client. */
+/* The owner of a timestamp or a snapshot that belongs to no client. */
 #define NOBODY 0
 #define DOUBTFUL (-1)
 
-/* So many writes in a bucket that are not the key's are looked at for one key. */
+/* The limit of other keys' writes in a bucket that a search for one key looks at. */
 #define TIQUE_PROBES 256
 
 /* An active snapshot: a member of the list by age and of one bucket by txid. */
@@ -40,12 +40,12 @@ struct client {
 	tique_client id;
 	int64_t deadline;
 	int32_t next;       /* in its bucket: a place, counted from 1 */
-	int32_t snapshots;  /* how many it has */
-	int32_t unfinished; /* how many timestamps it has to finish */
+	int32_t snapshots;  /* their number */
+	int32_t unfinished; /* the number of timestamps that it has to finish */
 	int64_t role;       /* 0 when it has no share */
 	int64_t limited;    /* the last timestamp that it has or had to finish in time */
-	int64_t finish_by;  /* until when; 0 when that is over */
-	bool is_overdue;    /* whether it was not */
+	int64_t finish_by;  /* its deadline; 0 when that is over */
+	bool is_overdue;    /* whether it was not finished in time */
 };
 
 /* A key that a timestamp wrote. */
@@ -57,7 +57,7 @@ struct write {
 
 __extension__ typedef unsigned __int128 wide_uint;
 
-/* Of the hash of keys; nobody outside learns it. */
+/* The secret of the hash of keys; it never leaves the sequencer. */
 struct secret {
 	wide_uint first;
 	wide_uint second;
@@ -77,20 +77,20 @@ struct sequencer {
 
 	int64_t client_count;
 	int64_t next_deadline; /* the earliest of the clients' */
-	int64_t doubtful;      /* how many timestamps are */
+	int64_t doubtful;      /* the number of doubtful timestamps */
 	int64_t fence_count;
 
-	int64_t barrier;   /* what was committed later is in the log, but for aborts */
+	int64_t barrier;   /* the log has all later commits' keys, but for aborts */
 	int64_t written;   /* writes are numbered from 1, in the order of cts */
 	int64_t forgotten; /* up to this number */
 
-	/* Timestamp t in (sts, cts] is finished when finished[t % capacity], and
+	/* Timestamp t in (sts, cts] is finished if finished[t % capacity], and
 	 * otherwise owners[t % capacity] has to finish it. */
 	bool finished[TIQUE_RING_CAPACITY];
 	tique_client owners[TIQUE_RING_CAPACITY];
 
-	/* Place 0 is both ends of the list by age: its older one is the newest of all,
-	 * its newer one the oldest. Where a place is none, it is 0. */
+	/* Place 0 is both ends of the list by age: its `older` is the newest of all,
+	 * its `newer` the oldest. 0 also stands for no place. */
 	struct node nodes[TIQUE_SNAPSHOT_CAPACITY + 1];
 	int32_t buckets[TIQUE_SNAPSHOT_CAPACITY];
 
@@ -98,7 +98,7 @@ struct sequencer {
 	int32_t client_buckets[TIQUE_CLIENT_CAPACITY];
 	int64_t fences[TIQUE_FENCE_CAPACITY];         /* ascending */
 
-	/* Write n is writes[n % capacity]. A bucket has its last one's number. */
+	/* Write n is writes[n % capacity]. A bucket has the number of its last write. */
 	struct write writes[TIQUE_KEY_CAPACITY];
 	int64_t write_buckets[TIQUE_KEY_CAPACITY];
 };
@@ -139,24 +139,24 @@ bool tique_is_under_way(const struct sequencer *sequencer, tique_client owner,
 /* NULL when it is gone. */
 struct client *tique_find_client(struct sequencer *sequencer, tique_client id);
 
-/* Sees to the leases and time limits that have run out, and to those who wait because of it. */
+/* Ends leases and time limits that have run out, and wakes the threads that wait. */
 void tique_expire(struct sequencer *sequencer);
 int64_t tique_first_expiry(const struct sequencer *sequencer);
 int64_t tique_first_doubtful(const struct sequencer *sequencer);
 
-/* The sequencer as tique_enter gives it, if the client is still there; else NULL, and
- * why in *status. */
+/* The sequencer as tique_enter gives it, if the client is still there; else NULL, with
+ * the reason in *status. */
 struct sequencer *tique_enter_for(tique_handle handle, tique_client client,
                                   int *status);
 
 /* As tique_certify_for, and the timestamp is the owner's to finish. A server whose own
- * transaction ends in any case lets it be nobody's, and finishes it then, for NOBODY:
- * what becomes of the client plays no part any more. */
+ * transaction ends in any case passes NOBODY as the owner, and finishes the timestamp
+ * for NOBODY then: the client's fate plays no part any more. */
 int64_t tique_certify(struct sequencer *sequencer, tique_client owner,
                       int64_t sts, const struct tique_key *keys, int64_t count,
                       int64_t *winner);
 
-/* Takes back what a timestamp under way has written down. */
+/* Takes back the writes that are recorded for a timestamp under way. */
 void tique_revert_writes(struct sequencer *sequencer, int64_t cts);
 
 #endif

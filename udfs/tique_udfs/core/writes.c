@@ -9,8 +9,8 @@ write_at(struct sequencer *sequencer, int64_t number)
 }
 
 /* Multilinear hashing of a key's halves modulo 2^128, of which the highest bits count
- * (Dietzfelbinger, 1996). Whatever two keys are chosen without knowing the secret, they
- * share a bucket as seldom as two at random. */
+ * (Dietzfelbinger, 1996). Any two keys that are chosen without knowledge of the secret
+ * share a bucket as seldom as two random ones. */
 static int64_t *
 write_bucket(struct sequencer *sequencer, const struct tique_key *key)
 {
@@ -32,10 +32,10 @@ stamp(const struct write *write)
 }
 
 /* The last timestamp after sts that wrote the key, or 0. A bucket leads from the last
- * write to the first, so what sts covers ends the search; and so does a number that is
- * forgotten, whose place may be another one's by now. What was taken back leaves the
- * bucket here, so that it is met once. Where too many others are in the way, the newest
- * of them counts as the key's. */
+ * write to the first, so a write that sts covers ends the search; and so does a number
+ * that is forgotten, whose place another write may have by now. A write that was taken
+ * back is unlinked here, so that it is met once. Where too many others are in the way,
+ * the newest of them counts as the key's. */
 static int64_t
 last_write(struct sequencer *sequencer, const struct tique_key *key, int64_t sts)
 {
@@ -63,8 +63,8 @@ last_write(struct sequencer *sequencer, const struct tique_key *key, int64_t sts
 	return 0;
 }
 
-/* Room for so many more writes, where the oldest are forgotten; or false, and nothing
- * is, when sts does not cover all of these. */
+/* Makes room for so many more writes by forgetting the oldest; or returns false, and
+ * forgets none, when sts does not cover all of these. */
 static bool
 make_room(struct sequencer *sequencer, int64_t count)
 {
@@ -102,7 +102,7 @@ tique_revert_writes(struct sequencer *sequencer, int64_t cts)
 	int64_t low = sequencer->forgotten + 1;
 	int64_t high = sequencer->written + 1;
 
-	/* They are one after the other. */
+	/* A timestamp's writes are one after the other. */
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
 
@@ -126,7 +126,7 @@ tique_certify(struct sequencer *sequencer, tique_client owner, int64_t sts,
 {
 	int64_t cts;
 
-	/* Nobody has certified what is not finished. */
+	/* No client has certified up to a timestamp that is not finished. */
 	if (sts < 0 || sts > sequencer->sts || count < 0)
 		return TIQUE_UNKNOWN;
 	if (count > TIQUE_KEYS_PER_CALL)
@@ -174,7 +174,7 @@ tique_abort_for(tique_handle handle, tique_client client, int64_t cts)
 	if (tique_is_under_way(sequencer, client, cts))
 		tique_revert_writes(sequencer, cts);
 	aborter = tique_find_client(sequencer, client);
-	/* What was taken away is aborted by the fence. */
+	/* A timestamp that was taken away is aborted by the fence. */
 	if (aborter->is_overdue && aborter->limited == cts)
 		status = TIQUE_OK;
 	else

@@ -22,7 +22,7 @@ class _Result(Protocol):
 
 
 class Connection(Protocol):
-    """What is asked of a DuckDB connection."""
+    """The methods of a DuckDB connection that are used."""
 
     def execute(self, query: str, /) -> _Result:
         """Run a statement."""

@@ -1,5 +1,5 @@
 /*
- * DuckDB's skin of the sequencer: SQL functions that read it, and nothing that
+ * DuckDB's skin of the sequencer: SQL functions that read it, and none that
  * could move it (promise P11).
  *
  * One shared object serves every DuckDB instance of the process, and each

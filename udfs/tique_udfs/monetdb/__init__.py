@@ -57,4 +57,4 @@ FUNCTIONS = (
     Function("fence", ("cts",)),
     Function("forget_fence", ("cts",)),
 )
-"""What ``module.c`` and ``callbacks.py`` offer; the former says what each does."""
+"""The functions of ``module.c`` and ``callbacks.py``; the former describes each."""

@@ -42,14 +42,14 @@ def register(
     Parameters
     ----------
     sequencer
-        The sequencer, which nobody else uses.
+        The sequencer, which has no other user.
     interpreter, kernel
         ``libmonetdb5`` and ``libbat`` of MonetDB 11.41, before the server starts.
 
     Returns
     -------
     object
-        What must be kept for as long as the server runs.
+        References that must be kept for as long as the server runs.
     """
     duplicate = kernel.GDKstrdup
     duplicate.restype = ctypes.c_void_p
@@ -114,7 +114,7 @@ class _NotRecovered(Exception):
 
 
 def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
-    """Each function's number of arguments and what it does."""
+    """Each function's number of arguments and its body."""
     incarnation = time.time_ns()
     is_recovered = False
 

@@ -1,5 +1,5 @@
 /*
- * What a MonetDB server gives to a module, as far as it is used: declared here, so
+ * The part of a MonetDB server's interface for modules that is used: declared here, so
  * that no header of MonetDB is needed.
  *
  * A module can also hand the server a table of its functions, but the layout of that
@@ -17,7 +17,7 @@ typedef int64_t lng;
 #define MAL_COMMAND true /* called with pointers to the result and the arguments */
 #define MAL_UNSAFE true  /* has effects: called exactly as often as written */
 
-/* A type by its number in the server; the other bits are for what has no one type. */
+/* A type by its number in the server; the other bits are for values of no one type. */
 struct mal_type {
 	uint16_t number : 8;
 	uint16_t polymorphic : 8;

@@ -5,13 +5,13 @@
  * The server opens the library before it serves, and the functions are registered
  * then, unless it is of a release that is not known.
  *
- * The sequencer starts empty with every start of the server, and what is stored
- * says where it has to go on. So until tique.recover was called, everything else is
+ * The sequencer starts empty with every start of the server, and the stored state
+ * says where it has to go on. So until tique.recover was called, every other call is
  * refused; and tique.incarnation tells one start of the server from the next.
  *
  * A function that changes something does it in a client's name, and a client's
  * number cannot be guessed (P11). recover, fence and forget_fence need none: like
- * every function they are the administrator's until he grants them.
+ * every function only the administrator may call them until they are granted.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -115,7 +115,7 @@ mal_recover(lng *result, const lng *sts, const lng *txid)
 	return NULL;
 }
 
-/* Milliseconds as nanoseconds, or less than none for what is no time. */
+/* Milliseconds as nanoseconds, or a negative number for a value that is no time. */
 static lng
 nanoseconds(lng milliseconds)
 {
@@ -132,7 +132,7 @@ mal_join_client(lng *result, const lng *milliseconds)
 
 	if (lease < 0)
 		return refusal("join_client", TIQUE_UNKNOWN);
-	/* None may join before recovery: it would be in its way. */
+	/* No client may join before recovery: it would be in its way. */
 	if (!atomic_load(&recovered))
 		return answer("join_client", result, 0);
 	return answer("join_client", result, tique_join(handle, lease));
@@ -231,7 +231,7 @@ mal_next_cts(lng *result, const lng *client)
 	return answer("next_cts", result, tique_next_cts_for(handle, *client));
 }
 
-/* What sts is then: when it covers cts, there is nothing to wait for. */
+/* Returns sts afterwards: when it covers cts, there is nothing to wait for. */
 static char *
 mal_finish(lng *result, const lng *client, const lng *cts)
 {
@@ -251,7 +251,7 @@ digit(char character)
 	return -1;
 }
 
-/* Keys from two hexadecimal digits a byte; how many, or less than none. */
+/* Keys from two hexadecimal digits a byte; returns their number, or a negative one. */
 static lng
 read_keys(const char *text, struct tique_key *keys)
 {
@@ -269,8 +269,8 @@ read_keys(const char *text, struct tique_key *keys)
 	return bytes % KEY_BYTES == 0 ? bytes / KEY_BYTES : -1;
 }
 
-/* A commit timestamp; or, so that several can be had in one statement, the winner's
- * with a minus where another one committed a key first. */
+/* A commit timestamp; or, so that one statement can ask for several, the winner's
+ * negated where another transaction committed a key first. */
 static char *
 mal_certify(lng *result, const lng *client, const lng *sts,
             const char *const *text)

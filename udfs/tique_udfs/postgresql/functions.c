@@ -1,11 +1,11 @@
 /*
  * The SQL functions of the extension, in the order of tique--1.0.sql, which says what
  * each does. Every one checks first that the sequencer was recovered since the server
- * was started: what is stored says where it has to go on.
+ * was started: the stored state says where it has to go on.
  *
  * A function that changes something does it in a client's name, and a client's number
- * cannot be guessed. recover and fence need none: like every function they are their
- * owner's until he grants them (P11).
+ * cannot be guessed. recover and fence need none: like every function only their owner
+ * may call them until they are granted (P11).
  */
 #include "keeper.h"
 
@@ -21,7 +21,7 @@
 #include "varatt.h"
 #endif
 
-/* What the server looks for, up to the end; see the Makefile. */
+/* The symbols that the server looks for, up to the end; see the Makefile. */
 #pragma GCC visibility push(default)
 
 PG_MODULE_MAGIC;
@@ -94,7 +94,7 @@ refuse(const char *function, int64_t status)
 	     (int64)status);
 }
 
-/* What a function of the sequencer gave, unless it refused. */
+/* The result of one of the sequencer's functions, unless it refused. */
 static int64
 accepted(const char *function, int64_t result)
 {
@@ -291,8 +291,8 @@ FUNCTION(sts_for)
 	           PointerGetDatum(array_of(fences, count)));
 }
 
-/* A timestamp that ends with this transaction; or, so that several can be had in one
- * statement, the winner's with a minus. */
+/* A timestamp that ends with this transaction; or, so that one statement can ask for
+ * several, the winner's negated. */
 FUNCTION(certify)
 {
 	int64_t after = PG_GETARG_INT64(1);

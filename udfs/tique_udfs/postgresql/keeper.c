@@ -12,19 +12,19 @@
  *                       backend that made it and goes with the server.
  *
  * What holds
- *   1. Whoever looks at or changes the sequencer, `segment` or `recovered` holds the
- *      control block's lock, exclusively. tique_enter takes it, tique_exit gives it
- *      back, and so does tique_sleep while it sleeps.
+*   1. A backend that uses the sequencer, `segment` or `recovered` holds the
+ *      control block's lock, exclusively. tique_enter takes it, tique_exit releases it,
+ *      and so does tique_sleep while it sleeps.
  *   2. While it is held nothing can raise an error, allocate, or look at interrupts:
  *      the core does none of these, and below only ConditionVariablePrepareToSleep is
- *      called besides, which puts a process into a list under a spinlock. What may fail
- *      (making, mapping, room for a timestamp) comes before.
- *   3. Nobody waits for anything but the clock while holding it. It is the only lock
- *      that is held then.
+ *      called besides, which puts a process into a list under a spinlock. Steps that
+ *      may fail (making, mapping, room for a timestamp) come before.
+ *   3. No backend waits for anything but the clock while it holds the lock. It is the
+ *      only lock that is held then.
  *
  * When a backend dies or is interrupted
  *   ERROR, FATAL (also a cancel, a time limit, pg_terminate_backend): by 2 they strike
- *     with the lock held by nobody in this process, and LWLockAcquire holds them off
+ *     while this process does not hold the lock, and LWLockAcquire holds them off
  *     until the release. So the sequencer is whole. In keeper_attach they leave, at
  *     worst, a control block without a segment, which the next one makes; a segment
  *     that is not pinned goes with its resource owner. In tique_sleep they come out of
@@ -102,7 +102,7 @@ attach_control(void)
 	control = block;
 }
 
-/* The database's segment: what is there already, or else the one that is given. */
+/* The database's segment: the one that is there already, or else the given one. */
 static dsm_handle
 agree_on(dsm_handle offered)
 {
@@ -218,8 +218,8 @@ tique_exit(struct sequencer *sequencer)
 		ConditionVariableBroadcast(&control->woken);
 }
 
-/* To wake others ends one's own preparation; the sleep then ends at once, and the
- * caller looks again. */
+/* A process that wakes others ends its own preparation; its sleep then ends at once,
+ * and the caller looks again. */
 bool
 tique_sleep(struct sequencer *sequencer, int64_t deadline)
 {

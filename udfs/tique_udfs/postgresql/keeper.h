@@ -1,5 +1,5 @@
 /*
- * What the files of PostgreSQL's skin share.
+ * Declarations that the files of PostgreSQL's skin share.
  */
 #ifndef TIQUE_KEEPER_H
 #define TIQUE_KEEPER_H
@@ -22,8 +22,8 @@ bool keeper_is_recovered(void);
 /* As tique_recover; TIQUE_IN_USE if it was recovered already. */
 int keeper_recover(int64_t sts, int64_t txid);
 
-/* Timestamps that this PostgreSQL transaction has taken; they are nobody's in the
- * sequencer. Room for one is made before, since that may fail; it is put down with the
+/* Timestamps that this PostgreSQL transaction has taken; in the sequencer their owner
+ * is NOBODY. Room for one is made before, since that may fail; it is recorded with the
  * sequencer entered. */
 void transaction_prepare(void);
 void transaction_own(int64_t cts);

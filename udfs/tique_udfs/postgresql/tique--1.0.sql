@@ -1,5 +1,5 @@
--- What each function does is its comment, and why it holds is in core/sequencer.h.
--- None is for everybody (P11): whoever installs the extension grants them.
+-- Each function's comment says what it does, and core/sequencer.h why that holds.
+-- None is granted to PUBLIC (P11): the role that installs the extension grants them.
 
 \echo Use "CREATE EXTENSION tique" to load this file. \quit
 

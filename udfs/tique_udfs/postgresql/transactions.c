@@ -2,28 +2,28 @@
  * Timestamps that end with the PostgreSQL transaction in which they were taken.
  *
  * Every one of them is in the list of exactly one backend from the moment it is taken:
- * it is put down before the sequencer's lock is given back, and room for it was made
- * before that was taken. It leaves the list when it is finished.
+ * it is recorded before the sequencer's lock is released, and room for it was made
+ * before the lock was taken. It leaves the list when it is finished.
  *
  *   COMMIT      The event comes when the transaction is durable (certify asks for a
  *               synchronous commit, whatever synchronous_commit says) and every later
  *               snapshot sees it; interrupts are held off from its commit record to
- *               here. So whoever finds sts at the timestamp or behind it, and then
- *               takes a snapshot, finds its rows (promise P2).
+ *               here. So a reader that finds sts at the timestamp or behind it, and
+ *               then takes a snapshot, finds its rows (promise P2).
  *   ABORT       Also by FATAL: a backend that exits aborts its transaction before it
  *               gives its shared memory back. An error in COMMIT before the commit
  *               record is an abort; one after it is a PANIC.
- *   savepoints  What was taken inside one is aborted when it is rolled back, and goes
- *               to the level above when it is released.
+ *   savepoints  A timestamp that was taken inside one is aborted when the savepoint is
+ *               rolled back, and goes to the level above when it is released.
  *   PREPARE     is refused: a prepared transaction outlives its backend.
  *
  * A transaction with a limit (P6, P11) is over when that has passed, whatever its session
  * does, waits for or has set: a timer ends the backend as pg_terminate_backend does, also
  * one that waits for its client. A mere cancel could be caught, and does nothing to a
- * transaction that is idle. From XACT_EVENT_PRE_COMMIT on, after the last code of
- * anybody's (deferred triggers), the timer is off: a COMMIT is never cut off in its wait
- * for a replica. An error takes all timers away; when only a savepoint is rolled back by
- * it, this one is set again for the time that is left.
+ * transaction that is idle. From XACT_EVENT_PRE_COMMIT on, after the last user code
+ * (deferred triggers), the timer is off: a COMMIT is never cut off in its wait for a
+ * replica. An error takes all timers away; when only a savepoint is rolled back by it,
+ * this one is set again for the time that is left.
  *
  * Nothing below the registration may fail, since an abort may not.
  */
@@ -70,7 +70,7 @@ transaction_own(int64_t cts)
 	count++;
 }
 
-/* Finishes what was taken at this level or further in. */
+/* Finishes the timestamps that were taken at this level or further in. */
 static void
 finish(int level, bool committed)
 {
@@ -89,7 +89,7 @@ finish(int level, bool committed)
 	tique_exit(sequencer);
 }
 
-/* In a signal handler. */
+/* Runs in a signal handler. */
 static void
 at_deadline(void)
 {

@@ -32,7 +32,7 @@ BEGIN
     INSERT INTO tique.sequencer_secret
     SELECT decode(string_agg(replace(gen_random_uuid()::text, '-', ''), ''), 'hex')
     FROM generate_series(1, 2);
-    -- A clock is ahead of what an earlier life began, fewer than one in a microsecond.
+    -- A clock is ahead of an earlier life's txids: fewer than one in a microsecond.
     PERFORM setval('tique.sequencer_txids', greatest(sts, 1000000 * extract(
         epoch FROM clock_timestamp() - timestamptz '2000-01-01 00:00:00+00'
     )::bigint));
@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 
--- Less than no time is none.
+-- A negative time counts as none.
 CREATE FUNCTION tique.sequencer_deadline(milliseconds bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -95,7 +95,7 @@ DECLARE
     expires timestamptz;
 BEGIN
     PERFORM tique.sequencer_state('renew_client');
-    -- Whoever renews it at this moment may be about to make it last longer.
+    -- A transaction that renews it at this moment may be about to make it last longer.
     SELECT l.expires INTO expires FROM tique.sequencer_leases AS l
     WHERE l.client = renew_client.client FOR NO KEY UPDATE;
     IF expires > clock_timestamp() THEN
@@ -112,7 +112,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    -- The row first: nobody waits for it while he holds the mutex.
+    -- The row first: no session waits for it while it holds the mutex.
     PERFORM FROM tique.sequencer_leases AS l
     WHERE l.client = leave_client.client FOR UPDATE;
     PERFORM tique.sequencer_enter('leave_client', client);

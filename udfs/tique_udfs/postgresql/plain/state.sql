@@ -1,77 +1,81 @@
 -- The sequencer for PostgreSQL servers where no extension may be installed: PL/pgSQL
 -- functions over tables of schema tique, for the role that owns the schema. It is the
--- state machine of ../../core/sequencer.h; what follows is only what differs.
+-- state machine of ../../core/sequencer.h; only the differences follow.
 --
 -- Where the state is
 --   In UNLOGGED tables. PostgreSQL empties them when it recovers from a crash, also
 --   from one backend's, and a standby that is promoted has them empty: the sequencer is
---   unrecovered then by itself. An ordinary stop leaves them as they are, and that is
---   noticed by the time at which the server was started (`started`). A transaction
---   that writes nothing else costs no fsync.
+--   unrecovered then by itself. An ordinary stop leaves them as they are, and the time
+--   at which the server was started (`started`) shows that. A transaction that writes
+--   nothing else costs no fsync.
 --
---   Each timestamp that is handed out is a row of sequencer_steps, with all that is
---   true from then on; the newest row is the state. The row is found at the right end of
---   its index, however many dead ones a long transaction keeps from being vacuumed.
+--   Each timestamp that is handed out is a row of sequencer_steps, with the state from
+--   then on; the newest row is the state. The row is found at the right end of its
+--   index, however many dead ones a long transaction keeps from being vacuumed.
 --
 -- The mutex
---   Whoever hands out or settles a timestamp, registers a snapshot or drops a client
---   holds the lock EXCLUSIVE on the empty table sequencer_mutex until its transaction
---   has ended. No role can take it that has no privilege on the table, as it could an
---   advisory lock (P11). Every function is VOLATILE, so that at READ COMMITTED
+--   A session that hands out or settles a timestamp, registers a snapshot or drops a
+--   client holds the lock EXCLUSIVE on the empty table sequencer_mutex until its
+--   transaction has ended. A role without privileges on the table cannot take it, as it
+--   could an advisory lock (P11). Every function is VOLATILE, so that at READ COMMITTED
 --   each of its statements has a snapshot of its own: the first one after LOCK sees all
---   that the holders before have committed. At REPEATABLE READ it would not, so that is
---   refused.
+--   that the holders before have committed. At REPEATABLE READ it would not, so that
+--   level is refused.
 --
 -- A commit's timestamp (P2, P3, P5)
---   certify compares and writes the step down, keys and sts included, inside the
+--   certify compares and records the step, keys and sts included, inside the
 --   transaction that writes the versions. COMMIT makes all of it durable, then visible
---   at once, and then releases the mutex. So sts never covers what is not there; the
---   next who certifies finds the keys; and a transaction that ends otherwise, wherever
---   its backend dies, has taken nothing: its number goes to the next one, and nobody has
---   seen it. There is no moment at which it is in doubt, and no lease plays a part.
+--   at once, and then releases the mutex. So sts never covers versions that are not
+--   there; the next certification finds the keys; and a transaction that ends
+--   otherwise, wherever its backend dies, has taken no timestamp: its number goes to
+--   the next one, and no other session has seen it. There is no moment at which it is
+--   in doubt, and no lease plays a part.
 --
---   A transaction sees what it wrote itself, but must not give it away before COMMIT:
---   a step says by `writer` whose it is and by `settled` what sts was before.
+--   A transaction sees its own writes, but must not give them away before COMMIT: a
+--   step has its transaction in `writer` and the sts before it in `settled`.
 --
 -- A barrier (next_cts)
 --   Its timestamp belongs to a client, in sequencer_barriers, until it is finished or
---   fenced. While one is under way it is newer than sts, and certify refuses whoever has
---   not certified up to the newest barrier, that is everybody: so only barriers
---   can be unfinished, sts is the number before the first of them, and what certify
---   hands out is covered as soon as it is committed.
+--   fenced. While one is under way it is newer than sts, and certify refuses every
+--   client that has not certified up to the newest barrier, that is all clients: so
+--   only barriers can be unfinished, sts is the number before the first of them, and a
+--   timestamp from certify is covered as soon as it is committed.
 --
 --   With a time limit it is doubtful when that is over, though its client is there. A
 --   fence marks it (`is_overdue`), and its row stays until the client takes another one or
 --   is gone: the client is told that it did not commit. The row of the lease is not
---   touched, since whoever renews it holds it.
+--   touched, since a transaction that renews it holds it.
 --
--- Who holds the mutex and sits there
---   Nothing in SQL ends a transaction at its own time. Idle ones are ended by a setting,
---   which the session can set back; else tique.guest_release, which others' threads call.
+-- A session that holds the mutex and stays idle
+--   SQL has no statement that ends a transaction after a time. A setting ends idle
+--   ones, which the session can set back; else tique.guest_release, which threads of
+--   other processes call.
 --
 -- Leases (P6)
---   A client is gone when its row of sequencer_leases is. Rows that ran out are deleted
---   by whoever notices, under the mutex, but for those that are locked: a
---   transaction that renewed the lease and is about to commit cannot be buried before it
---   has ended. Nobody who holds the mutex waits for such a row. A lease that ran out is
---   never renewed, so that a client which was refused once is refused for ever.
+--   A client is gone when its row of sequencer_leases is. The session that notices rows
+--   that ran out deletes them, under the mutex, but for those that are locked: the
+--   client of a transaction that renewed the lease and is about to commit cannot be
+--   dropped before it has ended. No session waits for such a row while it holds the
+--   mutex. A lease that ran out is never renewed, so that a client which was refused
+--   once is refused for ever.
 --   A barrier whose client has no row is doubtful, and its snapshots count no longer.
 --
 -- lambda (P7)
---   begin_transaction reads sts and writes its snapshot down under the mutex, and no sts
+--   begin_transaction reads sts and records its snapshot under the mutex, and no sts
 --   can get beyond that snapshot before it is committed, since that takes the mutex as
---   well. So lambda, which reads sts first and the snapshots later, finds every snapshot
---   that is older than the sts it has read. It needs no mutex, and sts never decreases.
+--   well. So lambda, which reads sts first and the snapshots later, finds every
+--   snapshot that is older than the sts it has read. It needs no mutex, and sts never
+--   decreases.
 --
--- What the callers have to do
+-- Duties of the callers
 --   Call everything but certify and renew_client in transactions of their own; commit
 --   soon after certify, with synchronous_commit on, and not by PREPARE TRANSACTION.
 --   Where one transaction certifies and renews, certify first.
 
 CREATE UNLOGGED TABLE tique.sequencer_mutex () WITH (autovacuum_enabled = off);
 
--- forgotten: the steps up to here are deleted. written: how many keys were written down
--- up to here. keys: NULL where nobody knows them, or they are too many.
+-- forgotten: the steps up to here are deleted. written: the number of keys that were
+-- recorded up to here. keys: NULL where they are unknown, or too many.
 CREATE UNLOGGED TABLE tique.sequencer_steps (
     cts bigint PRIMARY KEY,
     sts bigint NOT NULL,
@@ -129,8 +133,8 @@ CREATE UNLOGGED TABLE tique.sequencer_fences (cts bigint PRIMARY KEY);
 
 CREATE UNLOGGED SEQUENCE tique.sequencer_txids;
 
--- What keys are hashed with, since clients choose them: PostgreSQL's own hash has no
--- secret, and the mutex is held while they are compared.
+-- The secret with which keys are hashed, since clients choose them: PostgreSQL's own
+-- hash has none, and the mutex is held while keys are compared.
 CREATE UNLOGGED TABLE tique.sequencer_secret (secret bytea NOT NULL);
 
 CREATE FUNCTION tique.sequencer_refuse(name text, status text) RETURNS void
@@ -175,7 +179,7 @@ BEGIN
 END
 $$;
 
--- The newest step, where `settled` is what sts is for everybody.
+-- The newest step, where `settled` is the sts that all sessions see.
 CREATE FUNCTION tique.sequencer_state(name text) RETURNS tique.sequencer_steps
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -273,7 +277,7 @@ BEGIN
 END
 $$;
 
--- Whether a barrier is somebody's to fence: its client is gone, or its time is over.
+-- Whether a barrier has to be fenced: its client is gone, or its time is over.
 CREATE FUNCTION tique.sequencer_doubts(barrier tique.sequencer_barriers) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -286,7 +290,7 @@ BEGIN
 END
 $$;
 
--- Lets sts cover what is finished; returns it.
+-- Lets sts cover the finished timestamps; returns it.
 CREATE FUNCTION tique.sequencer_advance(state tique.sequencer_steps) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -303,7 +307,7 @@ BEGIN
 END
 $$;
 
--- Keys as they are kept and compared.
+-- Keys in the form in which they are kept and compared.
 CREATE FUNCTION tique.sequencer_split(keys bytea) RETURNS bytea[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -336,7 +340,7 @@ BEGIN
 END
 $$;
 
--- Forgets what is more than 2048 timestamps or 262144 keys old; the barrier covers it.
+-- Deletes steps more than 2048 timestamps or 262144 keys old; the barrier covers them.
 CREATE FUNCTION tique.sequencer_forget(state tique.sequencer_steps) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -30,14 +30,14 @@ BEGIN
     ELSE
         PERFORM tique.sequencer_refuse('sts_for', 'gone');
     END IF;
-    -- After sts, so that all that it covers are there.
+    -- After sts, so that all fences that it covers are there.
     IF is_fenced THEN
         fences := ARRAY(SELECT f.cts FROM tique.sequencer_fences AS f ORDER BY f.cts);
     END IF;
 END
 $$;
 
--- One statement under the mutex does it; where it does not, it is found out why.
+-- One statement under the mutex does it; where it fails, further ones find the reason.
 CREATE FUNCTION tique.certify(client bigint, after bigint, keys bytea) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -210,7 +210,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ BEGIN RETURN tique.sequencer_finish('abort', client, cts); END $$;
 
--- By looking: who commits cannot wake others but by NOTIFY, which would take a lock over
+-- By polling: a commit cannot wake others but by NOTIFY, which would take a lock over
 -- all databases of the server with every commit. Only barriers are waited for.
 CREATE FUNCTION tique.wait(cts bigint, milliseconds bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -335,5 +335,5 @@ BEGIN
 END
 $$;
 
--- None is for everybody (P11): whoever installs this grants them.
+-- None is granted to PUBLIC (P11): the role that installs this grants them.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA tique FROM PUBLIC;
