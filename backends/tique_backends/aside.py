@@ -1,8 +1,9 @@
-"""What of a shared log cannot be applied (P11).
+"""Parts of a shared log that cannot be applied (P11).
 
-A log entry is what another client wrote, perhaps by hand, or an older version of tique. What
-of it cannot be applied is *set aside*: it counts for nothing in any process, and stops
-neither those who follow nor a fold nor the next opening. Reasons name no values.
+Another client wrote a log entry, perhaps by hand or with an older version of tique.
+Parts of it that cannot be applied are *set aside*: they count for nothing in any
+process, and stop neither the processes that catch up nor a fold nor the next opening.
+Reasons name no values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NO_ROW = "it leaves columns to a stored row, and there is none"
 """Of a version with gaps."""
 
 _MOST = 1000
-"""So many are remembered, the first ones."""
+"""The number of parts that are remembered, the first ones."""
 
 
 class SetAside(NamedTuple):
@@ -30,7 +31,7 @@ class SetAside(NamedTuple):
     table_id : int or None
         The table whose versions they are; None: all of the commit.
     reason : str
-        What is wrong with it.
+        The fault.
     """
 
     cts: int
@@ -39,7 +40,7 @@ class SetAside(NamedTuple):
 
 
 class Aside:
-    """What this process has set aside; any thread may use it."""
+    """The parts that this process has set aside; any thread may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,13 +62,13 @@ class Aside:
         )
 
     def fresh(self) -> list[SetAside]:
-        """What was noted since this was asked."""
+        """Return the parts that were noted since the last call."""
         with self._lock:
             fresh, self._fresh = self._fresh, []
         return fresh
 
     def all(self) -> list[SetAside]:
-        """What was noted so far, by timestamp."""
+        """Return the parts that were noted so far, by timestamp."""
         with self._lock:
             found = list(self._found.values())
         return sorted(found, key=lambda part: (part.cts, part.table_id or 0))

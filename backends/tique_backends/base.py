@@ -1,4 +1,4 @@
-"""What the driver asks of an engine: the small abstract base classes.
+"""The interface between the driver and an engine: small abstract base classes.
 
 An :class:`Engine` is one open database, a :class:`Session` one connection to
 it. The driver's protocol (snapshot, certification, commit, checkpoint,
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 FORMAT_VERSION = 2
-"""Of what is stored, on any engine; a database of a later version is not opened."""
+"""The version of the stored form, on any engine; later versions are not opened."""
 
 FORMAT_OF_LARGE_EPOCHS = 1
-"""The version before, which is taken to this one when a database is opened."""
+"""The version before, which is upgraded to this one when a database is opened."""
 
 _Outcome = TypeVar("_Outcome")
 
@@ -43,22 +43,23 @@ An instance of a class would make Python's garbage collector follow every such r
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do, as far as the driver must know.
+    """The capabilities of an engine, as far as the driver must know them.
 
     Attributes
     ----------
     dialect : str
         The SQL dialect's name in the rewriter.
     page_keys : int
-        So many neighbouring rows cost not much more to read than one.
+        The number of neighbouring rows that cost not much more to read than one.
     overlay_values : int
-        So many values written into a query cost less than a join with the cache table.
+        The number of values that, written into a query, cost less than a join with the
+        cache table.
     sorts_by_bytes : bool
         Whether text is sorted by its bytes.
     widest_sum : int
         Bits of the widest integers whose SUM is an integer.
     number_prefix : str
-        What the names of results begin with that the engine numbers; empty if none is.
+        The prefix of results' names that the engine numbers; empty if it numbers none.
     """
 
     dialect: str
@@ -84,11 +85,11 @@ class Versions:
 
 
 class CommitRecord(NamedTuple):
-    """What makes transaction ``txid`` committed at ``cts``, with its versions.
+    """The record that makes ``txid`` committed at ``cts``, with its versions.
 
     ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
-    number of rows that are in the cache table only. If it ``defines``, it changed
-    definitions: whoever follows reads the catalog again.
+    number of rows that are in the cache table only. If it ``defines``, it was DDL:
+    processes that catch up read the catalog again.
     """
 
     cts: int
@@ -100,7 +101,7 @@ class CommitRecord(NamedTuple):
 
 @dataclass
 class Statistics:
-    """What the engine was asked to do since it was opened.
+    """The load on the engine since it was opened.
 
     ``seconds`` is the wall-clock time spent inside the engine, summed over the
     threads that waited for it.
@@ -122,13 +123,13 @@ class Result(ABC):
     """The rows of one query, read once from front to back.
 
     A session refers to it weakly. When its connection is needed for another statement,
-    rows that can still be fetched are taken into memory first; of a result that was
-    closed or garbage-collected, nothing is read.
+    rows that can still be fetched are read into memory first; those of a result that
+    was closed or garbage-collected are not.
     """
 
     columns: Sequence[ResultColumn]
     row_count: int = -1
-    """How many rows there are; -1 while nobody knows."""
+    """The number of rows; -1 while it is not known."""
 
     @abstractmethod
     def fetch(self, size: int) -> list[Row]:
@@ -166,7 +167,7 @@ class Session(ABC):
         Raises
         ------
         EngineError
-            Whatever the engine refused; an autocommitted statement left no trace.
+            The engine refused the statement; if autocommitted, it left no trace.
         """
 
     def execute_some(
@@ -179,7 +180,7 @@ class Session(ABC):
         return self.execute(query, parameters, wide=wide)
 
     def rows_to_keep(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """The rows of a query, in the form in which they are written again."""
+        """Return the rows of a query, in the form in which they are written again."""
         return self.execute(query, parameters).fetch_all()
 
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
@@ -200,7 +201,7 @@ class Session(ABC):
         """Return the engine's plans for a query: their names and texts."""
 
     def parameter_types(self, parameters: Sequence[Any]) -> Sequence[Hashable]:
-        """What stands for the types that the engine takes parameters to be of."""
+        """Return markers for the types that the engine takes parameters to be of."""
         return tuple(map(type, parameters))
 
     def check_assigned(
@@ -224,12 +225,12 @@ class Session(ABC):
         Raises
         ------
         EngineError
-            What else the engine finds wrong with it.
+            Another error that the engine finds in it.
         """
         return None
 
     def names_of(self, expressions: Sequence[str]) -> Sequence[str]:
-        """What results are called that have no alias and are these expressions.
+        """Return the names of results without an alias that are these expressions.
 
         For an engine that calls them by their text. A WINDOW clause may follow.
 
@@ -341,7 +342,7 @@ class Session(ABC):
         """Create this session's empty staging table for ``table``."""
 
     def guard_stage(self, table: Table) -> None:
-        """Make the staging table refuse what storage could not take (P4); idempotent.
+        """Let the staging table refuse rows that storage cannot take (P4); idempotent.
 
         Where the table has bounds (:attr:`Table.bounds`); else it does in any case.
         """
@@ -381,7 +382,7 @@ class Engine(ABC):
     """The schemas in which a table is looked for that names none; None: the default."""
     statistics: Statistics
     shared: SharedSequencer | None = None
-    """The sequencer of a database that several processes use; None: it is this one's."""
+    """The sequencer of a database that several processes use; None for one process."""
 
     def forms_beside(self, parts: frozenset[Beside]) -> Forms:
         """The forms for a table in a statement that has such parts."""
@@ -396,7 +397,7 @@ class Engine(ABC):
         """Whether values of that type survive the way through Python unchanged."""
 
     def keeps(self, type_name: str) -> bool:
-        """Whether values of that type can be kept by who does not look at them.
+        """Whether values of that type can be kept by code that does not look at them.
 
         See :meth:`Session.rows_to_keep`.
         """
@@ -410,7 +411,7 @@ class Engine(ABC):
     def arrow(
         self, rows: Sequence[Row], columns: Sequence[ResultColumn]
     ) -> pyarrow.Table:
-        """Rows that the driver had itself, as an Arrow table."""
+        """Return rows that the driver had itself as an Arrow table."""
 
     @abstractmethod
     def is_managed(self) -> bool:
@@ -425,7 +426,7 @@ class Engine(ABC):
         """Create tique's schema."""
 
     def upgrade(self, session: Session) -> None:
-        """Bring what an earlier release made, in the same format, to this one's form.
+        """Bring tables and functions of an earlier release, in this format, up to date.
 
         Called before recovery by a process that has the database to itself, and safe
         to be interrupted and repeated.
@@ -434,14 +435,14 @@ class Engine(ABC):
 
     @abstractmethod
     def renew_format(self, session: Session, factor: int) -> None:
-        """Take a database of the format before to this one, in one engine transaction.
+        """Upgrade a database of the format before, in one engine transaction.
 
         Parameters
         ----------
         session
-            Where.
+            The session to use.
         factor
-            So many epochs of now are one of then.
+            The number of epochs of now that were one of then.
 
         Raises
         ------
@@ -461,12 +462,13 @@ class Engine(ABC):
     def managed_tables(self, session: Session) -> list[Table]:
         """The tables under tique's management, read from the engine's catalog.
 
-        Of one that others have changed so that it cannot be described, ``fault`` says why.
+        Of one that was changed past tique so that it cannot be described, ``fault``
+        says why.
         """
 
     @abstractmethod
     def describe(self, session: Session, schema: str, name: str) -> Table:
-        """Read a table's definition from the engine's catalog.
+        """Read a table's schema from the engine's catalog.
 
         Raises
         ------
@@ -478,9 +480,9 @@ class Engine(ABC):
     def check_definition(self, session: Session, table: Table) -> None:
         """Refuse a table before it is managed if storage might take a row back.
 
-        What is acknowledged is checked again when it is folded, by constraints and
-        indexes of the storage table: they may depend on nothing but the row (P4).
-        Managed tables are not asked again; they may be of an earlier release. Only
+        Acknowledged rows are checked again when they are folded, by constraints and
+        indexes of the storage table: these may depend on nothing but the row (P4).
+        Managed tables are not checked again; they may be of an earlier release. Only
         where the engine has such constraints.
 
         Raises
@@ -498,7 +500,7 @@ class Engine(ABC):
         Raises
         ------
         EngineError
-            What the engine would say if the versions were in storage.
+            The engine's own error if the versions were in storage.
         """
         return
 
@@ -508,11 +510,11 @@ class Engine(ABC):
 
     @abstractmethod
     def manage(self, session: Session, table: Table) -> Table:
-        """Create the cache table and note the table; returns it with its id."""
+        """Create the cache table and register the table; return it with its id."""
 
     @abstractmethod
     def unmanage(self, session: Session, table: Table) -> None:
-        """Drop the cache table and forget the table."""
+        """Drop the cache table and the table's registration."""
 
     @abstractmethod
     def last_commit(self, session: Session) -> int:
@@ -548,8 +550,8 @@ class Engine(ABC):
 
         ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
         one's row (in which unchanged columns may be ``MISSING``), None if that is a
-        tombstone. What the cache table has up to ``until`` is dropped. Storage
-        certainly has no rows with the keys ``new``.
+        tombstone. Versions up to ``until`` leave the cache table. Storage certainly has
+        no rows with the keys ``new``.
         """
 
     @abstractmethod
@@ -566,7 +568,7 @@ class Engine(ABC):
         Parameters
         ----------
         session, table, until
-            Where, what, and up to which cts.
+            The session to use, the table, and the last cts to move.
         since
             In a shared database: up to where the caller knows it to be folded.
 
@@ -583,17 +585,17 @@ class Engine(ABC):
 
     @abstractmethod
     def replay(self, session: Session, table: Table) -> int:
-        """Append the logged versions that the cache table lacks; their number.
+        """Append the logged versions that the cache table lacks; return their number.
 
-        Versions reach the cache table in cts order, so what it lacks is what is
-        newer than its newest version and than the last fold.
+        Versions reach the cache table in cts order, so it lacks those that are newer
+        than its newest version and than the last fold.
         """
 
     @abstractmethod
     def prune_log(self, session: Session, until: int, retention: float) -> None:
-        """Drop log entries with cts ≤ ``until``: everything in them was folded.
+        """Drop log entries with cts ≤ ``until``: all their versions were folded.
 
-        What became of their transactions is kept for ``retention`` seconds.
+        The outcomes of their transactions are kept for ``retention`` seconds.
         """
 
     @abstractmethod
@@ -615,9 +617,9 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class Server:
-    """The part of a URL that says where a server is and who logs in.
+    """The part of a URL that has a server's place and the role that logs in.
 
-    What the URL leaves out is None. The password stays out of ``repr``.
+    Parts that the URL leaves out are None. The password stays out of ``repr``.
     """
 
     host: str | None = None
@@ -628,7 +630,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Location:
-    """Where a database is: what a backend makes of a URL.
+    """The place of a database, as a backend reads it from a URL.
 
     ``identity`` is equal for two URLs of the same database; None means that
     every connect gets a database of its own (in memory).

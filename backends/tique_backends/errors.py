@@ -1,4 +1,4 @@
-"""What an engine can complain about, engine-neutrally.
+"""The errors of an engine, engine-neutrally.
 
 Backends translate their engine's exceptions to :class:`EngineError`; the driver
 maps the kind to a PEP 249 class. Nothing above ``backends`` looks at an
@@ -28,7 +28,7 @@ class ErrorKind(Enum):
     LOCKED = "locked"
     """Another process has the database open."""
     IN_USE = "in use"
-    """Other processes use the database, which this must not meet."""
+    """Other processes use the database, and the call needs it alone."""
     READ_ONLY = "read only"
     FULL = "full"
     """No space is left on the device."""
@@ -64,12 +64,12 @@ class EngineError(Exception):
 class ConflictError(EngineError):
     """The engine aborted a transaction because of a concurrent one.
 
-    Nothing of it was committed: whoever knows all of its statements may run it again.
+    Nothing of it was committed: a caller that knows all its statements may repeat it.
     """
 
 
 class ConnectionLostError(EngineError):
-    """The connection broke: what became of the last statement is not known."""
+    """The connection broke: the outcome of the last statement is not known."""
 
 
 def cut_short() -> EngineError:

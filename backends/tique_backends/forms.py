@@ -56,10 +56,10 @@ class Forms(ABC):
         tombstones: bool = True,
         flat: bool = False,
     ) -> tuple[str, ...]:
-        """Parenthesised queries that have, together, the whole table as of ``sts``.
+        """Return parenthesised queries that together yield the table as of ``sts``.
 
         ``staged`` overlays the rows of the session's staging table up to that
-        sequence number. ``tombstones`` False promises that a bag's visible
+        sequence number. ``tombstones`` False promises that a keyless table's visible
         versions contain none, ``flat`` that no key has two versions.
         """
 
@@ -90,8 +90,8 @@ class Forms(ABC):
     ) -> tuple[str, ...]:
         """Parenthesised queries for the storage table with some rows replaced.
 
-        Only rows with the values ``bound`` to key columns are asked for. Whatever
-        storage has under one of ``keys`` is left out, ``rows`` are added: all of them
+        Only rows with the values ``bound`` to key columns are asked for. Storage rows
+        with one of ``keys`` are left out, ``rows`` are added: all of them
         have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
         """
 
@@ -152,7 +152,7 @@ class Forms(ABC):
         return f"({visible})"
 
     def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
-        """Whether ``columns`` tell a bag's rows apart, rather than being a key."""
+        """Whether ``columns`` are a keyless table's whole row, rather than a key."""
         return (
             table.is_bag
             and len(columns) == len(table.columns)

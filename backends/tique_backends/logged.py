@@ -3,9 +3,9 @@
 A commit is ``{table id: [[deleted, value, …], …]}``. A value is JSON's own or its text,
 hexadecimal for bytes; ``{}`` stands for a column that was not read and not changed:
 storage has it. A bulk write adds ``{table id: rows}``, the number of rows that are in
-the cache tables only; a change of definitions ``{}, true``.
+the cache tables only; DDL ``{}, true``.
 
-What is read was written by others (P11): an entry that is not of this form, or versions
+Entries come from other clients (P11): an entry that is not of this form, or versions
 that are not of their table's, are set aside (:mod:`tique_backends.aside`).
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _GAP: dict[str, Any] = {}
-"""What the log has for a column that was not read and not changed."""
+"""The log's value for a column that was not read and not changed."""
 
 
 class LoggedCommit(NamedTuple):
@@ -49,7 +49,7 @@ class LoggedCommit(NamedTuple):
 
 
 def content(commit: CommitRecord) -> tuple[Any, ...]:
-    """What the log says of a commit behind its numbers."""
+    """Return a commit's content in the log, after its numbers."""
     return (
         {
             str(table): [(int(deleted), *row) for row, deleted in rows]
@@ -61,14 +61,14 @@ def content(commit: CommitRecord) -> tuple[Any, ...]:
 
 
 def encoded_value(value: Any) -> Any:
-    """What stands for a value that is none of JSON's own."""
+    """Return the text for a value that is none of JSON's own."""
     if value is MISSING:
         return _GAP
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def logged_commit(cts: int, txid: int, parts: Any, aside: Aside) -> LoggedCommit:
-    """A commit of what JSON has of it, which is set aside if it is none."""
+    """Make a commit of its JSON; set it aside if it is no commit."""
     if _is_content(parts):
         return LoggedCommit(cts, txid, *parts)
     aside.note(cts, None, "it is not what tique logs")
@@ -108,7 +108,7 @@ def versions_of(
 def records_of(
     tables: Mapping[int, Table], commits: Iterable[LoggedCommit], aside: Aside
 ) -> list[CommitRecord]:
-    """The commits with their rows; what is of no known table is left out."""
+    """Return the commits with their rows; versions of unknown tables are left out."""
     known = {str(number): table for number, table in tables.items()}
     return [
         CommitRecord(
@@ -129,7 +129,7 @@ def records_of(
 def _versions(
     table: Table, commit: LoggedCommit, aside: Aside
 ) -> list[tuple[Row, bool]]:
-    """What a commit has for a table: all of it or, if one is unreadable, nothing."""
+    """Return a commit's versions of a table: all or, if one is unreadable, none."""
     logged = commit.writes.get(str(table.id), [])
     read = _version_reader(table.types, table.primary_key)
     try:
@@ -147,8 +147,8 @@ def _version_reader(
 ) -> Callable[[list[Any]], tuple[Row, bool]]:
     """Make a function from a logged version, which it may change, to row and tombstone.
 
-    It raises ArithmeticError, TypeError or ValueError for what is none. JSON's types are
-    looked at once for each combination of them.
+    It raises ArithmeticError, TypeError or ValueError for a malformed version. JSON's
+    types are looked at once for each combination of them.
     """
     names = [name.partition("(")[0].partition(" ")[0] for name in types]
     converted = [
@@ -210,7 +210,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "BYTEA": bytes.fromhex,
     "UUID": UUID,
 }
-"""From what the log has to what the row had, by the column's type."""
+"""Conversions from the log's value to the row's, by the column's type."""
 
 _SCALARS = frozenset({bool, int, float, str})
 _ACCEPTED = {
@@ -222,4 +222,4 @@ _ACCEPTED = {
     "BOOLEAN": frozenset({bool}),
     "DOUBLE": frozenset({int, float, str}),
 }
-"""The types of JSON's values that may be a column's, by its type."""
+"""The types of JSON's values that a column may have, by its type."""

@@ -1,4 +1,4 @@
-"""The managed tables, whatever others have made of them meanwhile (P4).
+"""The managed tables, whatever changes were made past tique (P4).
 
 A table that was dropped, renamed or changed without tique, so that it cannot be
 described any more, keeps no other table from being used.
@@ -36,8 +36,8 @@ def described(
     managed
         The rows of ``MANAGED``.
     layouts
-        Of each column of tique's tables the table's name and its own, in order: what is
-        in cache tables and in the log has the columns that its table had.
+        Of each column of tique's tables the table's name and its own, in order: rows in
+        cache tables and in the log have the columns that their table had.
     describe
         Describes one table by schema, name and number.
     """

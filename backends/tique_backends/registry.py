@@ -20,11 +20,11 @@ _MODULES = {
 }
 
 _SERVERS = frozenset({"monetdb", "postgresql"})
-"""Backends whose databases are a server's: their URLs say where it is."""
+"""Backends whose databases are a server's: their URLs name the server."""
 
 
 class Backend(Protocol):
-    """What a backend's package offers."""
+    """The functions that a backend's package offers."""
 
     locate: Callable[[str, Mapping[str, str], Server | None], Location]
     open_engine: Callable[[Location], Engine]
@@ -36,7 +36,7 @@ def names() -> tuple[str, ...]:
 
 
 def has_server(name: str) -> bool:
-    """Whether a URL of that backend says where a server is, rather than a file."""
+    """Whether a URL of that backend names a server, rather than a file."""
     return name in _SERVERS
 
 

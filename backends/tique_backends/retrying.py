@@ -1,4 +1,4 @@
-"""Running again what a concurrent engine transaction was in the way of."""
+"""Running work again that conflicted with a concurrent engine transaction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the driver asks of an engine whose database several processes share.
+"""The interface between the driver and a database that several processes share.
 
-One sequencer in the server orders everybody's commits. Each process is a *client* of
+One sequencer in the server orders all processes' commits. Each process is a *client* of
 it with a lease: when that runs out, the client's snapshots no longer hold λ back, and
-its unfinished timestamps are in doubt until somebody fences them.
+its unfinished timestamps are in doubt until another client fences them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_KEYS = KEYS_PER_CALL
 class FencedError(EngineError):
     """The process was given up for dead, or the server has been restarted.
 
-    None of its timestamps can be finished any more: what it had not committed is
-    aborted, and what it knows of the database is no longer true.
+    None of its timestamps can be finished any more: its uncommitted transactions are
+    aborted, and its knowledge of the database is no longer true.
     """
 
 
@@ -40,7 +40,7 @@ class FoldedMeanwhileError(EngineError):
 
 
 class OverdueError(EngineError):
-    """A commit in bulk that was not finished in time: the others go on without it.
+    """A bulk commit that was not finished in time: other clients go on without it.
 
     Its timestamp is in doubt, and will be fenced. The client is still there.
     """
@@ -51,11 +51,11 @@ class UnstoredRowError(EngineError):
 
 
 class SharedSnapshot(NamedTuple):
-    """A timestamp up to which all is finished, and those below that count as aborted.
+    """A timestamp up to which all are finished, and those below that count as aborted.
 
-    The latter are the *fences*: log entries with these timestamps are nobody's.
-    ``entries`` are what :meth:`SharedSequencer.logged` gives, if the log was read in the
-    same request.
+    The latter are the *fences*: log entries with these timestamps count for nothing.
+    ``entries`` are the result of :meth:`SharedSequencer.logged`, if the log was read in
+    the same request.
     """
 
     sts: int
@@ -71,7 +71,7 @@ class Anchor(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """What became of a group of commits, and sts while that was found out.
+    """The outcome of a group of commits, and sts at that moment.
 
     ``stamps`` are as :meth:`SteppedSequencer.certify` gives them.
     """
@@ -81,7 +81,7 @@ class Appended(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What the shared sequencer shows to operators."""
+    """The state of the shared sequencer, for operators."""
 
     sts: int
     cts: int
@@ -104,14 +104,14 @@ class SharedSequencer(ABC):
 
     def __init__(self) -> None:
         self.aside = Aside()
-        """What of the log this process could not apply."""
+        """The log's versions that this process could not apply."""
 
     def set_aside(self) -> list[SetAside]:
-        """What of the log could not be applied, by this process or as is written down."""
+        """Return the log's versions set aside, by this process or as it is recorded."""
         return self.aside.all()
 
     def expect_owner(self) -> None:  # noqa: B027
-        """Refuse a change of definitions that this process's role may not make.
+        """Refuse DDL that this process's role may not run.
 
         Raises
         ------
@@ -124,9 +124,9 @@ class SharedSequencer(ABC):
     ) -> None:
         """Refuse a statement that this process's role may not run.
 
-        ``needs`` are tables and what it does with each: SELECT, INSERT, UPDATE, DELETE.
-        What the engine looks at by itself need not be refused here: rows that are in
-        memory, and those that are buffered, never meet it.
+        ``needs`` are tables and the privilege needed on each: SELECT, INSERT, UPDATE,
+        DELETE. Statements that the engine checks by itself need not be refused here:
+        rows that are in memory, and those that are buffered, never meet it.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def recovering(self) -> AbstractContextManager[bool]:
-        """Keep other processes from recovering; whether recovery is needed.
+        """Keep other processes from recovering; yield whether recovery is needed.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def introduce(self, epoch: int) -> None:
-        """Tell the others the epoch of this process's transaction ids."""
+        """Tell the other processes the epoch of this process's transaction ids."""
 
     @abstractmethod
     def epochs(self) -> tuple[set[int], int]:
@@ -166,13 +166,13 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def leave(self) -> None:
-        """Stop being a client; what is unfinished becomes doubtful."""
+        """Stop being a client; unfinished timestamps become doubtful."""
 
     @abstractmethod
     def snapshot(self, after: int) -> SharedSnapshot:
-        """What a transaction may see that begins now.
+        """Return the snapshot of a transaction that begins now.
 
-        The caller knows what was committed until ``after``.
+        The caller knows the commits up to ``after``.
         """
 
     @abstractmethod
@@ -185,16 +185,16 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def barrier(self) -> int:
-        """Hand out the timestamp of a commit that may write, or define, anything.
+        """Hand out the timestamp of a commit with any writes, or with DDL.
 
-        From now on nobody's write set is certified who has not followed up to it.
+        From now on clients must catch up to it before their write sets are certified.
         """
 
     @abstractmethod
     def commit(self, session: Session) -> None:
         """Commit the session's engine transaction if this client is not fenced.
 
-        The server looks, in the same request: a process that is stopped before it
+        The server checks that in the same request: a process that is stopped before it
         sends COMMIT does not commit when it goes on.
         """
 
@@ -204,7 +204,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def finish(self, stamps: Sequence[int]) -> int:
-        """Finish timestamps whose transactions are durable; what sts is then.
+        """Finish timestamps whose transactions are durable; return sts afterwards.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def abort(self, stamps: Sequence[int]) -> None:
-        """Finish timestamps of which nothing is there."""
+        """Finish timestamps that have no commit record and no versions."""
 
     @abstractmethod
     def wait(self, cts: int, seconds: float) -> bool:
@@ -222,11 +222,11 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def tend(self) -> None:
-        """Drop the clients of processes that are gone, and fence what is in doubt."""
+        """Drop the clients of processes that are gone; fence timestamps in doubt."""
 
     @abstractmethod
     def position(self) -> Position:
-        """Where the sequencer stands; for λ, and for whoever looks."""
+        """Return the sequencer's state; for λ, and for operators."""
 
     @abstractmethod
     def logged(self, after: int) -> Sequence[Row]:
@@ -253,7 +253,7 @@ class SharedSequencer(ABC):
 
     @abstractmethod
     def claim_versions(self, session: Session, table: Table, until: int) -> int:
-        """Say, in the session's engine transaction, that the cache table gets filled.
+        """Claim, in the session's engine transaction, the filling of the cache table.
 
         Returns the cts up to which it was filled, or folded, before; a concurrent
         transaction that fills or folds the same table conflicts with this one.
@@ -285,9 +285,9 @@ class SharedSequencer(ABC):
 
 
 class SteppedSequencer(SharedSequencer):
-    """One with which a commit is three steps: certify, log, finish.
+    """A sequencer with which a commit is three steps: certify, log, finish.
 
-    Between the first and the last its timestamp is the client's.
+    Between the first and the last step the client owns its timestamp.
     """
 
     @abstractmethod
@@ -304,14 +304,14 @@ class SteppedSequencer(SharedSequencer):
         Returns
         -------
         list of int
-            For each the commit timestamp; or, negative, that of another transaction
-            that has committed a key after ``sts`` or is about to, or up to which keys
-            are forgotten or not known (:meth:`barrier`).
+            For each the commit timestamp; or, negated, that of another transaction
+            that has committed a key after ``sts`` or is about to, or the one up to
+            which keys are forgotten or not known (:meth:`barrier`).
         """
 
 
 class AppendingSequencer(SharedSequencer):
-    """One with which a commit is one step: the server settles what it began."""
+    """A sequencer with which a commit is one step: the server settles timestamps."""
 
     @abstractmethod
     def append(
@@ -320,7 +320,7 @@ class AppendingSequencer(SharedSequencer):
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
     ) -> Appended:
-        """Certify write sets, each on its own, and log those that nobody was faster than.
+        """Certify write sets, each on its own, and log those without a conflict.
 
         Parameters
         ----------
@@ -332,5 +332,5 @@ class AppendingSequencer(SharedSequencer):
         Returns
         -------
         Appended
-            What is stamped is durable, and finished.
+            Commits with a timestamp are durable, and finished.
         """

@@ -1,8 +1,8 @@
 """Moving versions to the storage table, and back to the cache table from the log.
 
-Each function is the body of one engine transaction and may be repeated: what it moves
-is gone from the cache table in the same transaction, and a replay appends only what is
-newer than the last fold and not there.
+Each function is the body of one engine transaction and may be repeated: versions that
+it moves leave the cache table in the same transaction, and a replay appends only
+versions that are newer than the last fold and not there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fold_keyed(session: Session, table: Table, until: int) -> int:
 def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
     """Remove one copy per tombstone, then add the inserted rows.
 
-    What was both inserted and deleted since is neither: storage never had it.
+    Rows both inserted and deleted since cancel out: storage never had them.
 
     MonetDB shows no row ids. So all copies of the rows in question are replaced by
     those that stay. NULL is equal to nothing, and a condition with OR would compare
@@ -106,9 +106,10 @@ def store_rows(
 ) -> None:
     """Put rows in the place of those with their keys; None: in place of one, nothing.
 
-    There is nothing in the place of the keys ``new``: MonetDB looks through the whole
-    table for what is to be deleted. Rows with gaps only change what they have, except where the table has UNIQUE keys:
-    an UPDATE may stumble over a value that another row is about to give up.
+    Storage has no rows with the keys ``new``: MonetDB scans the whole table for rows to
+    delete. Rows with gaps change only the columns that they have, except where the
+    table has UNIQUE keys: an UPDATE may meet a value that another row is about to give
+    up.
     """
     partial = {key: r for key, r in rows.items() if r is not None and MISSING in r}
     if partial and table.unique:
@@ -214,7 +215,7 @@ def claim_fold(
 
 
 def drop_versions(session: Session, table: Table, until: int) -> int:
-    """Delete what was folded from the cache table; its number."""
+    """Delete the folded versions from the cache table; return their number."""
     gone = session.execute(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
     return int(gone.fetch_all()[0][0])
 

@@ -1,9 +1,9 @@
-"""One process at a time: who owns the database, and how its statements are stopped.
+"""One process at a time: the database's owner, and how its statements are stopped.
 
-What a session of the server can show of itself to others is its query time-out
+The one thing that a session of the server can show to others is its query time-out
 (``sys.sessions.querytimeout``). An engine draws a random token of more than thirty
 years in seconds, and every connection of that engine sets it: it disables the
-time-out and says whose session it is. ``tique.owner`` holds the owner's token.
+time-out and names the session's engine. ``tique.owner`` holds the owner's token.
 
 Argument
 --------
@@ -12,19 +12,19 @@ with the token that the row has, and only if there is none writes its own token 
 it. Two openers at the same moment write the same row: the engine aborts one of them
 (11.41: "Update failed due to conflict"), which then finds the other one alive.
 
-*The dead do not write.* A session that still executes what a dead process sent has the
-token: the database is taken over when the last of them is gone, never before.
+*Dead processes do not write.* A session that still executes a dead process's statement
+has the token: the database is taken over when the last of them is gone, never before.
 
-*A restart of the server* ends all sessions, so that nobody looks alive; session ids
+*A restart of the server* ends all sessions, so that no owner looks alive; session ids
 and login times, which start again, play no part. An engine that survives it must find
 its token still in the row whenever it opens a connection, after having marked that
-connection: if another process took over meanwhile, it is refused for good. Whoever
-takes over looks once more after it wrote the row: of a survivor that marks, then reads,
-and an opener that writes, then looks, one at least sees the other.
+connection: if another process took over meanwhile, it is refused for good. A process
+that takes over looks once more after it wrote the row: of a survivor that marks, then
+reads, and an opener that writes, then looks, one at least sees the other.
 
 *A connection that is lost* before the reply to a statement leaves a session that may
 still run it, and commit. Each connection has a serial number of its own (its session
-time-out, likewise of decades). Whoever asks what became of a statement waits until
+time-out, likewise of decades). A thread that asks for a statement's outcome waits until
 the session with that number is gone (:meth:`Ownership.await_lost`).
 
 *Stopping a statement.* ``sys.stop`` has no effect inside a long operator on 11.41
@@ -87,7 +87,7 @@ class Ownership:
         self._statistics = statistics
         self._lock = threading.Lock()
         self.token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
-        """What all of this engine's sessions show, and nobody else's."""
+        """The mark that this engine's sessions show, and no other sessions."""
         self._serials = itertools.count(_FIRST_TOKEN)
         self._lost: set[int] = set()
         self._is_owner = False
@@ -137,7 +137,7 @@ class Ownership:
                 return self._connection.ask(sql).rows
 
     def claiming(self) -> str:
-        """The statement by which whoever makes tique's schema becomes the owner."""
+        """Return the statement that makes the creator of tique's schema the owner."""
         return self._claiming(0)
 
     def claimed(self) -> None:
@@ -150,7 +150,7 @@ class Ownership:
         Parameters
         ----------
         patience
-            Seconds to wait for another one to go.
+            Seconds to wait for another owner to go.
 
         Raises
         ------

@@ -3,12 +3,12 @@
 The sequencer's functions are called over connections of their own, a few of which are
 kept. A call whose reply got lost is repeated where that does no harm. Where it might
 have handed out a timestamp, the client leaves: the timestamp is in doubt then, and
-whoever waits for it fences it.
+a process that waits for it fences it.
 
 A fence is durable before the sequencer knows of it (P6): first its row, then the
 versions that a bulk write left in the cache tables, then ``tique.fence``, after which
-sts passes it. A log entry that a stopped process appends later is not removed; nobody
-reads it.
+sts passes it. A log entry that a stopped process appends later is not removed; no
+process reads it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class MonetDBSequencer(SteppedSequencer):
         )
 
     def schema(self) -> list[str]:
-        """Statements that create what sharing needs in schema ``tique``."""
+        """Return the statements that create sharing's objects in schema ``tique``."""
         return [*_SCHEMA, *(function.definition for function in FUNCTIONS)]
 
     @contextmanager
@@ -106,7 +106,7 @@ class MonetDBSequencer(SteppedSequencer):
             self._ownership.give_up()
 
     def _define(self) -> None:
-        """Create what a database lacks that was made while there was no module."""
+        """Create the functions that a database made without the module lacks."""
         if self._is_defined():
             return
 
@@ -141,7 +141,7 @@ class MonetDBSequencer(SteppedSequencer):
 
     @override
     def recovered(self, sts: int) -> None:
-        # Everybody who could still have appended an entry is gone with the server.
+        # All clients that could still have appended an entry are gone with the server.
         self._change("DELETE FROM tique.clients")
         self._change("DELETE FROM tique.fences")
         self._ask(f"SELECT tique.recover({sts}, 0)")
@@ -211,7 +211,7 @@ class MonetDBSequencer(SteppedSequencer):
         return self._take(call, [str(self._client)])[0]
 
     def _take(self, statement: str, arguments: Sequence[str]) -> list[int]:
-        """Ask for timestamps, once; whoever lost some can only leave."""
+        """Ask for timestamps, once; a client that lost some can only leave."""
         try:
             row = self._call(statement, arguments, repeat=False)
         except ConnectionLostError as error:
@@ -235,7 +235,7 @@ class MonetDBSequencer(SteppedSequencer):
         return session.transact(body, self._ending())
 
     def _ending(self) -> str:
-        """COMMIT, if the client is not gone; and nobody fences it meanwhile."""
+        """Return a COMMIT that needs the client; no process fences it meanwhile."""
         longer, usual = (
             f"SELECT tique.renew_client({self._client}, {_milliseconds(lease)})"
             for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
@@ -386,7 +386,7 @@ class MonetDBSequencer(SteppedSequencer):
     @override
     def expect_alone(self, session: Session) -> None:
         self.tend()
-        # Whoever joins changes the same row before it reads any definition.
+        # A process that joins changes the same row before it reads the catalog.
         session.execute("UPDATE tique.format SET epoch = epoch")
         others = self._number("SELECT tique.clients()") - 1
         if others > 0:
@@ -423,7 +423,7 @@ class MonetDBSequencer(SteppedSequencer):
         return self._attempt(lambda connection: connection.ask_text(sql))
 
     def _change(self, sql: str) -> None:
-        """Change a row of tique's own; a conflict with a definition is none here."""
+        """Change a row of tique's own; a conflict with DDL is none here."""
         persist(lambda: self._ask(sql))
 
     def _call(

@@ -8,7 +8,7 @@ a logger against a fold and a prune ten times a second: with ``START TRANSACTION
 fold practically never commits; with ``ISOLATION LEVEL SNAPSHOT``, which is all that
 the protocol asks for, it always did, and one in a hundred appends was aborted.
 
-What is run again, and why that is safe:
+These are run again, which is safe:
 
 * an append outside a transaction (:meth:`MonetDBSession.log`, ``append``,
   ``append_staged``): one statement. A conflict is the engine's own word that nothing
@@ -18,8 +18,8 @@ What is run again, and why that is safe:
   depend on anything that the transaction read but this session's own temporary
   tables, so they are sent once more.
 
-Only a conflict is a reason. When a connection is lost during COMMIT nobody knows what
-became of it: the error surfaces, and the driver looks for the commit record.
+Only a conflict is a reason. When a connection is lost during COMMIT its outcome is not
+known: the error surfaces, and the driver looks for the commit record.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ COMMIT = "COMMIT"
 
 _WIDE, _NARROW = "default_pipe", "sequential_pipe"
 """MonetDB's optimizers: one cuts a statement into pieces for all cores, which costs it
-a millisecond and, with many sessions, everybody else's time; the other does not."""
+a millisecond and, with many sessions, the other sessions' time; the other does not."""
 
 
 class MonetDBSession(Session):
@@ -86,13 +86,13 @@ class MonetDBSession(Session):
         self._ownership = ownership
         self._in_transaction = False
         self._appends: list[str] | None = None
-        """What the transaction did, as long as it only appended."""
+        """The transaction's statements, as long as it only appended."""
         self._guard = threading.Lock()
         self._is_running = False
         self._is_stopped = False
         self._is_wide = False
         self._unread: deque[int] = deque()
-        """Numbers of results that the server keeps for nobody."""
+        """Numbers of results that the server keeps without a reader."""
         connection.ask(_optimizer(_NARROW))
 
     @property
@@ -111,7 +111,7 @@ class MonetDBSession(Session):
 
     @contextmanager
     def _running(self, *, wide: bool) -> Iterator[None]:
-        """Run a statement, which may be stopped, by the optimizer that is right for it."""
+        """Run a statement, which may be stopped, under the optimizer that suits it."""
         with self._guard:
             self._is_running = True
         try:
@@ -221,7 +221,7 @@ class MonetDBSession(Session):
 
     @override
     def commit(self, ending: str = COMMIT) -> None:
-        """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
+        """Commit durably; unless a statement before COMMIT in ``ending`` fails."""
         self._in_transaction = False
         appends, self._appends = self._appends, None
         try:
@@ -236,8 +236,8 @@ class MonetDBSession(Session):
             # After a statement that failed MonetDB goes on, but does not commit.
             self._ask(ending)
         except EngineError:
-            # MonetDB has rolled back itself, and says so; whatever else it was must
-            # not leave a transaction open.
+            # MonetDB has rolled back itself, and says so; any other error must not
+            # leave a transaction open.
             with suppress(EngineError):
                 self._ask("ROLLBACK")
             raise
@@ -354,7 +354,7 @@ class MonetDBSession(Session):
 
     @override
     def newest_version(self, table: Table) -> int:
-        # Whoever asks may have lost the connection over which it appended.
+        # The caller may have lost the connection over which it appended.
         self._ownership.await_lost()
         sql = f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}"
         return int(self._run(sql).rows[0][0])
@@ -399,7 +399,7 @@ class MonetDBSession(Session):
         self._appends = None
         if self._in_transaction:
             return self._ask(statement, wide=True).count
-        # By itself it would be aborted by whoever changes what the query reads.
+        # By itself it would be aborted by transactions that change the rows it reads.
         text = "; ".join((BEGIN, statement, COMMIT))
 
         def attempt() -> int:

@@ -1,14 +1,14 @@
 """Moving versions to the storage table, and back to the cache table from the log.
 
 Each function is part of the body of one engine transaction that has locked the table's
-row in ``tique.tables`` before: nobody else folds the table or fills its cache table
-until that ends, whatever PostgreSQL's snapshots show of other things.
+row in ``tique.tables`` before: no other transaction folds the table or fills its cache
+table until that ends, whatever PostgreSQL's snapshots show of other things.
 
-Its COMMIT does not wait for the disk (P4 does not need it). What it moves is in the log,
-and how far it got stands in the row that it locked: a crash that loses it leaves what
-was there before, consistent, to be moved again. PostgreSQL loses such transactions in
-the order in which they were committed, from the last one on, so none is lost that a
-later commit, a fold, or the pruning of the log relied on.
+Its COMMIT does not wait for the disk (P4 does not need it). The versions that it moves
+are in the log, and its progress stands in the row that it locked: a crash that loses it
+leaves the state before, consistent, to be moved again. PostgreSQL loses such
+transactions in the order in which they were committed, from the last one on, so none is
+lost that a later commit, a fold, or the pruning of the log relied on.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def claim_fold(
     Raises
     ------
     EngineError
-        PROGRAMMING if code of others would run with this role's rights (P11).
+        PROGRAMMING if other roles' code would run with this role's rights (P11).
     FoldedMeanwhileError
         It is not folded up to ``since``. Rows that were computed from that state of
         storage would undo parts of a later one.
@@ -88,7 +88,7 @@ def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
 def fold_bag(session: PostgreSQLSession, table: Table, until: int) -> int:
     """Remove one copy per tombstone, then add the inserted rows.
 
-    What was both inserted and deleted since is neither: storage never had it.
+    Rows both inserted and deleted since cancel out: storage never had them.
     """
     cache, storage = cache_name(table), storage_name(table)
     columns = column_list(table)
@@ -116,14 +116,14 @@ def store_rows(
 ) -> None:
     """Put rows in the place of those with their keys; None: in place of one, nothing.
 
-    There is nothing in the place of the keys ``new``. Rows of a table without UNIQUE
-    keys are updated where they are: PostgreSQL leaves the indexes alone then. With
-    UNIQUE keys an update may stumble over a value that another row is about to give up.
+    Storage has no rows with the keys ``new``. Rows of a table without UNIQUE keys are
+    updated in place: PostgreSQL leaves the indexes alone then. With UNIQUE keys an
+    update may meet a value that another row is about to give up.
 
     Raises
     ------
     UnstoredRowError
-        Of a row that is known in part storage has nothing.
+        Storage lacks a row that is known in part only.
     """
     if any(row is not None and _lacks(row) and key in new for key, row in rows.items()):
         raise _unstored(table)
@@ -229,7 +229,7 @@ def _same_key(table: Table) -> str:
 
 
 def drop_versions(session: PostgreSQLSession, table: Table, until: int) -> int:
-    """Delete what was folded from the cache table; its number."""
+    """Delete the folded versions from the cache table; return their number."""
     return session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
 
 

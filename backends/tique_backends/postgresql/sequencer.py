@@ -4,19 +4,21 @@ The sequencer's functions are called over connections of their own, a few of whi
 kept. Its two forms, the extension and plain SQL, have the same functions.
 
 A commit is one statement, ``tique.append``: the timestamp that it takes belongs to
-PostgreSQL's transaction and is finished, or given back, with that. So what this process
-has under way when it dies is settled by the server; only the timestamp of a barrier is
-the client's own, and in doubt when the client goes.
+PostgreSQL's transaction and is finished, or given back, with that. So when this process
+dies the server settles the commits that it has under way; only the timestamp of a
+barrier is the client's own, and in doubt when the client goes.
 
 A fence is durable before the sequencer knows of it (P6): first its row, then the
 versions that a bulk write left in the cache tables, then ``tique.fence``, after which
 sts passes it. The engine transaction that is fenced may be in its COMMIT, though its
-client is gone: from before the server looks at the client until that COMMIT is over it
-has a lock, which whoever fences waits for. Who comes for it later finds that the client
-is gone. If the fencer dies, the next one does it again. A thread that has a lease to
-renew waits for nobody long: what is held up stays in doubt, and is tried again; and it
-fences one set at a time, of a thousand. A fence that can have no more effect is swept
-away and forgotten (``guests_sql/clients.sql``, whose functions the owner calls too).
+client is gone. From before the server looks at the client until that COMMIT is over the
+transaction holds an advisory lock, and a process that fences waits for it. A
+transaction that asks for the lock later finds that its client is gone. If the fencing
+process dies, the next one does it again. A thread that has a lease to renew waits for
+no lock long: a timestamp whose fence is held up stays in doubt, and is tried again. It
+fences one set of timestamps at a time, of a thousand. A fence that can have no more
+effect is swept away and forgotten (``guests_sql/clients.sql``, whose functions the
+owner calls too).
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ _LONGEST_COMMIT = 10.0
 """Seconds that PostgreSQL may take for COMMIT after it was asked for."""
 
 _HURRY = "set_config('lock_timeout', '100ms', TRUE)"
-"""For what a thread does that has to renew the lease as well."""
+"""For statements of a thread that has to renew the lease as well."""
 
 _HELD_UP = "55P03"
 _NO_TABLE = "42P01"
@@ -120,7 +122,7 @@ SCHEMA = (
     END $$
     """,
 )
-"""What the driver adds to either form of the sequencer."""
+"""The driver's additions to either form of the sequencer."""
 
 _FOLLOW = "SELECT sts, fences, stamps, txids, entries FROM tique.follow($1, $2)"
 
@@ -175,7 +177,7 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def recovered(self, sts: int) -> None:
-        # Everybody who could still have appended an entry is gone with the server.
+        # All clients that could still have appended an entry are gone with the server.
         self._ask("DELETE FROM tique.clients")
         self._ask("DELETE FROM tique.fences")
         self._ask("SELECT tique.recover($1)", [sts])
@@ -205,13 +207,15 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def leave(self) -> None:
-        # In one, or others would take whoever leaves for one that was given up.
+        # In one statement, or other processes would take this client for a given-up
+        # one.
         self._drop(self._client, "TRUE")
 
     def _drop_other(self, client: int, mark: int) -> None:
         """Let another client go, and forget it when none of its sessions is left.
 
-        What one of them still commits is not aborted; who asks is told that it is active.
+        A commit that one of them has under way is not aborted; a process that asks for
+        its outcome is told that it is active.
         """
         self._drop(client, f"NOT EXISTS ({sessions(mark)})", _HURRY)
 
@@ -282,7 +286,7 @@ class PostgreSQLSequencer(AppendingSequencer):
                 "SELECT tique.next_cts($1)", [self._client], repeat=False
             )
         except ConnectionLostError as error:
-            # Whoever may have taken a timestamp unawares can only leave.
+            # A client that may have taken a timestamp unawares can only leave.
             with suppress(EngineError):
                 self.leave()
             raise FencedError(
@@ -301,17 +305,18 @@ class PostgreSQLSequencer(AppendingSequencer):
         assert isinstance(session, PostgreSQLSession)
 
         def bounded() -> _Outcome:
-            # Everybody's commits wait for a definition, which must not wait for
-            # somebody who reads a result slowly (P6).
+            # All processes' commits wait for DDL, which must not wait for a client that
+            # reads a result slowly (P6).
             session.change(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'")
             return body()
 
         return session.transact(bounded, self._ending())
 
     def _ending(self) -> str:
-        """COMMIT, if the client is not gone; and nobody fences it meanwhile.
+        """Return a COMMIT that needs the client; no process fences it meanwhile.
 
-        The lease lasts, so that it is not given up, and the lock is for when it is.
+        The lease is made to last, so that the client is not given up; the lock is for
+        the case that it is.
         """
         longer, usual = (
             f"SELECT {self._RENEW}({self._client}, {_milliseconds(lease)})"
@@ -346,7 +351,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             self._fence()
 
     def _end_dead(self) -> None:
-        """Drop the clients of processes that are gone, and end what they had sent."""
+        """Drop the clients of processes that are gone, and end their sessions."""
         dead = self._ask(
             "SELECT DISTINCT client, mark, role FROM tique.clients "
             f"WHERE {LOCK_OF_MARK} NOT IN ({ALIVE})"
@@ -375,8 +380,8 @@ class PostgreSQLSequencer(AppendingSequencer):
                 self._drop_other(client, mark)
 
     def _fence(self) -> None:
-        """Fence what is in doubt, one set of it, and forget what is fenced and over."""
-        # Whoever holds the sequencer's mutex must not hold this thread up too.
+        """Fence one set of timestamps in doubt, or forget fences without effect."""
+        # A session that holds the sequencer's mutex must not hold this thread up too.
         ((_, _, is_doubtful, is_fenced),) = self._ask(
             f"SELECT tique.guest_release(), {_HURRY}, tique.doubtful() > 0, "
             "EXISTS (SELECT FROM tique.fences)"
@@ -392,7 +397,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             try:
                 return self._ask(sql)
             except EngineError as error:
-                # Another process drops one of the tables.
+                # Another process dropped one of the tables.
                 if error.sqlstate != _NO_TABLE:
                     raise
 
@@ -450,8 +455,8 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def may_checkpoint(self, seconds: float) -> bool:
-        # The lock goes with the session that holds it, and that with its process, or
-        # when that is given up.
+        # The lock is released when the session that holds it ends, and the session ends
+        # with its process, or when that is given up.
         return self._presence.hold(FOLDING)
 
     @override
@@ -461,7 +466,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def expect_alone(self, session: Session) -> None:
         self.tend()
-        # Whoever joins changes the same row before it reads any definition.
+        # A process that joins changes the same row before it reads the catalog.
         session.execute("UPDATE tique.format SET epoch = epoch")
         others = self._value("SELECT tique.clients()") - 1
         if others > 0:
@@ -494,7 +499,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     def _ask(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
     ) -> list[Row]:
-        """Ask; once more over a new connection, if the first is lost and it may be."""
+        """Ask; once more over a new connection, if the first is lost and ``repeat``."""
         for attempt in range(2):
             try:
                 with self._connected() as connection:
@@ -502,7 +507,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             except ConnectionLostError:
                 if attempt or not repeat:
                     raise
-                # Those that were kept are lost too, as a rule.
+                # The idle connections are lost too, as a rule.
                 while self._idle:
                     self._idle.pop().close()
         raise AssertionError
@@ -517,7 +522,7 @@ class PostgreSQLSequencer(AppendingSequencer):
 def rows_of(
     stamps: Sequence[int] | None, txids: Sequence[int], entries: str
 ) -> list[Row]:
-    """The log's rows ``(cts, txid, content)``, which came in one; None for none."""
+    """Split the log's rows ``(cts, txid, content)``, which came in one row."""
     if not stamps:
         return []
     return list(zip(stamps, txids, entries.split(_SEPARATOR), strict=True))
