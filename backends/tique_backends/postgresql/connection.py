@@ -35,21 +35,21 @@ _SETTINGS = (
     # A process that is stopped in one must not keep the rows that it locked (P6).
     ("idle_in_transaction_session_timeout", "10s"),
     ("DateStyle", "ISO"),
-    # What is kept as text must be the same in every session, to the last digit.
+    # Values kept as text must be the same in every session, to the last digit.
     ("IntervalStyle", "postgres"),
     ("extra_float_digits", "1"),
     ("bytea_output", "hex"),
     ("client_encoding", "UTF8"),
 )
-"""What tique's own statements rely on, whatever a role or a database sets."""
+"""Settings that tique's own statements need, whatever a role or a database sets."""
 
 _GREETING = (
     "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
     + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in _SETTINGS)
-    # Acknowledged commits are durable (P4); what waits for replicas stays.
+    # Acknowledged commits are durable (P4); settings that wait for replicas stay.
     + ", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', FALSE) END, "
-    # Of a role that is called tique too, $user would be tique's own schema.
+    # For a role that is called tique too, $user would be tique's own schema.
     "set_config('search_path', coalesce((SELECT string_agg(quote_ident(_s), ', ') "
     "FROM unnest(current_schemas(FALSE)) AS _s WHERE _s <> 'tique'), ''), FALSE)"
 )
@@ -74,7 +74,7 @@ class _Tolerant(psycopg.adapt.Loader):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a database is, and who logs in: libpq's parameters.
+    """The place of a database and the role that logs in: libpq's parameters.
 
     The password stays out of ``repr``, with all of them.
     """
@@ -142,7 +142,7 @@ class Connection:
             )
 
     def problem(self, sql: str) -> psycopg.Error | None:
-        """What is wrong with a statement, which is parsed and not run.
+        """Return the error of a statement, which is parsed and not run.
 
         By the message ``Parse``, which takes one statement only.
         """
@@ -167,7 +167,7 @@ class Connection:
 
     @contextmanager
     def running(self, *, fetches: bool = False) -> Iterator[None]:
-        """Bring a statement's errors to ours, and count it unless it only ``fetches``."""
+        """Convert a statement's errors, and count it unless it only ``fetches``."""
         started = time.perf_counter()
         try:
             yield
@@ -181,7 +181,7 @@ class Connection:
         except EngineError:
             raise
         except BaseException:
-            # The next statement would be taken to be answered by this one's reply.
+            # This one's reply would be taken for that of the next statement.
             self.lose()
             raise
         finally:
@@ -195,12 +195,12 @@ class Connection:
         *,
         prepare: bool = False,
     ) -> list[Row]:
-        """Run one statement, or several without parameters; the last one's rows.
+        """Run one statement, or several without parameters; return the last one's rows.
 
         Raises
         ------
         EngineError
-            ConnectionLostError if nobody knows what became of it.
+            ConnectionLostError if its outcome is not known.
         """
         with self.running():
             cursor = self.cursor()
@@ -208,7 +208,7 @@ class Connection:
             return cursor.fetchall() if cursor.description is not None else []
 
     def lose(self) -> None:
-        """Close it; what the last statement did is not known."""
+        """Close it; the outcome of the last statement is not known."""
         self.is_lost = True
         self.close()
 

@@ -1,8 +1,8 @@
 """One PostgreSQL database: tique's schema in it, folding, recovery.
 
-Atomicity rests on PostgreSQL's own transactions: a commit is one row of the log, which
-its timestamp goes with, and every fold is one engine transaction. A crash of either side
-at any instruction leaves all of it or nothing.
+Atomicity rests on PostgreSQL's own transactions: a commit is one row of the log, in one
+engine transaction with its timestamp, and every fold is one engine transaction. A crash
+of either side at any instruction leaves all of it or nothing.
 
 Engine transactions are at READ COMMITTED, where every statement sees what was committed
 before it, and bodies that depend on what they read lock it first.
@@ -74,7 +74,7 @@ _SCHEMA = (
     "CREATE INDEX ON tique.outcomes (txid)",
     "CREATE TABLE tique.fences (cts BIGINT PRIMARY KEY, settled XID8, "
     "is_swept BOOLEAN NOT NULL DEFAULT FALSE)",
-    # What of the log could not be applied; a table's number of 0 stands for all.
+    # Parts of the log that could not be applied; table number 0 stands for all tables.
     "CREATE TABLE IF NOT EXISTS tique.aside (cts BIGINT, id BIGINT, "
     "reason TEXT NOT NULL, PRIMARY KEY (cts, id))",
 )
@@ -98,7 +98,7 @@ JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN tique."tables" AS t ON c.relname = t.schema_name || '.' || t.table_name
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
-"""What takes CHECK constraints from the cache tables of earlier releases (P4)."""
+"""Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
 
 _LAST_COMMIT = (
     "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
@@ -248,7 +248,7 @@ class PostgreSQLEngine(Engine):
                 partial(introspection.describe, session),
             )
 
-        # Whoever asks may have lost the connection over which it changed them.
+        # The caller may have lost the connection over which it changed them.
         self._presence.await_lost()
         before = numbers()
         while True:
@@ -414,7 +414,8 @@ class PostgreSQLEngine(Engine):
 
         def prune() -> None:
             for part in fresh:
-                # Of what is not in the log any more nobody else would know.
+                # No other process can find these parts once they are pruned from the
+                # log.
                 session.change(
                     "INSERT INTO tique.aside VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
                     [part.cts, part.table_id or 0, part.reason],

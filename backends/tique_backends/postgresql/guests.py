@@ -1,26 +1,28 @@
 """A process whose role may use the database, but does not own schema ``tique``.
 
-Such a *guest* calls functions that run with the owner's rights and check his own
-(``guests_sql``, where the argument is); the owner, and whoever is a member of the owning
-role, works with the tables of the schema directly and is checked by nobody.
+Such a *guest* calls functions that run with the owner's rights and check the guest's
+own (``guests_sql``, where the argument is); the owner, and members of the owning role,
+work with the tables of the schema directly, without checks of tique's.
 
-*Reading (P11).* What a statement asks the server for, PostgreSQL checks: storage tables
-are the application's own, and a cache table shows its rows to whom the table does. What
-is answered from memory is checked here, by the privileges that came with the latest
-snapshot: it is taken when a transaction begins, and with each beat. Versions in memory
-are never newer than what the role might read when it followed them: what it may not read
-comes as a number of rows in bulk, which are in the cache table only. If the role is
-granted the table later, the server fills the cache table first.
+*Reading (P11).* PostgreSQL checks statements that reach the server: storage tables are
+the application's own, and a cache table shows its rows to the roles that may read the
+table. Statements that are answered from memory are checked here, by the privileges that
+came with the latest snapshot: it is taken when a transaction begins, and with each
+beat. Versions in memory are never newer than the rows that the role might read when it
+took them in: versions that it may not read come as a number of bulk rows, which are in
+the cache table only. If the role is granted the table later, the server fills the cache
+table first.
 
 *Writing.* The server checks each commit, by the privileges of that moment. The driver
-says it earlier, and tells INSERT from UPDATE. Every table that is written has to be
+refuses it earlier, and tells INSERT from UPDATE. Every table that is written has to be
 readable too, because the process looks at its keys.
 
 *Moving versions.* The server does it, from the log and the cache table, up to what its
-own sts and λ allow. So any guest may fold any table: it decides nothing of what is
+own sts and λ allow. So any guest may fold any table: it does not decide which rows are
 written there. Only recovery is the owner's.
 
-*If the process dies* it is as for any other: each function is one engine transaction.
+*If the process dies* the same holds as for any other: each function is one engine
+transaction.
 A fence takes two, as the owner's does.
 """
 
@@ -107,7 +109,7 @@ def _denied(what: str) -> EngineError:
 
 
 class GuestSequencer(PostgreSQLSequencer):
-    """The functions that are a guest's to call."""
+    """The functions that a guest may call."""
 
     _JOIN, _RENEW = "tique.guest_join", "tique.guest_renew"
     _APPEND = "SELECT stamps, sts FROM tique.guest_append($1, $2, $3, $4, $5, $6)"
@@ -118,11 +120,11 @@ class GuestSequencer(PostgreSQLSequencer):
         super().__init__(presence)
         self._said = ""
         self._barrier = 0
-        """The timestamp of the commit in bulk under way; the committer's lock is held."""
+        """The timestamp of the bulk commit under way; the committer's lock is held."""
         self._privileges: Mapping[int, str] = {}
         self._hiding = threading.Lock()
         self._hidden: dict[int, int] = {}
-        """By table id, the newest cts of which rows could not be read."""
+        """By table id, the newest cts with rows that could not be read."""
 
     @property
     def client(self) -> int:
@@ -168,7 +170,7 @@ class GuestSequencer(PostgreSQLSequencer):
         self._presence.shown()
 
     def next_epoch(self) -> int:
-        """Count this opening of the database, and tell the others of it."""
+        """Count this opening of the database, and tell the other processes of it."""
         ((epoch,),) = self._presence.ask(
             "SELECT tique.guest_introduce($1, $2)", [self._client, self._presence.mark]
         )
@@ -206,7 +208,7 @@ class GuestSequencer(PostgreSQLSequencer):
         ]
 
     def _uncovered(self, commit: CommitRecord) -> CommitRecord:
-        """Note what of a commit could not be read, and count it as one row in bulk."""
+        """Note a commit's tables that could not be read: one bulk row for each."""
         if not any(rows < 0 for rows in commit.bulk.values()):
             return commit
         with self._hiding:
@@ -318,7 +320,7 @@ class GuestSession(PostgreSQLSession):
 
 
 class GuestEngine(PostgreSQLEngine):
-    """A database that somebody else owns."""
+    """A database that another role owns."""
 
     shared: GuestSequencer
 

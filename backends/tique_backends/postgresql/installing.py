@@ -1,13 +1,13 @@
-"""What is made in a database: the sequencer in one of its two forms, and privileges.
+"""Objects made in a database: the sequencer in one of its two forms, and privileges.
 
-The role that makes schema ``tique`` owns all that is in it, and has to have SELECT,
-INSERT, UPDATE and DELETE on every managed table, since whoever folds it does that in the
+The role that makes schema ``tique`` owns all its objects, and has to have SELECT,
+INSERT, UPDATE and DELETE on every managed table, since every process folds it in the
 owner's name. Any other role is a guest (``guests_sql``), once it was granted USAGE on
 the schema.
 
-*Cache tables (P11).* Everybody is granted SELECT, and a policy shows the rows to those
-only who may read the table itself when the statement runs: GRANT and REVOKE need not be
-carried over. The owner is above policies, and looks at none.
+*Cache tables (P11).* SELECT is granted to PUBLIC, and a policy shows the rows only to
+roles that may read the table itself when the statement runs: GRANT and REVOKE need not
+be carried over. Policies do not apply to the owner.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 FORMS = ("extension", "plain")
 
 _PARTS = ("checks", "clients", "commits", "moving", "calls", "grants")
-"""Of what guests call."""
+"""The files with the functions that guests call."""
 
 
 class Form(NamedTuple):
-    """One of them, and the statements that make it in the schema ``tique``."""
+    """One of the forms, and the statements that make it in the schema ``tique``."""
 
     name: str
     statements: tuple[str, ...]
@@ -55,9 +55,9 @@ class Form(NamedTuple):
 
     @property
     def removal(self) -> tuple[str, ...]:
-        """Statements that take away what an older version has made, but for what is stored.
+        """Return statements that drop an older version's objects, but for stored rows.
 
-        The sequencer is empty afterwards, or as it was: nobody uses it.
+        The sequencer is empty afterwards, or as it was: no process uses it.
         """
         dropped = ("DROP EXTENSION tique",) if self.name == "extension" else ()
         return (_REMOVAL, *dropped)
@@ -125,14 +125,14 @@ def _obstacle(session: Session) -> str | None:
 
 
 def expect_nobody_of_before(session: Session) -> None:
-    """Refuse if processes use the database that know the format before only.
+    """Refuse if processes use the database that know only the format before.
 
     Raises
     ------
     EngineError
         IN_USE.
     """
-    # There an epoch's lock said that its process is there.
+    # In that format an epoch's lock said that its process is there.
     ((others,),) = session.execute(
         f"SELECT count(*) FROM tique.clients WHERE epoch + 16 IN ({ALIVE})"
     ).fetch_all()
@@ -145,7 +145,7 @@ def expect_nobody_of_before(session: Session) -> None:
 
 
 def guests_script() -> str:
-    """The statements that make what guests call, in either form."""
+    """Return the statements that make the functions of guests, in either form."""
     folder = files("tique_backends.postgresql").joinpath("guests_sql")
     script = "\n".join(folder.joinpath(f"{p}.sql").read_text("utf-8") for p in _PARTS)
     for name, value in (
@@ -163,7 +163,7 @@ def guests_script() -> str:
 
 
 def readable_as(table: Table) -> tuple[str, ...]:
-    """The statements that let whoever may read a table read its cache table."""
+    """Return the statements that let a table's readers read its cache table."""
     cache, place = cache_name(table), quoted(storage_name(table))
     return (
         f"SELECT tique.guest_deny({quoted(cache)})",
@@ -175,7 +175,7 @@ def readable_as(table: Table) -> tuple[str, ...]:
 
 
 def expect_rights_of_owner(session: Session, table: Table) -> None:
-    """Refuse a table that schema tique's owner may not fold, or versions not his own.
+    """Refuse a table that schema tique's owner may not fold, or a role not the owner.
 
     Raises
     ------

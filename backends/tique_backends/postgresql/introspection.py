@@ -1,4 +1,4 @@
-"""Table definitions, read from PostgreSQL's catalog."""
+"""Tables' schemas, read from PostgreSQL's catalog."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ORDER BY c.oid, a.attnum"""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's definition; the names are matched without regard to case.
+    """Read a table's schema; the names are matched without regard to case.
 
     Raises
     ------
@@ -117,9 +117,10 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         return EngineError(ErrorKind.UNSUPPORTED, f"table {label} {what}")
 
     def refuse_new(what: str) -> None:
-        # Whoever owns a managed table may add it at any time, and must not keep others
-        # from opening the database (P6, P11). The engine holds to it when versions are
-        # folded, or the fold is refused: that stops at this table, and is in the status.
+        # The owner of a managed table may add it at any time, and must not keep other
+        # roles from opening the database (P6, P11). The engine applies it when versions
+        # are folded, or the fold is refused: that stops at this table, and is in the
+        # status.
         if not table_id:
             raise refuse(what)
 
@@ -189,7 +190,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if deferrable:
             refuse_new(f"has a deferrable constraint, {constraint}")
         if excludes:
-            # From release 18 on, a key may exclude what overlaps.
+            # From release 18 on, a key may exclude overlapping values.
             refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
         if kind == "p":
             primary = tuple(numbers[i] for i in key)
@@ -214,7 +215,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         table_id,
         bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
     )
-    # One that is managed was asked, and perhaps this role may not read it.
+    # A managed table was checked before, and perhaps this role may not read it.
     if table.is_bag and not table_id:
         rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
         try:

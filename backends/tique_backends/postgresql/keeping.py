@@ -1,14 +1,14 @@
 """Values that the driver keeps in PostgreSQL's own text form.
 
 Python has no value that is the same as one of JSONB, TIMESTAMPTZ or an array: a number in
-a document loses digits, a moment its session's time zone, an array its bounds, and what
-psycopg makes of a document can be changed. What PostgreSQL writes for a value it reads as
-that value again. So the driver keeps that text, from the query that gives it to storage,
-and makes of it what psycopg does where an application looks at it.
+a document loses digits, a moment its session's time zone, an array its bounds, and
+psycopg's objects for a document can be changed. PostgreSQL reads its own text for a
+value as that value again. So the driver keeps that text, from the query that gives it
+to storage, and converts it as psycopg does where an application looks at it.
 
 Equal values may have several texts (``{1,2}`` and ``[1:2]={1,2}``): a column of a key is
 never kept so. Nor are types whose text depends on the session (MONEY, XML, REGCLASS) or
-on definitions that change without tique (enumerations, domains, rows), nor arrays of types
+on DDL that happens without tique (enumerations, domains, rows), nor arrays of types
 with a length, which a query's CAST would cut and only staging judges.
 """
 
@@ -85,9 +85,9 @@ class KeepingCursor(psycopg.RawCursor[Row]):
 
 
 class Showing:
-    """Makes of rows that were kept what psycopg makes of them.
+    """Converts rows that were kept to psycopg's values.
 
-    ``context`` is what psycopg reads with: its session's time zone counts.
+    ``context`` is psycopg's connection or cursor: its session's time zone counts.
     """
 
     def __init__(self, context: AdaptContext) -> None:
@@ -103,7 +103,7 @@ class Showing:
         return self._loaders[type_name]
 
     def rows(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
-        """The rows, whose columns are of these types, as psycopg gives them."""
+        """Return the rows, whose columns are of these types, with psycopg's values."""
         loaders = [
             (i, load)
             for i, name in enumerate(type_names)

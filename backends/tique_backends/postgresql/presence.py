@@ -2,20 +2,21 @@
 
 The engine's own connection holds a session-level advisory lock for the engine's *mark*, a
 random number: PostgreSQL drops it with the session, however that ends, and
-``pg_locks`` shows it to everybody. Other locks of the same connection say who recovers
-and who folds. One more is a transaction's own, while the server commits what may be
-fenced (:mod:`.sequencer`).
+``pg_locks`` shows it to all sessions. Other locks of the same connection show which
+process recovers and which one folds. One more is a transaction's own, while the server
+commits a transaction that may be fenced (:mod:`.sequencer`).
 
-*Every connection of the engine* holds another lock for the mark, shared. Whoever finds that
-the process was given up ends its sessions by that: a process that is stopped inside an
-engine transaction would have others wait for its locks.
+*Every connection of the engine* holds another lock for the mark, shared. A process that
+finds this one given up ends the sessions with that lock: a process that is stopped
+inside an engine transaction would have others wait for its locks.
 
 *A connection that is lost* before the reply to a statement leaves a backend that may
-still run it, and commit. Whoever asks what became of a statement ends that backend and
-waits until it is gone (:meth:`Presence.await_lost`): a role may end its own backends.
+still run it, and commit. A thread that asks for the statement's outcome ends that
+backend and waits until it is gone (:meth:`Presence.await_lost`): a role may end its own
+backends.
 
 *Ctrl-C* must not end the engine's own connection, or the others would take the whole
-process for dead: what it is asked is not interrupted (:mod:`tique_backends.undisturbed`).
+process for dead: its requests are not interrupted (:mod:`tique_backends.undisturbed`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _FIRST_MARK = 16
 _LARGEST_MARK = 2**30 - 1
 
 LOCK_OF_MARK = f"({_FIRST_MARK} + (mark & {_LARGEST_MARK}))"
-"""The number of the lock that says that a process is there, of its ``mark``."""
+"""The number of the lock that shows that a process is there, of its ``mark``."""
 
 _HERE = (
     "locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid "
@@ -60,7 +61,7 @@ ALIVE = (
     f"SELECT objid FROM pg_catalog.pg_locks WHERE {_HERE} AND granted "
     f"AND classid = {LOCKS}"
 )
-"""A query for the numbers of the locks that somebody holds."""
+"""A query for the numbers of the locks that are held."""
 
 _QUESTIONS = 3
 _LOST_PATIENCE = 10.0
@@ -98,9 +99,8 @@ class Presence:
     def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
         """Ask the engine's own connection; over a new one if it is lost.
 
-        What the old one's locks stood for is over then: the others see that it is gone,
-        and end the new one too if it comes before they are done. All that is asked here
-        may be asked again.
+        The old one's locks are gone then: the other processes see that, and end the new
+        one too if it comes before they are done. All requests here may be repeated.
         """
         return undisturbed(lambda: self._ask(sql, parameters))
 
@@ -179,10 +179,9 @@ class Presence:
                 time.sleep(_PAUSE)
 
     def end(self, mark: int, role: str | None = None) -> None:
-        """End the sessions of a process that was given up, if that is this role's to do.
+        """End the sessions of a process that was given up, if this role may do that.
 
-        Only those of the role (None: this one) that said they have this mark: anybody can
-        see it.
+        Only those of the role (None: this one): any role can see a mark, and claim it.
         """
         self.ask(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "

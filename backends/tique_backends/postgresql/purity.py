@@ -1,14 +1,15 @@
-"""Whether what storage checks again depends on nothing but the row (P4).
+"""Whether storage's constraints and indexes depend on nothing but the row (P4).
 
-A row is judged when it is written, and by the storage table's constraints and indexes
-once more when it is folded, in another session and perhaps much later: the second answer
-has to be the first. PostgreSQL itself decides what is a function of the row alone, as it
-does for the condition of an index: functions, operators, conversions and their types'
-input and output have to be immutable, and system columns are none of the row's. The
-constraint is put there, on an empty temporary table.
+A row is checked when it is written, and by the storage table's constraints and indexes
+once more when it is folded, in another session and perhaps much later: the second
+result has to equal the first. PostgreSQL itself decides whether an expression is a
+function of the row alone, as it does for the condition of an index: functions,
+operators, conversions and their types' input and output have to be immutable, and
+system columns are none of the row's. The constraint is put there, on an empty temporary
+table.
 
-IMMUTABLE is what the author of a function says of it. PostgreSQL and the authors of
-extensions are believed; a function of the application's may read other tables, and may be
+IMMUTABLE is a claim of a function's author. PostgreSQL and the authors of extensions
+are believed; a function of the application's may read other tables, and may be
 replaced.
 """
 
@@ -80,7 +81,7 @@ _METHODS = frozenset({"btree", "hash", "gin", "gist", "spgist", "brin"})
 
 _PROBE = "pg_temp.tique_probe"
 
-# What the text of a parsed expression has.
+# Patterns in the text of a parsed expression.
 _FUNCTION = re.compile(r":(?:opfuncid|funcid|hashfuncid|negfuncid|aggfnoid) ([1-9]\d*)")
 _OPERATOR = re.compile(r":opno (\d+)|:opnos \(o ([\d ]+)\)")
 _SYSTEM_COLUMN = re.compile(r":varattno (-\d+)")
@@ -155,7 +156,7 @@ def _check_index(session: Session, table: Table, row: Row) -> None:
             "row long after the commit",
         )
     if key is not None:
-        # Arrays and rows of what has no order fail with the second value only.
+        # Arrays and rows of types without an order fail with the second value only.
         try:
             session.execute(f"EXPLAIN SELECT FROM {storage_name(table)} ORDER BY {key}")
         except EngineError as error:
@@ -165,7 +166,7 @@ def _check_index(session: Session, table: Table, row: Row) -> None:
 
 
 def _numbers(found: Sequence[str | tuple[str, ...]]) -> str:
-    """The numbers in what a pattern found, as an array's text."""
+    """Return the numbers that a pattern found, as an array's text."""
     parts = [part for item in found for part in ([item] if type(item) is str else item)]
     return "{" + ",".join(",".join(parts).replace(",", " ").split()) + "}"
 
@@ -179,7 +180,7 @@ def _called(session: Session, tree: str) -> list[Row]:
 
 
 def _foreign(session: Session, tree: str) -> str | None:
-    """Of whose making an expression is, if it is not only PostgreSQL's."""
+    """Return an expression's part that is not PostgreSQL's own, if there is one."""
     if not tree:
         return None
     for name, _, is_foreign in _called(session, tree):
@@ -196,7 +197,7 @@ def _foreign(session: Session, tree: str) -> str | None:
 
 
 def _impurity(session: Session, table: Table, constraint: _Constraint) -> str | None:
-    """What else a constraint depends on than the row; None if there is nothing."""
+    """Return a constraint's dependency other than the row; None if there is none."""
     # A refusal ends the transaction around it.
     culprit = _culprit(session, constraint.tree)
     shape = f"value {constraint.domain_base}"

@@ -111,9 +111,9 @@ class PostgreSQLSession(Session):
         return cursor
 
     def _drain(self) -> None:
-        """Take the last result out of the connection, which is needed.
+        """Read the last result into memory, as its connection is needed.
 
-        Of a result that is abandoned nothing is taken: it may be large.
+        An abandoned result is not read: it may be large.
         """
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -209,7 +209,7 @@ class PostgreSQLSession(Session):
         tolerate(cursor)
         rows = cursor.stream(sql, parameters, size=PIECE)
         with self._running():
-            # What is wrong with the statement shows with the first row.
+            # Errors of the statement show with the first row.
             first = list(islice(rows, 1))
         if not first:
             # psycopg forgets what the columns would have been.
@@ -251,7 +251,7 @@ class PostgreSQLSession(Session):
         except ConnectionLostError:
             raise
         except EngineError as error:
-            # Whatever else is wrong with it, the statement itself says better.
+            # The statement itself reports any other error better.
             if error.sqlstate == _MISMATCH or error.kind is ErrorKind.INTERRUPTED:
                 raise
 
@@ -265,13 +265,13 @@ class PostgreSQLSession(Session):
         self._in_transaction = True
 
     def begin_repeatable(self) -> None:
-        """Start an engine transaction all of whose statements see the same."""
+        """Start an engine transaction whose statements share one snapshot."""
         self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self._in_transaction = True
 
     @override
     def commit(self, ending: str = COMMIT) -> None:
-        """Commit durably; unless what comes before COMMIT in ``ending`` fails."""
+        """Commit durably; unless a statement before COMMIT in ``ending`` fails."""
         self._in_transaction = False
         try:
             cursor = self._run(ending)
@@ -295,7 +295,7 @@ class PostgreSQLSession(Session):
         return self._transact(self.begin, body, ending)
 
     def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
-        """As :meth:`transact`; all of the body's statements see the same."""
+        """As :meth:`transact`; the body's statements share one snapshot."""
         return self._transact(self.begin_repeatable, body, COMMIT)
 
     def _transact(
@@ -412,7 +412,7 @@ class PostgreSQLSession(Session):
 
     @override
     def newest_version(self, table: Table) -> int:
-        # Whoever asks may have lost the connection over which it appended.
+        # The caller may have lost the connection over which it appended.
         self._presence.await_lost()
         rows = self._ask(f"SELECT coalesce(max(_cts), 0) FROM {cache_name(table)}")
         return int(rows[0][0])
@@ -457,7 +457,7 @@ class PostgreSQLSession(Session):
         self.index_as_storage(table, stage_name(table))
 
     def index_as_storage(self, table: Table, target: str) -> None:
-        """Let a table for versions refuse what storage's indexes could not take."""
+        """Let a table for versions refuse rows that storage's indexes cannot take."""
         with self._named_indexes():
             for there, name, shape, condition in self._guarding(table):
                 self._guards[there] = name

@@ -1,23 +1,25 @@
--- How a guest's call gets to what is done with the owner's rights, and for whom.
+-- How a guest's call reaches functions with the owner's rights, and for which role.
 --
 -- A function with its owner's rights cannot see by which role it is called: inside,
--- current_user is the owner, and session_user is whoever logged in, who in a maintenance
--- command (autovacuum's ANALYZE, REINDEX) or in somebody's SECURITY DEFINER function is not
--- the role that the code runs as. A column's DEFAULT is evaluated as that role. So
--- a call is an INSERT into a view, which stores nothing: its INSTEAD OF trigger, with the
--- owner's rights, finds current_user in a column that its DEFAULT alone may fill, because
--- INSERT is granted on the others only. RETURNING shows what the trigger has put in.
+-- current_user is the owner, and session_user is the role that logged in, which in a
+-- maintenance command (autovacuum's ANALYZE, REINDEX) or in another role's SECURITY
+-- DEFINER function is not the role that the code runs as. A column's DEFAULT is
+-- evaluated as that role. So a call is an INSERT into a view, which stores nothing: its
+-- INSTEAD OF trigger, with the owner's rights, finds current_user in a column that its
+-- DEFAULT alone may fill, because INSERT is granted on the others only. RETURNING shows
+-- the trigger's values.
 --
--- Only what a session does as the role that it goes by is done. Code that runs as another
--- one is refused, whatever its privileges are: so the checks behind this may ask the
--- session (tique.guest()), and what belongs to a session (a temporary table, an epoch's
--- lock, who may end it) is never made for another role.
+-- A session's calls are done only as the role that it goes by. Code that runs as
+-- another one is refused, whatever its privileges are: so the checks behind this may
+-- ask the session (tique.guest()), and objects that belong to a session (a temporary
+-- table, an epoch's lock, the right to end it) are never made for another role.
 --
--- The functions behind are nobody's to call, and the triggers' nobody's to use elsewhere
--- (CREATE TRIGGER takes EXECUTE); TG_RELID is looked at all the same.
+-- No guest may call the functions behind, nor use the triggers' functions elsewhere
+-- (CREATE TRIGGER takes EXECUTE); TG_RELID is checked all the same.
 
--- Makes tique.guest_…, which anybody may call, of tique.inner_…. A limit is for what others
--- wait for until the transaction ends: it has to, whatever the caller does next.
+-- Makes tique.guest_…, which any role may call, of tique.inner_…. A limit is for calls
+-- that others wait for until the transaction ends: it has to end, whatever the caller
+-- does next.
 CREATE FUNCTION tique.guest_opens(inner_function regprocedure, is_limited boolean)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

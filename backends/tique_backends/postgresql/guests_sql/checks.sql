@@ -1,25 +1,26 @@
--- What a role may do that uses the database without being a member of the role that owns
--- schema tique: a guest. It has USAGE on the schema, and EXECUTE on what is granted at
--- the end of grants.sql; the tables of the schema are the owner's.
+-- The rights of a guest: a role that uses the database without being a member of the
+-- role that owns schema tique. It has USAGE on the schema, and EXECUTE on the functions
+-- that are granted at the end of grants.sql; the tables of the schema are the owner's.
 --
--- Who is asking
---   What depends on it is called through calls.sql, where it is made sure that the code runs
---   as the role that its session goes by, tique.guest(). All of it runs with the owner's
---   rights, in a search path of its own. Privileges count that are there at this moment,
---   on the table as a whole.
+-- The caller's role
+--   Functions that depend on it are called through calls.sql, which makes sure that the
+--   code runs as the role that its session goes by, tique.guest(). All of them run with
+--   the owner's rights, in a search path of their own. Privileges count that are there
+--   at this moment, on the table as a whole.
 --
--- What a caller is not believed
---   What a table's privileges do not allow. Versions that the cache table would not take,
---   or other processes could not read: one such entry would stop everybody who follows.
---   The number of a transaction that is not its own client's: outcomes go by it. Where a
---   table is folded, drained or pruned up to: sts and lambda bound it. That a client or a
---   timestamp is in doubt. A staging table that is not made here: reading it could run
---   somebody's code with the owner's rights.
+-- Arguments that are checked
+--   Writes that a table's privileges do not allow. Versions that the cache table would
+--   not take, or other processes could not read: one such entry would stop all
+--   processes that catch up. The number of a transaction that is not its own client's:
+--   outcomes go by it. The timestamp up to which a table is folded, drained or pruned:
+--   sts and lambda bound it. That a client or a timestamp is in doubt. A staging table
+--   that is not made here: reading it could run another role's code with the owner's
+--   rights.
 --
--- What a caller is believed
---   The keys of its write set, and which rows were there before. So whoever calls these
---   functions by hand can break the isolation and the keys of the tables that he may
---   write, of no others.
+-- Arguments that are not checked
+--   The keys of the caller's write set, and which rows were there before. So a role
+--   that calls these functions by hand can break the isolation and the keys of the
+--   tables that it may write, of no others.
 --
 -- Isolation
 --   Functions that conclude from rows that are not there (a log entry, a fence) refuse a
@@ -84,8 +85,8 @@ BEGIN
 END
 $$;
 
--- What code a write to the table runs that neither a superuser nor the owner of the schema
--- has made: triggers and rules, whoever made them; functions, operators and domains that its
+-- Code that a write to the table runs and that neither a superuser nor the owner of the
+-- schema has made: all triggers and rules; functions, operators and domains that its
 -- constraints, indexes and types go back to.
 CREATE FUNCTION tique.guest_strange(place regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
@@ -175,7 +176,7 @@ BEGIN
 END
 $$;
 
--- The columns of a table, and what a value in the log looks like: the JSON type and a
+-- The columns of a table, and the form of a value in the log: the JSON type and a
 -- pattern for its text, which any other of PostgreSQL's own types is logged as. No JSON
 -- type: it is never in the log.
 CREATE FUNCTION tique.guest_columns(
@@ -209,9 +210,9 @@ AS $$
     WHERE a.attrelid = place AND a.attnum > 0 AND NOT a.attisdropped
 $$;
 
--- An INSERT into the cache table of versions from the log: $1 are timestamps, $2 what
--- their entries have for the table. What an entry lacks storage has; a version of no such
--- row, or of another form, is left out.
+-- An INSERT into the cache table of versions from the log: $1 are timestamps, $2 their
+-- entries' versions of the table. Columns that an entry lacks are storage's; a version
+-- of no such row, or of another form, is left out.
 CREATE FUNCTION tique.guest_filling(id bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -286,7 +287,7 @@ BEGIN
     SELECT string_agg(format('(%s)', pg_get_expr(c.conbin, c.conrelid)), ' AND ')
     INTO checks FROM pg_constraint AS c
     WHERE c.conrelid = place AND c.contype = 'c' AND c.convalidated;
-    -- Nothing stays of this but that the cache table took them, and storage's CHECKs do.
+    -- Its only result is that the cache table took them, and storage's CHECKs do.
     BEGIN
         EXECUTE format('WITH _i AS (%s RETURNING *) SELECT count(*), %s, '
             'count(*) FILTER (WHERE NOT _deleted AND NOT (%s)) FROM _i',
@@ -308,7 +309,7 @@ BEGIN
 END
 $$;
 
--- The entry is the caller's to log, for a transaction of his own client.
+-- The caller may log the entry, for a transaction of its own client.
 CREATE FUNCTION tique.guest_enters(client bigint, txid bigint, entry json) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,4 +1,4 @@
--- Joining, leaving, and what becomes of others that are gone.
+-- Joining, leaving, and dropping other clients that are gone.
 
 -- A role has its share of the clients, so that others can join (P11).
 CREATE FUNCTION tique.inner_join(milliseconds bigint) RETURNS bigint
@@ -84,9 +84,10 @@ END
 $$;
 
 -- In the form without C a transaction that holds the sequencer's mutex cannot be given a
--- time limit that its session could not set back. So others' threads look: whom somebody
--- waits for, and has held it for a while in one transaction, is a guest, and ended; if the
--- owner of the schema may do that: a superuser, or a member of pg_signal_backend.
+-- time limit that its session could not set back. So threads of other processes look: a
+-- guest's session that has held the mutex for a while in one transaction, and for which
+-- another one waits, is ended; if the owner of the schema may do that: a superuser, or
+-- a member of pg_signal_backend.
 CREATE FUNCTION tique.guest_release() RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -112,9 +113,9 @@ BEGIN
 END
 $$;
 
--- Fences, which the owner's processes make with these functions too. First it is written
--- down which timestamps in doubt count for nothing, as many at a time as are done soon;
--- then, in another transaction, the sequencer lets sts pass them.
+-- Fences, which the owner's processes make with these functions too. First the
+-- timestamps in doubt that count for nothing are recorded, as many at a time as are
+-- done soon; then, in another transaction, the sequencer lets sts pass them.
 
 CREATE FUNCTION tique.guest_clear(stamps bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -148,7 +149,7 @@ BEGIN
 END
 $$;
 
--- What is not committed yet might be rolled back, after sts has passed it.
+-- A fence that is not committed yet might be rolled back, after sts has passed it.
 CREATE FUNCTION tique.guest_fence(stamps bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -174,11 +175,12 @@ BEGIN
 END
 $$;
 
--- A fence is forgotten when nothing has its timestamp and nothing can get it any more: sts
--- has passed it, so that nothing more is begun in its name (guest_holds, and the look at
--- the client before COMMIT); then all transactions have ended that ran at that moment;
--- then what they have left is swept away; then, in a transaction of its own, readers need
--- not be told of it any more. Whether there is more to do, now or later.
+-- A fence is garbage-collected when no row has its timestamp and none can get it any
+-- more: sts has passed it, so that no transaction begins in its name (guest_holds, and
+-- the check of the client before COMMIT); then all transactions have ended that ran at
+-- that moment; then their rows are swept away; then, in a transaction of its own,
+-- readers need not be told of it any more. Returns whether there are fences to forget,
+-- now or later.
 CREATE FUNCTION tique.guest_sweep() RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
@@ -192,7 +194,7 @@ BEGIN
     swept := ARRAY(
         SELECT f.cts FROM tique.fences AS f
         WHERE NOT f.is_swept AND f.settled <= pg_snapshot_xmin(pg_current_snapshot())
-            -- A definition may be there though its timestamp is fenced: its entry tells
+            -- DDL may have happened though its timestamp is fenced: its entry tells
             -- clients to read the catalog again, until all of them have passed it.
             AND (f.cts <= tique."lambda"() OR NOT EXISTS (
                 SELECT FROM tique.log AS l WHERE l.cts = f.cts AND l.commits LIKE '%true]'
@@ -232,9 +234,9 @@ BEGIN
 END
 $$;
 
--- Following.
+-- Catching up.
 
--- The log, where -1 rows in bulk stand for what the caller may not read.
+-- The log, where -1 bulk rows stand for versions that the caller may not read.
 CREATE FUNCTION tique.inner_log(
     after bigint, OUT cts bigint, OUT txid bigint, OUT commits text
 ) RETURNS SETOF record
@@ -279,8 +281,8 @@ BEGIN
 END
 $$;
 
--- sts and the fences, what the caller may do with each table (its number and those of the
--- letters r, a, w, d that hold: SELECT, INSERT, UPDATE, DELETE), and the log.
+-- sts and the fences, the caller's privileges on each table (its number and those of
+-- the letters r, a, w, d that hold: SELECT, INSERT, UPDATE, DELETE), and the log.
 CREATE FUNCTION tique.inner_follow(
     client bigint, after bigint, OUT sts bigint, OUT fences bigint[],
     OUT privileges text, OUT stamps bigint[], OUT txids bigint[], OUT entries text

@@ -32,7 +32,7 @@ AS $$
 DECLARE
     taken bigint;
 BEGIN
-    -- All commits wait for it: whoever may write nothing has no use for one.
+    -- All commits wait for it: a role that may write no table has no use for one.
     PERFORM FROM tique."tables" AS t WHERE tique.guest_may(
         to_regclass(format('%I.%I', t.schema_name, t.table_name)),
         'INSERT, UPDATE, DELETE'
@@ -57,7 +57,7 @@ BEGIN
             HINT = 'Try again when no transaction runs any more that is older.';
     END IF;
     taken := tique.next_cts(client, {limit});
-    -- One of an earlier life of the server may have had the number.
+    -- A barrier of an earlier life of the server may have had the number.
     INSERT INTO tique.barriers VALUES (taken, client, tique.guest())
     ON CONFLICT (cts) DO UPDATE SET client = excluded.client, role = excluded.role;
     RETURN taken;
@@ -68,8 +68,8 @@ $$;
 -- wait for it, and a guest is not trusted to finish soon, however long its lease is. Its
 -- client stays as it is, since the driver goes by its lease when it answers reads from
 -- memory (P1, P7). So the driver asks this in the transaction that it is about to commit,
--- under the lock that a fencer waits for: what is committed after a refusal would be
--- nobody's, and what is committed after a consent is there to be cleared if the
+-- under the lock that a fencer waits for: rows committed after a refusal would belong
+-- to no transaction, and rows committed after a consent are there to be cleared if the
 -- timestamp is fenced before it is finished; then tique.finish refuses.
 CREATE FUNCTION tique.guest_in_time(client bigint, stamp bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -85,7 +85,7 @@ CREATE FUNCTION tique.guest_holds(client bigint, stamp bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    -- So that whoever sweeps up behind a fence waits for this transaction.
+    -- So that a process that sweeps up behind a fence waits for this transaction.
     PERFORM pg_current_xact_id();
     IF stamp > tique.sts() AND NOT EXISTS (
         SELECT FROM tique.barriers AS b
@@ -110,8 +110,8 @@ BEGIN
 END
 $$;
 
--- The staging table is the owner's: a caller can hang nothing on it that would run when
--- it is read here.
+-- The staging table is the owner's: a caller can attach no code to it that would run
+-- when it is read here.
 CREATE FUNCTION tique.inner_stage(id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
@@ -127,7 +127,7 @@ BEGIN
 END
 $$;
 
--- What storage could not take it refuses too (bounds.py): it has storage's indexes.
+-- It refuses rows that storage could not take (bounds.py): it has storage's indexes.
 CREATE FUNCTION tique.guest_guard_stage(id bigint, OUT there text, OUT name text)
 RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp

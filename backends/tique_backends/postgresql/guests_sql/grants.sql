@@ -1,6 +1,6 @@
--- Who may do what in the schema.
+-- Privileges in the schema.
 
--- Takes away what default privileges have given to others.
+-- Takes away privileges that defaults have given to other roles.
 CREATE FUNCTION tique.guest_deny(place regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -36,8 +36,8 @@ BEGIN
 END
 $$;
 
--- Who may use the schema may call these and see that much. The number of a client is
--- what lets one act for it: nobody else's can be seen.
+-- Roles that may use the schema may call these and see that much. The number of a
+-- client is the right to act for it: no other client's can be seen.
 GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda"(),
     tique.clients(), tique.doubtful(), tique."wait"(bigint, bigint),
     tique.sts_for(bigint), tique.begin_transaction(bigint),
@@ -61,7 +61,7 @@ GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences,
 GRANT SELECT (cts, txid, committed_at) ON tique.log TO PUBLIC;
 GRANT SELECT (epoch) ON tique.clients TO PUBLIC;
 
--- All but who is calling (calls.sql).
+-- All columns but the caller's role (calls.sql).
 DO $$
 DECLARE
     called text;

@@ -1,8 +1,8 @@
--- Moving versions. They are everybody's: no setting of the session of whoever moves them
--- decides how text is read.
+-- Moving versions. Any role may move them: no setting of its session decides how text
+-- is read.
 
--- Lets a failure say which table it is about and nothing of its rows: whoever moves them
--- need not be allowed to read them.
+-- Lets a failure name its table and nothing of its rows: the role that moves them need
+-- not be allowed to read them.
 CREATE FUNCTION tique.guest_fails(id bigint, state text, named text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 
--- What cannot be read of the log is set aside, entry by entry.
+-- Parts of the log that cannot be read are set aside, entry by entry.
 CREATE FUNCTION tique.guest_fill(id bigint, stamps bigint[], versions json[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -147,7 +147,7 @@ BEGIN
                 'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
                 place, columns, cache, same) USING last;
         ELSE
-            -- A copy per tombstone goes; what was inserted and deleted since is neither.
+            -- A copy per tombstone goes; rows inserted and deleted since cancel out.
             EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
                 '(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY %2$s) AS _copy '
                 'FROM %1$s) AS _s JOIN (SELECT %2$s, count(*) AS _copies FROM '
@@ -173,8 +173,8 @@ BEGIN
 END
 $$;
 
--- Entries go that everybody has followed and whose versions are in storage; outcomes an
--- hour later at the earliest.
+-- Drops entries that all clients have taken in and whose versions are in storage;
+-- outcomes an hour later at the earliest.
 CREATE FUNCTION tique.guest_prune(retention double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
