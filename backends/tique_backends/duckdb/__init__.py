@@ -19,7 +19,7 @@ __all__ = ["DuckDBEngine", "locate", "open_engine"]
 def locate(
     path: str, options: Mapping[str, str], server: Server | None = None
 ) -> Location:
-    """Find out which file a URL means; ``:memory:`` or nothing means none.
+    """Parse a URL to the file that it names; ``:memory:`` or nothing means none.
 
     There is no ``server``: DuckDB's URLs cannot have one.
     """

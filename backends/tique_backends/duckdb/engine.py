@@ -95,7 +95,7 @@ class DuckDBEngine(Engine):
         self.statistics = Statistics()
         self._path = location.path
         self._compacting = threading.Lock()
-        # DuckDB's automatic checkpoint would stall whichever commit triggers it.
+        # DuckDB's automatic checkpoint would stall the commit that triggers it.
         config: dict[str, str | bool | int | float | list[str]] = {
             **location.options,
             "allow_unsigned_extensions": "true",
@@ -366,7 +366,7 @@ class DuckDBEngine(Engine):
     def _fold_bag(self, session: Session, table: Table, until: int) -> int:
         """Remove one copy per tombstone, then add the inserted rows.
 
-        What was both inserted and deleted since is neither: storage never had it.
+        Rows both inserted and deleted since cancel out: storage never had them.
         """
         cache, storage = cache_name(table), storage_name(table)
         columns = column_list(table)

@@ -67,16 +67,16 @@ _STOPPED = "Query interrupted"
 """The text of the RuntimeError by which duckdb says that a signal handler raised."""
 
 _STOPPED_INSIDE = "KeyboardInterrupt: "
-"""How the text begins of its own error, if that was in what DuckDB called in Python."""
+"""The start of DuckDB's own error, if the signal came in Python code that it called."""
 
 
 def translated(error: Exception) -> EngineError:
-    """The engine-neutral form of what the duckdb module raised.
+    """Return the engine-neutral form of an exception of the duckdb module.
 
     Raises
     ------
     BaseException
-        What a signal handler raised while DuckDB worked, KeyboardInterrupt as a rule.
+        A signal handler's exception while DuckDB worked, KeyboardInterrupt as a rule.
         DuckDB 1.5 keeps it as the cause of its own error; 2.0 drops it, and then it is
         taken to be KeyboardInterrupt. Only the main thread runs signal handlers.
     """
@@ -87,7 +87,7 @@ def translated(error: Exception) -> EngineError:
     if isinstance(error, duckdb.Error):
         kind = _kind(error)
         advice = _LOCK_ADVICE if kind is ErrorKind.LOCKED else ""
-        # What follows is an excerpt of the rewritten text, with values in it (P11).
+        # The rest is an excerpt of the rewritten text, with values in it (P11).
         message = str(error).split("\n\nLINE ")[0]
         return EngineError(kind, advice + message)
     if isinstance(error, UnicodeEncodeError | UnicodeDecodeError):

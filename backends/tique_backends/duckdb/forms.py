@@ -84,7 +84,7 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
 def version_columns(table: Table) -> list[str]:
     """Column definitions of a cache table, without its stamps.
 
-    It holds what was acknowledged: nothing in it may say no (P4).
+    It holds acknowledged rows: no constraint may refuse them (P4).
     """
     return [f"{quote(column.name)} {column.type}" for column in table.columns]
 
@@ -98,7 +98,7 @@ def staged_columns(table: Table) -> list[str]:
 
 
 def staged_checks(table: Table) -> list[str]:
-    """The table's CHECK constraints, for a staging table: they judge new rows.
+    """The table's CHECK constraints, for a staging table: they check new rows.
 
     A tombstone's row was there before.
     """

@@ -2,8 +2,8 @@
 
 A UNION ALL is several pipelines, and a window without PARTITION BY and ORDER BY is not
 ready for that: ``dense_rank()`` crashes when the first of them has no rows, and up to
-1.5.5 ``lead()`` gives rows twice. What stands below LIMIT 100% is gathered first, by one
-thread, in its order, and then read as one. (A materialised CTE loses the order.)
+1.5.5 ``lead()`` gives rows twice. A query below LIMIT 100% is gathered first, by one
+thread, in its order, and then read as one. (A materialized CTE loses the order.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table definitions, read from DuckDB's catalog."""
+"""Tables' schemas, read from DuckDB's catalog."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ORDER BY table_oid, column_index"""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's definition; the names are matched without regard to case.
+    """Read a table's schema; the names are matched without regard to case.
 
     Raises
     ------

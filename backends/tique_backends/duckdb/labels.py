@@ -1,8 +1,8 @@
-"""What DuckDB calls a result without an alias: the expression's text, in its own form.
+"""DuckDB's names for results without an alias: the expression's text, in its own form.
 
-DuckDB takes the expression apart and writes it down again: ``max( a )+1`` is called
-``(max(a) + 1)``. Its JSON form of a statement goes there and back the same way, with
-no table looked at.
+DuckDB parses the expression and prints it again: ``max( a )+1`` is called
+``(max(a) + 1)``. Its JSON form of a statement makes the same round trip, with no table
+looked at.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SELECT = "SELECT "
 
 
 def naming(expressions: Sequence[str]) -> str:
-    """A query for what :func:`name_in` needs, a row for each expression, in order."""
+    """Return a query for :func:`name_in`, with a row for each expression, in order."""
     texts = ", ".join(
         f"({number}, '{_quoted(_SELECT + expression)}')"
         for number, expression in enumerate(expressions)
@@ -36,14 +36,14 @@ def _quoted(text: str) -> str:
 
 
 def name_in(expression: str, statement: str | None, error: str | None) -> str:
-    """The name, given DuckDB's form of a SELECT of the expression, or what failed.
+    """Return the name, given DuckDB's form of a SELECT of the expression, or its error.
 
-    What DuckDB does not understand it will refuse, whatever it is called.
+    An expression that DuckDB does not understand it will refuse, whatever its name.
 
     Raises
     ------
     EngineError
-        UNSUPPORTED for what is SQL, but not for its JSON form.
+        UNSUPPORTED for expressions that have no JSON form.
     """
     if statement is not None and statement.startswith(_SELECT):
         return statement.removeprefix(_SELECT)

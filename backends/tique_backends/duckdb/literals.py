@@ -54,7 +54,7 @@ def listed(values: Collection[Any], type_name: str) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """What the engine casts to the value; None for NULL."""
+    """Return the text that the engine casts to the value; None for NULL."""
     if value is None or type(value) is str:
         return value
     if type(value) is bytes:

@@ -1,9 +1,9 @@
 """The commit log: one row per group of commits, in JSON.
 
-An append to one table is one engine statement, and a statement is what costs
-(0.6 to 1 ms, however small). So a commit is one row of ``tique.log``; the cache
-tables are filled from memory later, many commits at once, before somebody reads
-them, and after a crash from the log.
+An append to one table is one engine statement, and the statement is the cost (0.6 to
+1 ms, however small). So a group of commits is one row of ``tique.log``; the cache
+tables are filled from memory later, many commits at once, before a query reads them,
+and after a crash from the log.
 
 An entry is a list of ``[cts, txid, {table id: [[deleted, value, …], …]}]``. A value
 is JSON's own or its text, which the engine casts to the column's type; ``{}`` stands

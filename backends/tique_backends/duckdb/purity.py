@@ -1,11 +1,11 @@
-"""Whether a CHECK depends on nothing but the row: judged by DuckDB's own binder.
+"""Whether a CHECK depends on nothing but the row, by DuckDB's own binder.
 
 A row is checked when it is written, and storage checks it again when it is folded,
 perhaps in another session, an hour or a release later. The second answer must be the
-first one (P4). DuckDB's catalog is no witness: it calls ``current_localtimestamp()``
+first one (P4). DuckDB's catalog is not reliable: it calls ``current_localtimestamp()``
 consistent, and ``current_setting()`` too in 1.5. So a function must be on the list
-below, and belong to DuckDB. What the text does not show (macros, conversions, functions
-behind operators) is in the bound expression, which DuckDB gives as JSON.
+below, and belong to DuckDB. Parts that the text does not show (macros, conversions,
+functions behind operators) are in the bound expression, which DuckDB gives as JSON.
 
 Values with a time zone may be compared: they are instants. Their conversions and their
 parts depend on the session's ``TimeZone``.
@@ -77,8 +77,8 @@ to_years translate trim trunc try_strptime ucase unbin unhex unicode union_extra
 union_tag union_value upper url_decode url_encode uuid_extract_version week weekday
 weekofyear xor year yearweek
 """
-"""Not on it: clocks, chance, sequences, sessions, settings, catalogs and files; what
-is sorted by a setting; what a release may compute in another way (hashes, ICU)."""
+"""Not on it: clocks, chance, sequences, sessions, settings, catalogs and files; sorts
+by a setting; functions that a release may compute in another way (hashes, ICU)."""
 
 _INSTANTS = """
 array_extract epoch epoch_ms epoch_ns epoch_us greatest isfinite isinf least
@@ -110,7 +110,7 @@ def check_definition(session: Session, table: Table) -> None:
     for check in table.checks:
         found = _impurity(session, table, check)
         if found is not None:
-            # DuckDB forgets what the application called the constraint.
+            # DuckDB forgets the application's name for the constraint.
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
                 f"table {table.qualified_name}: CHECK {_bracketed(check.expression)} "
@@ -133,7 +133,7 @@ def _bracketed(expression: str) -> str:
 
 
 def _impurity(session: Session, table: Table, check: Check) -> str | None:
-    """What else a CHECK depends on; None if there is nothing."""
+    """Return a CHECK's dependency other than the row; None if there is none."""
     text = f"SELECT ({check.expression})"
     parsed = _asked(session, "json_serialize_sql", text)
     if any(node.get("class") == "SUBQUERY" for node in _nodes(parsed)):
@@ -153,7 +153,7 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
     plan = _asked(session, "json_serialize_plan", text + row)
     if plan["error"]:
         return f"cannot be examined ({plan['error_message']})"
-    # What stands below is the row.
+    # The plan's nodes below this one produce the row.
     bound = list(_nodes(plan["plans"][0]["expressions"]))
     for name in [*names, *filter(None, map(_function, bound))]:
         if name not in _KNOWN:
@@ -170,7 +170,7 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
 
 def _asked(session: Session, function: str, text: str) -> Any:
     ((answer,),) = session.execute(f"SELECT {function}($1)", [text]).fetch_all()
-    # 2.0 gives an empty text for what it cannot write, such as a constant of bits.
+    # 2.0 gives an empty text for nodes that it cannot write, such as a bit constant.
     return json.loads(answer or '{"error": true, "error_message": "no plan"}')
 
 

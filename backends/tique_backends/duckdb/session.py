@@ -72,7 +72,7 @@ class DuckDBResult(Result):
         self._error: EngineError | None = None
 
     def drain(self) -> None:
-        """Take all rows out of the connection, which is needed for something else.
+        """Read all rows into memory, as the connection is needed.
 
         An error of the engine is this result's own: a later fetch raises it.
         """
@@ -140,7 +140,7 @@ class DuckDBResult(Result):
 
 
 class _Stream:
-    """What a connection still has of its last query's rows.
+    """The rows of a connection's last query that are not read yet.
 
     DuckDB computes them as they are fetched, in an engine transaction of their own.
     The connection's next statement ends both.
@@ -197,9 +197,9 @@ class DuckDBSession(Session):
         )
 
     def _drain(self) -> None:
-        """Take the last result out of the connection, which is needed.
+        """Read the last result into memory, as its connection is needed.
 
-        Of a result that is abandoned nothing is taken: the next statement ends it.
+        An abandoned result is not read: the next statement ends it.
         """
         stream, self._stream = self._stream, None
         if stream is not None and stream.is_open:

@@ -1,4 +1,4 @@
-"""What the registry asks of a backend: from a URL to an open engine."""
+"""The backend's functions for the registry: from a URL to an open engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["MonetDBEngine", "locate", "open_engine"]
 
 _HOST = "localhost"
 _USER = _PASSWORD = "monetdb"  # noqa: S105
-"""What MonetDB itself gives every new database."""
+"""The account that MonetDB itself gives every new database."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class MonetDBLocation(Location):
 def locate(
     path: str, options: Mapping[str, str], server: Server | None = None
 ) -> Location:
-    """Find out which server's database a URL means.
+    """Parse a URL to the server's database that it names.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def locate(
     options
         ``sock``: the path of a Unix socket.
     server
-        Where the server is and who logs in; by default MonetDB's own defaults.
+        The server's place and the account; MonetDB's own defaults for missing parts.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def open_engine(location: Location) -> Engine:
     Raises
     ------
     EngineError
-        LOCKED if another process has it open, OPERATIONAL if nobody answers.
+        LOCKED if another process has it open, OPERATIONAL if no server answers.
     """
     assert isinstance(location, MonetDBLocation)
     return MonetDBEngine(location.address)

@@ -27,7 +27,7 @@ PIECE = 10_000
 """Rows that come together of a large result."""
 
 _UNFINISHED = re.compile(r"&1 (\d+) (\d+) \d+ (\d+)")
-"""A result's number, how many rows it has, and how many came with the reply."""
+"""A result's number, its number of rows, and of those that came with the reply."""
 
 _READINGS = 50
 _PAUSE = 0.001
@@ -41,7 +41,7 @@ logging.getLogger("pymonetdb").setLevel(logging.INFO)
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is, and who logs in.
+    """The place of a server, and the account that logs in.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Address:
 
 @dataclass
 class Rest:
-    """What the server keeps of a result: its rows from ``offset`` up to ``total``."""
+    """The part of a result that the server keeps: rows from ``offset`` to ``total``."""
 
     number: int
     offset: int
@@ -76,7 +76,7 @@ class Rest:
 
 
 def unfinished(text: str) -> Rest | None:
-    """What a reply to a query does not bring."""
+    """Return the part of a result that a reply does not bring."""
     found = _UNFINISHED.match(text)
     if found is None:
         return None
@@ -136,14 +136,14 @@ class Connection:
     def ask_text(self, sql: str, *, once: bool = False, whole: bool = True) -> str:
         """As :meth:`ask`; the answer as it came, if not ``whole`` its first rows only.
 
-        What met a concurrent commit and could not read, and so did nothing, is
-        repeated. Not (``once``) if it begins, ends or is part of a transaction: the whole
-        of that is broken then.
+        A statement that met a concurrent commit and could not read, and so did nothing,
+        is repeated. Not (``once``) if it begins, ends or is part of a transaction: the
+        whole of that is broken then.
 
         Raises
         ------
         EngineError
-            ConnectionLostError if nobody knows what became of it.
+            ConnectionLostError if its outcome is not known.
         """
         if once:
             return self._send(sql, whole=whole)
@@ -152,8 +152,8 @@ class Connection:
     def ask_prepared(self, statement: str, arguments: Sequence[str]) -> str:
         """As :meth:`ask_text`, outside of transactions, but compiled only once.
 
-        The server forgets what was prepared whenever a statement of the session fails:
-        it is prepared again when it is wanted.
+        The server drops prepared statements whenever a statement of the session fails:
+        this one is prepared again when it is used next.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Connection:
         return lines
 
     def forget(self, number: int) -> None:
-        """Let the server drop what it keeps of a result."""
+        """Let the server drop the rows of a result that it keeps."""
         self._exchange("command", f"Xclose {number}")
 
     def _exchange(self, call: str, text: str) -> str:
@@ -227,7 +227,7 @@ class Connection:
             self._prepared.clear()
             raise failure from error
         except BaseException:
-            # The next statement would be taken to be answered by this one's reply.
+            # This one's reply would be taken for that of the next statement.
             self._lose()
             raise
         finally:
@@ -253,7 +253,7 @@ class Connection:
 
 
 def _repeated(attempt: Callable[[], str]) -> str:
-    """Attempt to read until it is not in the way of a concurrent commit."""
+    """Attempt to read until no concurrent commit is in the way."""
     for _ in range(_READINGS):
         with suppress(UnreadableError):
             return attempt()

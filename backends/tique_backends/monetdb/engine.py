@@ -5,9 +5,9 @@ of the log, and every fold is one engine transaction under snapshot isolation. A
 of either side at any instruction leaves all of it or nothing. No table of tique's own
 has a key: concurrent inserts into a table with one abort each other.
 
-What may meet a concurrent change is run again as a whole by
-:meth:`MonetDBSession.transact`, where it is said why that is safe. It is enough that
-each body here reads what it depends on inside its transaction.
+Bodies that may meet a concurrent change are run again as a whole by
+:meth:`MonetDBSession.transact`, whose module says why that is safe. It is enough that
+each body here reads all that it depends on inside its transaction.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class MonetDBEngine(Engine):
         stamps = {"_cts": ("BIGINT", True), "_deleted": ("BOOLEAN", True)}
         statements = widening(cache_name(table), columns | stamps)
         storage = storage_name(table)
-        # What is in an adopted table has been read already.
+        # Rows in an adopted table have been read already.
         is_used = session.execute(f"SELECT 1 FROM {storage} LIMIT 1").fetch_all()
         if not is_used:
             keys = [

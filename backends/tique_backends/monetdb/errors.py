@@ -22,20 +22,20 @@ from tique_backends.sharing import FencedError
 _STATE = re.compile(r"([0-9A-Z]{5})!")
 
 _EXCERPT = re.compile(r"\s+in: \".*|(?<= expected) in '.*", re.DOTALL)
-"""What an error quotes of the rewritten statement or of COPY's data (P11)."""
+"""The part of an error that quotes the rewritten statement or COPY's data (P11)."""
 
 _CONFLICT = re.compile(r"conflict|^(?:Update|Delete|Append|Insert) failed")
 """40000, 42000, or no more than that a change failed: it differs between releases."""
 
 _FENCED = frozenset({"08006", "55000"})
-"""A client whose lease ran out, or a server that was restarted, says the sequencer."""
+"""The sequencer's SQLSTATEs for a lease that ran out, or a restarted server."""
 
 _UNREADABLE = re.compile(
     r"unable to find \S+\.\S+\(.+\)|.*update BATs not the same size"
     r"|Column type mismatch |EXEC: PREPARED Statement missing"
 )
-"""What 11.41 says while another session's commit puts a column's changes in place, or
-of a statement that was prepared before another one failed."""
+"""11.41's errors while another session's commit puts a column's changes in place, or
+for a statement that was prepared before another one failed."""
 
 _FULL = ("No space left", "Disk quota exceeded", "File too large")
 
@@ -51,7 +51,7 @@ _KINDS = (
 
 
 class UnreadableError(ConflictError):
-    """The engine could not read at this moment, and did nothing: it will in the next."""
+    """The engine could not read at this moment, and did nothing: a retry will do."""
 
 
 def _integrity_kind(message: str) -> ErrorKind:
@@ -76,7 +76,7 @@ def _kind(state: str, message: str) -> ErrorKind:
 
 
 def complaint(text: str) -> EngineError:
-    """The engine-neutral form of what the server said."""
+    """Return the engine-neutral form of the server's error."""
     found = _STATE.match(text)
     state = found[1] if found else ""
     message = _EXCERPT.sub("", text.removeprefix(state + "!")).strip()
@@ -90,7 +90,7 @@ def complaint(text: str) -> EngineError:
 
 
 def translated(error: Exception) -> EngineError:
-    """The engine-neutral form of what pymonetdb or the network raised."""
+    """Return the engine-neutral form of an exception of pymonetdb or the network."""
     if isinstance(error, OSError | EOFError):
         return ConnectionLostError(
             ErrorKind.OPERATIONAL, f"the connection to MonetDB is lost: {error}"

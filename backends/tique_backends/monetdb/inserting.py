@@ -64,7 +64,7 @@ def _field(value: Any) -> str:
         return r"\N"
     write = _FIELDS.get(type(value))
     if write is None or not _is_plain(value):
-        # It refuses what MonetDB does not have, and knows subclasses.
+        # It refuses values that MonetDB does not have, and knows subclasses.
         assigned(value)
         (write, *_) = (w for kind, w in _FIELDS.items() if isinstance(value, kind))
     return write(value)

@@ -1,4 +1,4 @@
-"""Table definitions, read from MonetDB's catalog."""
+"""Tables' schemas, read from MonetDB's catalog."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WHERE s.name = R'tique' ORDER BY t.id, c.number"""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's definition; the names are matched without regard to case.
+    """Read a table's schema; the names are matched without regard to case.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 r"""Values that the driver knows, written into SQL text (P11).
 
 MonetDB's ordinary strings have backslash escapes, unless the server was started
-otherwise; ``R'…'`` has none, whatever the server's setting, so that doubling its
-quotes is all that text needs. A NUL character has no form at all.
+otherwise; ``R'…'`` has none, whatever the server's setting, so that text only needs its
+quotes doubled. A NUL character has no form at all.
 
 The smallest value of each integer type means NULL in storage and has no literal of
 that type: MonetDB refuses it as an overflow. The UUID of zeros means NULL too, and
@@ -71,7 +71,7 @@ def literal(value: Any) -> str:
 def typed(value: Any, type_name: str) -> str:
     """The literal of a value that is of a column's type, or text for it.
 
-    Text columns get text and not a CAST, which would cut what is too long for them.
+    Text columns get text and not a CAST, which would cut values too long for them.
     """
     if value is None:
         return f"CAST(NULL AS {type_name})"

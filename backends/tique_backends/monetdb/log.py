@@ -1,10 +1,12 @@
 """The commit log: one row per group of commits, in JSON.
 
-A commit is one row of ``tique.log``, because a statement and a flush are what costs;
-the cache tables are filled from memory later and, after a crash, from here. MonetDB's
-own JSON functions cannot take an array apart into rows: entries are read in Python.
+A group of commits is one row of ``tique.log``, because its costs are a statement and a
+flush; the cache tables are filled from memory later and, after a crash, from here.
+MonetDB's own JSON functions cannot split an array into rows: entries are read in
+Python.
 
-An entry is a list of ``[cts, txid, …]``, what follows is :mod:`tique_backends.logged`'s.
+An entry is a list of ``[cts, txid, …]``, followed by :mod:`tique_backends.logged`'s
+form.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _encode = json.JSONEncoder(
 
 
 _SUSPICIOUS = ("\\u0000", "\\ud", str(UUID(int=0)))
-"""What an entry has if it has NUL characters, lone surrogates or a UUID of zeros."""
+"""Marks of an entry with NUL characters, lone surrogates or a UUID of zeros."""
 
 
 def encode_commits(commits: Sequence[CommitRecord]) -> str:

@@ -249,7 +249,7 @@ class Ownership:
 
     @staticmethod
     def _row_exists(connection: Connection) -> bool:
-        """Whether there is something to own: nothing is installed, or not any more."""
+        """Whether there is a row to own; none if tique's schema is not installed."""
         rows = connection.ask(
             "SELECT 1 FROM sys.tables AS t JOIN sys.schemas AS s "
             "ON s.id = t.schema_id WHERE s.name = R'tique' AND t.name = R'owner'"

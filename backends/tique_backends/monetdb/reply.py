@@ -1,4 +1,4 @@
-r"""What the server answers, as text: read here and not by pymonetdb.
+r"""The server's replies, as text: parsed here and not by pymonetdb.
 
 MonetDB writes characters that it cannot print as ``\ooo``, an octal escape per byte
 of UTF-8. pymonetdb (1.9) takes each for a character, so that U+0085 comes back as two
@@ -40,12 +40,12 @@ class Reply:
 
 
 def read_reply(text: str) -> Reply:
-    """Take the answer to one statement apart.
+    """Parse the answer to one statement.
 
     Raises
     ------
     EngineError
-        What the server refused; DATA if Python has no such value.
+        The server's refusal; DATA if Python has no such value.
     """
     reply = Reply()
     kinds: list[str] = []
@@ -84,7 +84,7 @@ def read_reply(text: str) -> Reply:
 
 
 def read_rows(lines: str, kinds: list[str]) -> list[Row]:
-    """Take further rows of a result apart.
+    """Parse further rows of a result.
 
     Raises
     ------

@@ -326,7 +326,7 @@ class MonetDBSession(Session):
         """Read storage rows by a part of their key, and a range of the column after it."""
         types = {table.columns[i].type for i in table.primary_key[: len(key)]}
         if self._in_transaction or not types <= INTEGERS.keys():
-            # EXEC refuses what is too long for a column, where text is just not found.
+            # EXEC refuses values too long for a column, where text is just not found.
             condition = key_condition(table, key_literals(table, key), between)
             return self._run_text(storage_query(table, columns, condition) + end)
         self._appends = None

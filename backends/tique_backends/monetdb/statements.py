@@ -1,8 +1,8 @@
 r"""Statements with ``$n`` in them: where the parameters go (P11).
 
 MonetDB gets literals. A ``$n`` counts only outside strings, quoted names and
-comments; its literal stands between spaces, so that it cannot grow together with
-what is around it. The lexical rules are those that 11.41 shows: ``'…'`` and ``E'…'``
+comments; its literal stands between spaces, so that it cannot merge with the text
+around it. The lexical rules are those that 11.41 shows: ``'…'`` and ``E'…'``
 with backslash escapes, ``R'…'``, ``X'…'`` and ``U&'…'`` without (of quotes), ``"…"``
 with doubled quotes only, ``--`` and ``#`` to the end of the line, ``/* … */`` nested.
 The first of them is a setting of the server; the engine refuses the other one.

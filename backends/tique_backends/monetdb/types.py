@@ -1,4 +1,4 @@
-"""MonetDB's types: their names in SQL, and what they are in Python and Arrow.
+"""MonetDB's types: their names in SQL, and their forms in Python and Arrow.
 
 Found on 11.41 by sending values there and back: those of :func:`survives_python` come
 back as they went. REAL does not (-0.0 becomes 0.0), nor does TIME (``TIME(3)`` rounds
@@ -94,7 +94,7 @@ def type_name(kind: str, digits: int, scale: int) -> str | None:
     Parameters
     ----------
     kind, digits, scale
-        What the catalog, or a result's header, has for a column.
+        The column's entries in the catalog, or in a result's header.
 
     Returns
     -------

@@ -1,12 +1,12 @@
-"""Text columns that are wide before anyone reads them.
+"""Text columns that are widened before any session reads them.
 
 MonetDB keeps text as offsets into a heap, in one byte each at first, then in two, four
 and eight as the heap grows. On 11.41 a reader that meets the growth takes offsets of
 one width for those of another, and gets other rows' text, or none, or a piece of it
 (seen in one of five tables that were filled past 64 KB beside two readers; no error,
 and the same row reads right afterwards). The third growth is at 4 GB. So every text
-column is taken past the second one, by rows that are deleted again, while nobody can
-know the table. Offsets stay as wide when rows go, and through a restart.
+column is taken past the second one, by rows that are deleted again, while no other
+session can know the table. Offsets stay as wide when rows go, and through a restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the registry asks of a backend: from a URL to an open engine."""
+"""The backend's functions for the registry: from a URL to an open engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PostgreSQLLocation(Location):
 def locate(
     path: str, options: Mapping[str, str], server: Server | None = None
 ) -> Location:
-    """Find out which server's database a URL means.
+    """Parse a URL to the server's database that it names.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def locate(
     options
         ``sequencer``: ``extension`` or ``plain``; all others are libpq's.
     server
-        Where the server is and who logs in; libpq's own defaults for what is missing.
+        The server's place and the role; libpq's own defaults for missing parts.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def open_engine(location: Location) -> Engine:
     Raises
     ------
     EngineError
-        OPERATIONAL if nobody answers, UNSUPPORTED behind a connection pooler,
+        OPERATIONAL if no server answers, UNSUPPORTED behind a connection pooler,
         PROGRAMMING if the role was not granted anything.
     """
     assert isinstance(location, PostgreSQLLocation)

@@ -1,4 +1,4 @@
-"""What storage may be too small for: an index's row, or the row itself.
+"""Rows that storage may be too small for: an index's row, or the row itself.
 
 How large they become depends on how well PostgreSQL compresses the values, so only the
 server can tell (SQLSTATE 54000); and an index on an expression, or with a condition, may
@@ -41,7 +41,7 @@ SELECT m.amname, i.indexprs IS NOT NULL OR i.indpred IS NOT NULL,
 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
 WHERE i.indrelid = $1 ORDER BY i.indexrelid"""
-"""Of a table's indexes: what :func:`bounds` goes by."""
+"""A query for the properties of a table's indexes that :func:`bounds` needs."""
 
 INDEXES = r"""
 SELECT '_i' || i.indexrelid, CAST(c.relname AS TEXT), CASE WHEN k.length IS NULL
@@ -71,7 +71,7 @@ ORDER BY i.indexrelid"""
 and what follows the table's name in CREATE INDEX, or else a CHECK instead."""
 
 STORED = "INCLUDING STORAGE INCLUDING COMPRESSION"
-"""What a table for versions has of the storage table, to take what that takes."""
+"""The storage properties that a table for versions copies from the storage table."""
 
 _INDEX_ROW = 2600
 """Bytes of values that every index takes: a B-tree, the narrowest, has room for 2704."""
@@ -110,7 +110,7 @@ _OF_ANY_LENGTH = {
     "spgist": re.compile("(box|poly|inet|text|kd_point|quad_point)_ops"),
     "brin": re.compile(".*_bloom_ops|.*_minmax_multi_ops|(box|inet)_inclusion_ops"),
 }
-"""Operator classes that keep something short of a value, however long that is."""
+"""Operator classes that keep a short form of a value, however long that is."""
 
 
 class Stored(NamedTuple):
@@ -148,7 +148,7 @@ def bounds(
     numbers: dict[int, int],
     indexes: Iterable[Row],
 ) -> tuple[Bound, ...]:
-    """Which rows the server has to be asked about.
+    """Return the bounds of rows about which the server has to be asked.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A PostgreSQL server of one's own: for tests, benchmarks and trying things out.
 
 It is made by ``initdb`` in a folder of its own, listens on a loopback port of its own
-and on a Unix socket in that folder, and has a password that nobody else knows. It ends
+and on a Unix socket in that folder, and has a random password of its own. It ends
 with the process that started it. PostgreSQL refuses to run as root: root's servers run
 as the account ``postgres``, which Debian's package makes, and own their folder.
 """
@@ -35,7 +35,7 @@ _STOP_SECONDS = 30.0
 _PAUSE = 0.02
 _RESTART_PAUSE = 0.2
 _PORTS = 5
-"""How many are tried before the reason must be another one."""
+"""The number of ports that are tried before the reason must be another one."""
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -57,9 +57,9 @@ class Cluster:
         Where its data and its socket are. It is made if it does not exist, and must be
         one that the account ``postgres`` can reach if this process is root's.
     settings
-        What differs from ``postgresql.conf``.
+        Settings that differ from ``postgresql.conf``.
     environment
-        What the server's environment has besides this process's.
+        Additions to this process's environment, for the server.
     extension
         Whether the server is to have tique's extension, whatever is installed: its
         executable file is a copy (:mod:`tique_backends.postgresql.relocated`).
@@ -109,7 +109,7 @@ class Cluster:
 
     @property
     def log(self) -> Path:
-        """What the server prints."""
+        """The file with the server's output."""
         return self.folder / "server.log"
 
     @property
@@ -149,7 +149,7 @@ class Cluster:
         self._end(signal.SIGQUIT)
 
     def run(self, program: str, *arguments: str) -> str:
-        """Run one of PostgreSQL's programs against this server; what it printed."""
+        """Run one of PostgreSQL's programs against this server; return its output."""
         environment = {
             "PGHOST": str(self.folder),
             "PGPORT": str(self.port),
@@ -312,7 +312,7 @@ def _account() -> pwd.struct_passwd:
 
 
 def _as_account() -> Sequence[str]:
-    """What goes before a command so that it ends with this process and is not root's."""
+    """Return a command's prefix: it ends with this process and does not run as root."""
     words = ["setpriv", "--pdeathsig", "INT"]
     if os.geteuid() == 0:
         account = _account()

@@ -45,14 +45,14 @@ _CLASSES = {
 _CONFLICTS = frozenset({"40001", "40P01"})
 
 FENCED = frozenset({"TQ001", "TQ002"})
-"""What the sequencer says to a client that is gone, and after a restart."""
+"""The sequencer's SQLSTATEs for a client that is gone, and after a restart."""
 
 _LOST = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
 """The server ended the session."""
 
 
 def translated(error: Exception) -> EngineError:
-    """The engine-neutral form of what psycopg raised."""
+    """Return the engine-neutral form of psycopg's exception."""
     if isinstance(error, UnicodeError):
         return EngineError(ErrorKind.DATA, f"not valid Unicode: {error.reason}")  # type: ignore[attr-defined]
     if not isinstance(error, psycopg.Error):

@@ -11,7 +11,7 @@ included.
 """
 
 OVERDUE = "TQ004"
-"""What the sequencer says of a timestamp that was taken away by then."""
+"""The sequencer's SQLSTATE for a timestamp that was taken away by then."""
 
 TOO_SLOW = (
     "the commit is aborted: it had more rows than were written in the time for which a role "

@@ -1,7 +1,7 @@
 r"""Values that the driver knows, written into SQL text (P11).
 
-With ``standard_conforming_strings``, which every connection has on, a quote doubled is
-all that a string needs. A NUL character has no form at all.
+With ``standard_conforming_strings``, which every connection has on, a string only needs
+its quotes doubled. A NUL character has no form at all.
 """
 
 from __future__ import annotations

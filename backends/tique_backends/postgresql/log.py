@@ -1,6 +1,6 @@
 """The commit log: one row per commit, its content in JSON (:mod:`tique_backends.logged`).
 
-A commit is one row of ``tique.log``, because a statement and a flush are what costs;
+A commit is one row of ``tique.log``, because its costs are a statement and a flush;
 the cache tables are filled from memory later and, after a crash, from here.
 """
 
@@ -29,7 +29,7 @@ _encode = json.JSONEncoder(
 
 
 def encode_content(commit: CommitRecord) -> str:
-    """What the log says of a commit, in ASCII.
+    """Encode a commit as its log entry, in ASCII.
 
     Raises
     ------

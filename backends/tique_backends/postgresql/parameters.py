@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class ParameterTypes:
-    """Says of what type each of some values would be."""
+    """Tells the type that psycopg would send for each of some values."""
 
     def __init__(self, context: AdaptContext) -> None:
         self._dumper = Transformer(context).get_dumper
 
     def of(self, values: Sequence[Any]) -> list[int]:
-        """The OIDs; 0 for what is of any type, as a literal in quotes and NULL are."""
+        """Return the OIDs; 0 for values of any type, such as quoted literals and NULL."""
         return [
             0 if value is None else self._dumper(value, PyFormat.AUTO).oid
             for value in values

@@ -2,8 +2,8 @@
 
 A server finds its libraries and extensions relative to its own executable file, so a copy
 of that file sees another folder: links to everything that the installed server has, and
-tique's three files. Nothing is written where PostgreSQL is installed, which takes root,
-lasts after the server, and would decide what every other server finds.
+tique's three files. No file is written where PostgreSQL is installed, which takes root,
+lasts after the server, and would change the files that every other server finds.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def relocate(programs: Path, folder: Path, *, extension: bool = True) -> Path:
     programs
         The folder of the installed server's programs.
     folder
-        Where the copy goes. Everybody may read it.
+        Where the copy goes. All users may read it.
     extension
-        Whether tique's extension is among what it finds.
+        Whether it finds tique's extension.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class PostgreSQLResult(Result):
 
 
 class Stream:
-    """What a connection still has of its last query's rows.
+    """The rows of a connection's last query that are not read yet.
 
     The server computes them as they are read. Nothing else can run on the connection
     before all are read or :meth:`close` has cancelled the query.
@@ -98,7 +98,7 @@ class Stream:
             return list(islice(self._rows, size))
 
     def close(self) -> None:
-        """Cancel what the server still works on; idempotent."""
+        """Cancel the query if the server still works on it; idempotent."""
         with self._running():
             if self._wire.transaction_status == TransactionStatus.ACTIVE:
                 self._wire.consume_input()
@@ -149,7 +149,7 @@ class StreamedResult(Result):
         return rows_to_arrow(self.fetch_all(), self.columns)
 
     def drain(self) -> None:
-        """Take all rows out of the connection, which is needed.
+        """Read all rows into memory, as the connection is needed.
 
         An error of the query is this result's own: a later fetch raises it.
         """

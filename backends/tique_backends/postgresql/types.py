@@ -1,8 +1,8 @@
-"""PostgreSQL's types: their names, and what becomes of their values in Python and Arrow.
+"""PostgreSQL's types: their names, and their values' forms in Python and Arrow.
 
-A type is called as CREATE TABLE takes it. Names that other engines have for something
-else (``NUMERIC`` without digits, ``CHAR(n)``, whose values are equal whatever blanks
-follow) are written with their schema, so that nobody takes them for that.
+A type has the name that CREATE TABLE takes. Names that other engines have for another
+type (``NUMERIC`` without digits, ``CHAR(n)``, whose values are equal whatever blanks
+follow) are written with their schema, so that they are not mistaken for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAMES = {
 }
 _VARCHAR, _BPCHAR, _NUMERIC, _TIMESTAMP = 1043, 1042, 1700, 1114
 _HEADER = 4
-"""What a length modifier counts too."""
+"""The bytes that a length modifier counts too."""
 
 _ARROW: dict[str, pyarrow.DataType] = {
     "BOOLEAN": pyarrow.bool_(),
@@ -86,9 +86,9 @@ def type_name(oid: int, modifier: int, display: str) -> str:
     Parameters
     ----------
     oid, modifier
-        What the catalog, or a result's description, has for a column.
+        The column's entries in the catalog, or in a result's description.
     display
-        What PostgreSQL itself calls it, for all other types.
+        PostgreSQL's own name, for all other types.
     """
     name = _NAMES.get(oid)
     if name is not None:
@@ -130,8 +130,8 @@ def text_length(type_name: str) -> int | None:
 def assigned(text: str, type_name: str) -> str:
     """An expression converted as an assignment converts it.
 
-    A CAST cuts what is too long; an assignment calls a function of the type's name,
-    which refuses it.
+    A CAST cuts values that are too long; an assignment calls a function of the type's
+    name, which refuses them.
     """
     if found := _CUT.fullmatch(type_name):
         name, header = _CUTTING[found[1]]

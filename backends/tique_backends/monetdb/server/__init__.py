@@ -1,7 +1,7 @@
-"""A MonetDB server for tests and for people who have none.
+"""A MonetDB server for tests and for users without one.
 
 It runs MonetDB's own libraries, as they come with the ``monetdbe`` package, in a
-process of its own. Whoever has a MonetDB uses that one instead.
+process of its own. Users with a MonetDB server use that one instead.
 """
 
 from __future__ import annotations

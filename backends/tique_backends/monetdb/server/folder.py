@@ -57,7 +57,7 @@ class ServerFolder:
 
     @property
     def log(self) -> Path:
-        """What MonetDB prints."""
+        """The file with MonetDB's output."""
         return self.path / _LOG
 
     def _lock(self) -> None:

@@ -1,8 +1,9 @@
 """The functions of MonetDB's libraries that make a server, by way of ctypes.
 
-The calls and their order are those of MonetDB 11.41's own ``mserver5``: where the data
-is, the settings, the kernel, who may come in, then the interpreter with SQL and the
-listener. Up to the last one nobody can connect; so the default password never works.
+The calls and their order are those of MonetDB 11.41's own ``mserver5``: the data's
+place, the settings, the kernel, the accounts, then the interpreter with SQL and the
+listener. No client can connect before the last one; so the default password never
+works.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class MServer:
         return options, count
 
     def _call(self, function: str, *arguments: bytes | int) -> None:
-        """Call a function that returns NULL or what went wrong."""
+        """Call a function that returns NULL or an error's text."""
         called = getattr(self.interpreter, function)
         called.restype = ctypes.c_char_p
         message = cast("bytes | None", called(*arguments))

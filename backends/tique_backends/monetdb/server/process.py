@@ -100,7 +100,7 @@ def serve(
 
 
 def _free_socket(path: Path) -> Path:
-    """Refuse a path that somebody listens on; a dead server's leftover is free."""
+    """Refuse a path that a process listens on; a dead server's leftover is free."""
     if len(os.fsencode(path)) > _SOCKET_BYTES:
         raise ServerError(f"a socket's path has at most {_SOCKET_BYTES} bytes: {path}")
     if not path.parent.is_dir():
@@ -124,7 +124,7 @@ def _check_port(port: int) -> None:
 
 
 def _divert_output(log: Path) -> None:
-    """Send what MonetDB prints to a file; Python's own output stays where it is."""
+    """Send MonetDB's output to a file; Python's own output stays where it is."""
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for number, name in ((1, "stdout"), (2, "stderr")):
         getattr(sys, name).flush()

@@ -26,7 +26,7 @@ def load_sequencer(monetdb: MServer) -> object:
     Returns
     -------
     object
-        What must be kept for as long as the server runs.
+        References that must be kept for as long as the server runs.
 
     Raises
     ------

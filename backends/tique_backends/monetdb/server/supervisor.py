@@ -30,8 +30,8 @@ class MonetDBServer:
     socket
         The path of a Unix socket to listen on in place of TCP.
     sequencer
-        Whether it has tique's module; a server that nobody prepared has not, and one
-        process at a time can use it.
+        Whether it has tique's module; an unprepared server has not, and one process at
+        a time can use it.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class MonetDBServer:
         Raises
         ------
         ServerError
-            If it does not start, with what it said.
+            If it does not start, with its output.
         """
         if self._process is not None:
             raise ServerError("the server was started already")
