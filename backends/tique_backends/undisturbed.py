@@ -1,9 +1,9 @@
 """Calls that a signal handler does not cut short.
 
 Python runs signal handlers in the main thread, between any two of its instructions, and
-what a handler raises (KeyboardInterrupt) ends the call that runs there: of one to a
-server nobody knows then what became of it, and a structure in memory is left half
-changed. So the main thread has such work done by another thread, and waits for it.
+a handler's exception (KeyboardInterrupt) ends the call that runs there: the outcome of
+a call to a server is not known then, and a structure in memory is left half changed. So
+the main thread has such work done by another thread, and waits for it.
 
 Argument
 --------
@@ -11,8 +11,8 @@ Argument
 by the main thread when it is interrupted first, and then none of it is done. An
 interrupted main thread raises only when the work has ended, or after ``patience``: that
 wait is bounded if the server hangs (P6). Interruptions that follow the first one while
-it waits say the same again. If one comes before it waits, the work still goes on to its
-end; the caller cannot count on having seen that.
+it waits have no further effect. If one comes before it waits, the work still goes on to
+its end; the caller cannot rely on having seen that.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Call(Generic[_Outcome]):
         self._under_way.acquire()
 
     def outcome(self) -> _Outcome:
-        """What the work returned, when it is over; raises what it raised."""
+        """Return the work's result, when it is over, or raise its exception."""
         if self._error is not None:
             raise self._error
         return cast("_Outcome", self._outcome)
@@ -71,7 +71,7 @@ class _Call(Generic[_Outcome]):
         deadline = time.monotonic() + patience
         # Locks that were taken at the moment of an interruption tell nothing any more.
         while not self._is_over and not self._claim.acquire(blocking=False):
-            # What is raised here says the same as what is raised already.
+            # An exception here says the same as the one that is raised already.
             with suppress(BaseException):
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -98,7 +98,7 @@ _helper: _Helper | None = None
 
 
 def _forget_helper() -> None:
-    """Let the next call have a new one: it is busy for ever, or did not come along."""
+    """Let the next call make a new helper: this one is busy for ever, or is not forked."""
     global _helper
     _helper = None
 
@@ -112,22 +112,22 @@ def undisturbed(work: Callable[[], _Outcome], patience: float = _PATIENCE) -> _O
     Parameters
     ----------
     work
-        What must not get lost it keeps by itself, before it returns: an interrupted
-        caller gets no outcome. It must not need a lock that only its holder can take
-        again.
+        The function to call. It keeps results that must not get lost by itself, before
+        it returns: an interrupted caller gets no outcome. It must not need a lock that
+        only its holder can take again.
     patience
         Seconds that an interrupted caller waits for its end.
 
     Returns
     -------
     object
-        What the work returned.
+        The work's result.
 
     Raises
     ------
     BaseException
-        What the work raised; or else what a signal handler did, when the work is done,
-        was not begun, or has taken too long.
+        The work's exception; or else a signal handler's, when the work is done, was not
+        begun, or has taken too long.
     """
     global _helper
     if threading.current_thread() is not threading.main_thread():

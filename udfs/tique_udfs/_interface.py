@@ -58,7 +58,7 @@ class RingFullError(SequencerError):
 
 
 class FencedError(SequencerError):
-    """The client's lease has run out; what it had under way counts as aborted."""
+    """The client's lease has run out; its commits under way count as aborted."""
 
 
 class KeyConflictError(SequencerError):
