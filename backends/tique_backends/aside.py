@@ -55,7 +55,7 @@ class Aside:
             self._found[cts, table_id] = part = SetAside(cts, table_id, reason)
             self._fresh.append(part)
         logger.warning(
-            "what commit %d has for %s was set aside: %s",
+            "the versions of commit %d for %s were set aside: %s",
             cts,
             "any table" if table_id is None else f"table number {table_id}",
             reason,

@@ -442,7 +442,7 @@ class Engine(ABC):
         session
             The session to use.
         factor
-            The number of epochs of now that were one of then.
+            The number of epochs in this format that make one of the format before.
 
         Raises
         ------

@@ -98,7 +98,7 @@ _helper: _Helper | None = None
 
 
 def _forget_helper() -> None:
-    """Let the next call make a new helper: this one is busy for ever, or is not forked."""
+    """Let the next call make a new helper: this one is busy, or was not forked."""
     global _helper
     _helper = None
 

@@ -415,7 +415,7 @@ class Sequencer(ABC):
     def _fenced(self) -> FencedError:
         return FencedError(
             f"the sequencer of {self.name!r} has given this client up: its lease ran "
-            "out, and what it had under way is aborted; connect again"
+            "out, and its commits under way are aborted; connect again"
         )
 
     def _not_doubtful(self, cts: int) -> SequencerError:

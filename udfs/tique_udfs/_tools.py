@@ -14,7 +14,7 @@ class BuildError(Exception):
 
 
 def run_tool(command: list[str], *, what: str, remedy: str) -> str:
-    """Run a program and return what it printed, errors included.
+    """Run a program and return its output, errors included.
 
     Parameters
     ----------

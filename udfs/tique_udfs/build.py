@@ -57,7 +57,7 @@ class _Target(NamedTuple):
 
 
 _TARGETS = {
-    # DuckDB derives the entry point's name from what precedes the first dot.
+    # DuckDB derives the entry point's name from the text before the first dot.
     "duckdb": _Target(("core", "duckdb"), "tique.{}.duckdb_extension", True),
     "monetdb": _Target(("core", "monetdb"), "lib_tique.{}.so", False),
 }

@@ -107,7 +107,7 @@ def install(*, force: bool = False) -> list[Path]:
 
 
 def put(library: Path, pkglibdir: Path, sharedir: Path) -> list[Path]:
-    """Put what :func:`build` has made into a server's folders; return the files there.
+    """Put the files of :func:`build` into a server's folders; return the files there.
 
     Parameters
     ----------

@@ -292,7 +292,7 @@ class DuckDBEngine(Engine):
 
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
-        # Outcomes are forgotten only below what has been folded.
+        # Outcomes are deleted only up to timestamps that have been folded.
         logged = COMMITS.format(after=0, until=2**62)
         result = session.execute(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "

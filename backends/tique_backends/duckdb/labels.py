@@ -51,5 +51,5 @@ def name_in(expression: str, statement: str | None, error: str | None) -> str:
         return expression
     raise EngineError(
         ErrorKind.UNSUPPORTED,
-        "DuckDB does not tell what a result with a subquery is called: give it an alias",
+        "DuckDB does not tell the name of a result with a subquery: give it an alias",
     )

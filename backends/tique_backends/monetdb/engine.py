@@ -320,7 +320,7 @@ class MonetDBEngine(Engine):
         cache = cache_name(table)
 
         def remove() -> int:
-            # Outcomes are forgotten only below what has been folded.
+            # Outcomes are deleted only up to timestamps that have been folded.
             stamps = {
                 cts
                 for (cts,) in session.execute(

@@ -274,7 +274,7 @@ class MonetDBForms(Forms):
         length = text_length(type_name)
         if length is None:
             return f"CAST({text} AS {type_name})"
-        # MonetDB's own CAST cuts what is too long; an assignment refuses it. There is
+        # MonetDB's own CAST cuts long values; an assignment refuses them. There is
         # no function that raises: so the length is a text that is no number.
         whole = f"CAST({text} AS CLOB)"
         refusal = quoted(f"value too long for {type_name}")

@@ -104,4 +104,4 @@ _FIELDS: dict[type, Callable[[Any], str]] = {
     time: time.isoformat,
     UUID: str,
 }
-"""By type; a subclass stands before what it derives from."""
+"""By type; a subclass stands before its base class."""

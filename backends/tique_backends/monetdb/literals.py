@@ -161,4 +161,4 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     time: _time,
     UUID: _uuid,
 }
-"""By type; a subclass stands before what it derives from."""
+"""By type; a subclass stands before its base class."""

@@ -380,7 +380,7 @@ class MonetDBSequencer(SteppedSequencer):
             raise EngineError(
                 ErrorKind.IN_USE,
                 f"processes with an older version of tique use this database ({others}): "
-                "end them, then it is taken to this version's format",
+                "end them, then it is upgraded to this version's format",
             )
 
     @override
@@ -392,8 +392,8 @@ class MonetDBSequencer(SteppedSequencer):
         if others > 0:
             raise EngineError(
                 ErrorKind.IN_USE,
-                f"other processes use this database ({others}): to detach all of it one "
-                "needs to be alone; end them first",
+                f"other processes use this database ({others}): detaching all of it "
+                "needs the database alone; end them first",
             )
 
     @override

@@ -13,7 +13,7 @@ These are run again, which is safe:
 * an append outside a transaction (:meth:`MonetDBSession.log`, ``append``,
   ``append_staged``): one statement. A conflict is the engine's own word that nothing
   of it was committed;
-* :meth:`MonetDBSession.transact`: the whole body, which starts from what it reads;
+* :meth:`MonetDBSession.transact`: the whole body, which reads all that it needs again;
 * a transaction of the caller's that consists of appends only: their texts do not
   depend on anything that the transaction read but this session's own temporary
   tables, so they are sent once more.
@@ -210,7 +210,7 @@ class MonetDBSession(Session):
         self._appends = None
         with self._running(wide=False):
             text = self._connection.describe(substituted(query, parameters))
-        # What it needs is described too: by the parameters' types alone.
+        # Parameters are described too: by their types alone.
         return [column for *_, column in read_reply(text).rows if column is not None]
 
     @override

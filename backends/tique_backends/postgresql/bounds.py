@@ -68,7 +68,7 @@ WHERE i.indrelid = CAST($1 AS regclass) AND (i.indexprs IS NOT NULL
     AND a.attnum = ANY (CAST(i.indkey AS SMALLINT[])) AND a.attlen < 0))
 ORDER BY i.indexrelid"""
 """A table's indexes, as a staging table has them: the name there, the index's own name,
-and what follows the table's name in CREATE INDEX, or else a CHECK instead."""
+and the text after the table's name in CREATE INDEX, or else a CHECK instead."""
 
 STORED = "INCLUDING STORAGE INCLUDING COMPRESSION"
 """The storage properties that a table for versions copies from the storage table."""

@@ -4,8 +4,8 @@ Atomicity rests on PostgreSQL's own transactions: a commit is one row of the log
 engine transaction with its timestamp, and every fold is one engine transaction. A crash
 of either side at any instruction leaves all of it or nothing.
 
-Engine transactions are at READ COMMITTED, where every statement sees what was committed
-before it, and bodies that depend on what they read lock it first.
+Engine transactions are at READ COMMITTED, where every statement sees all earlier
+commits, and bodies that depend on rows that they read lock them first.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class PostgreSQLEngine(Engine):
         self._presence = presence
         self.shared: PostgreSQLSequencer = self._client()
         ((collation, self.search_path),) = self._presence.ask(_SURROUNDINGS)
-        # A row store reads what it is asked for; neighbours mostly share a block.
+        # A row store reads single rows; neighbours mostly share a block.
         self.capabilities = Capabilities(
             dialect="postgresql",
             page_keys=64,
@@ -360,7 +360,7 @@ class PostgreSQLEngine(Engine):
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
         assert isinstance(session, PostgreSQLSession)
-        # Outcomes are forgotten only below what has been folded.
+        # Outcomes are deleted only up to timestamps that have been folded.
         return session.change(
             f"DELETE FROM {cache_name(table)} WHERE _cts NOT IN "
             "(SELECT cts FROM tique.outcomes UNION ALL SELECT cts FROM tique.log "

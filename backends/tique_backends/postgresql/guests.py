@@ -337,7 +337,7 @@ class GuestEngine(PostgreSQLEngine):
         raise EngineError(
             ErrorKind.LOCKED,
             "an older version of tique has written this database: a process of the role "
-            "that owns schema tique has to connect first, which takes it to this version",
+            "that owns schema tique has to connect first, which upgrades the database",
         )
 
     @override

@@ -140,7 +140,7 @@ def expect_nobody_of_before(session: Session) -> None:
         raise EngineError(
             ErrorKind.IN_USE,
             f"processes with an older version of tique use this database ({others}): end "
-            "them, then it is taken to this version's format",
+            "them, then it is upgraded to this version's format",
         )
 
 
@@ -194,15 +194,15 @@ def expect_rights_of_owner(session: Session, table: Table) -> None:
     if not has_rights:
         raise EngineError(
             ErrorKind.PROGRAMMING,
-            f"versions are moved to {table.qualified_name} in the name of {owner}, who "
-            "owns schema tique and may not write this table: GRANT SELECT, INSERT, "
+            f"versions are moved to {table.qualified_name} in the name of {owner}, "
+            "which owns schema tique and may not write this table: GRANT SELECT, INSERT, "
             f"UPDATE, DELETE ON {storage_name(table)} TO {quote(owner)}",
             "42501",
         )
     if not is_owner:
         raise EngineError(
             ErrorKind.PROGRAMMING,
-            f"only {owner}, who owns schema tique, can take a table in; connect as that "
-            "role, or SET ROLE to it by ?options=-crole%3D" + owner,
+            f"only {owner}, the owner of schema tique, can manage a table; connect as "
+            "that role, or SET ROLE to it by ?options=-crole%3D" + owner,
             "42501",
         )

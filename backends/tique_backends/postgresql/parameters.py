@@ -19,7 +19,7 @@ class ParameterTypes:
         self._dumper = Transformer(context).get_dumper
 
     def of(self, values: Sequence[Any]) -> list[int]:
-        """Return the OIDs; 0 for values of any type, as quoted literals and NULL are."""
+        """Return the OIDs; 0 for values of any type, like quoted literals and NULL."""
         return [
             0 if value is None else self._dumper(value, PyFormat.AUTO).oid
             for value in values

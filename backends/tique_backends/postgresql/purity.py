@@ -187,7 +187,7 @@ def _foreign(session: Session, tree: str) -> str | None:
         if is_foreign:
             return (
                 f"calls {name}, which is neither PostgreSQL's own nor an extension's: "
-                "what it looks at is not known, whatever it is declared to be"
+                "the data that it reads are not known, whatever it is declared to be"
             )
     if "{COERCETODOMAIN " in tree:
         return "converts to a domain, which may change"

@@ -76,7 +76,7 @@ _HELD_UP = "55P03"
 _NO_TABLE = "42P01"
 
 SCHEMA = (
-    # Each epoch that a client has, with what is the same in all of its rows.
+    # Each epoch that a client has, with the columns that all of its rows share.
     "CREATE TABLE tique.clients (client BIGINT NOT NULL, epoch BIGINT PRIMARY KEY, "
     "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
     "CREATE INDEX ON tique.clients (client)",
@@ -472,8 +472,8 @@ class PostgreSQLSequencer(AppendingSequencer):
         if others > 0:
             raise EngineError(
                 ErrorKind.IN_USE,
-                f"other processes use this database ({others}): to detach all of it one "
-                "needs to be alone; end them first",
+                f"other processes use this database ({others}): detaching all of it "
+                "needs the database alone; end them first",
             )
 
     @override

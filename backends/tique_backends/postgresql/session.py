@@ -212,7 +212,7 @@ class PostgreSQLSession(Session):
             # Errors of the statement show with the first row.
             first = list(islice(rows, 1))
         if not first:
-            # psycopg forgets what the columns would have been.
+            # psycopg forgets the columns that there would have been.
             return PostgreSQLResult(self._run(_without_rows(sql), parameters))
         fetching = partial(self._running, fetches=True)
         wire = self._connection.wire.pgconn

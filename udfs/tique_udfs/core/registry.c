@@ -20,7 +20,7 @@ struct opened {
 	tique_handle handle;
 	struct opened *next;
 	atomic_long references; /* the registry's, and one per call under way */
-	pthread_mutex_t mutex;  /* guards the sequencer and what follows */
+	pthread_mutex_t mutex;  /* guards the sequencer and the members below */
 	pthread_cond_t woken;
 	long sleepers;
 	bool closed;

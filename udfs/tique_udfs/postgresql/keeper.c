@@ -11,7 +11,7 @@
  *   the segment         a dynamic one with the sequencer, pinned: it outlives the
  *                       backend that made it and goes with the server.
  *
- * What holds
+ * Invariants
 *   1. A backend that uses the sequencer, `segment` or `recovered` holds the
  *      control block's lock, exclusively. tique_enter takes it, tique_exit releases it,
  *      and so does tique_sleep while it sleeps.

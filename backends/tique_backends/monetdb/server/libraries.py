@@ -33,7 +33,7 @@ def monetdb_libraries() -> Path:
     ------
     ServerError
         If this machine is not Linux on x86-64 with glibc, the package cannot be
-        fetched or is not what it should be, or there is no folder to keep it in.
+        fetched or is not the known one, or there is no folder to keep it in.
     """
     cached = find_cached(_NAME)
     if cached is not None:

@@ -338,7 +338,7 @@ BEGIN
         THEN
             PERFORM tique.guest_refuse('this is no commit of the client');
         ELSIF part.is_bulk THEN
-            -- guest_append_staged knows what they are.
+            -- guest_append_staged knows these rows.
             PERFORM tique.guest_writes(part.key::bigint, 0, 0);
             IF NOT tique.guest_may(
                 tique.guest_place(part.key::bigint), 'INSERT, UPDATE, DELETE'
