@@ -195,8 +195,8 @@ def expect_rights_of_owner(session: Session, table: Table) -> None:
         raise EngineError(
             ErrorKind.PROGRAMMING,
             f"versions are moved to {table.qualified_name} in the name of {owner}, "
-            "which owns schema tique and may not write this table: GRANT SELECT, INSERT, "
-            f"UPDATE, DELETE ON {storage_name(table)} TO {quote(owner)}",
+            "which owns schema tique and may not write this table: GRANT SELECT, "
+            f"INSERT, UPDATE, DELETE ON {storage_name(table)} TO {quote(owner)}",
             "42501",
         )
     if not is_owner:

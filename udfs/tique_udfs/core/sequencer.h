@@ -38,7 +38,7 @@
  *
  *   A timestamp that it took and did not finish is *doubtful*: its versions and its
  *   commit record may be there or not, and may still arrive with a delayed statement.
- *   sts stops in front of it until a client has recorded durably that it counts for
+ *   sts stops in front of it until a process has recorded durably that it counts for
  *   nothing and then calls tique_fence. That order makes fencing safe: before the
  *   durable record, no snapshot covers the timestamp; after it, recovery and every
  *   reader leave the timestamp out (tique_fences tells them which), whatever versions
