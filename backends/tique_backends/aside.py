@@ -15,7 +15,7 @@ from typing import NamedTuple
 logger = logging.getLogger("tique")
 
 NO_ROW = "it leaves columns to a stored row, and there is none"
-"""Of a version with gaps."""
+"""The reason for setting aside a version with gaps."""
 
 _MOST = 1000
 """The number of parts that are remembered, the first ones."""

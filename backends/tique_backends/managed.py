@@ -36,8 +36,8 @@ def described(
     managed
         The rows of ``MANAGED``.
     layouts
-        Of each column of tique's tables the table's name and its own, in order: rows in
-        cache tables and in the log have the columns that their table had.
+        The columns of tique's tables: table and column name, in order. Rows in cache
+        tables and in the log have the columns that their table had.
     describe
         Describes one table by schema, name and number.
     """

@@ -51,7 +51,7 @@ LAYOUTS = """
 SELECT table_name, column_name FROM duckdb_columns()
 WHERE database_name = current_database() AND schema_name = 'tique'
 ORDER BY table_oid, column_index"""
-"""Of each column of tique's tables the table's name and its own, in order."""
+"""A query for the columns of tique's tables: table and column name, in order."""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:

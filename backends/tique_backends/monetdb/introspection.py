@@ -47,7 +47,7 @@ LAYOUTS = """
 SELECT t.name, c.name FROM sys.columns AS c
 JOIN sys.tables AS t ON t.id = c.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
 WHERE s.name = R'tique' ORDER BY t.id, c.number"""
-"""Of each column of tique's tables the table's name and its own, in order."""
+"""A query for the columns of tique's tables: table and column name, in order."""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:

@@ -121,7 +121,7 @@ class Stored(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """Of a column's value: bytes that any has; by character or byte; at most."""
+    """A value's size in a column: bytes of any; by character or byte; at most."""
 
     fixed: int
     weight: int

@@ -179,7 +179,7 @@ class PostgreSQLEngine(Engine):
         form = Form.choose(session, self._wanted)
 
         def create() -> None:
-            # Of two that install at once the second one waits, and finds it done.
+            # If two processes install at once the second one waits, and finds it done.
             session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
             if self._is_installed(session):
                 return

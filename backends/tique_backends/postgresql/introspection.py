@@ -87,7 +87,7 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'tique')
   AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY c.oid, a.attnum"""
-"""Of each column of tique's tables the table's name and its own, in order."""
+"""A query for the columns of tique's tables: table and column name, in order."""
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:

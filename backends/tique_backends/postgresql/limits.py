@@ -1,4 +1,4 @@
-"""For how long a role that only uses schema ``tique`` may keep others waiting (P6, P11)."""
+"""The time for which a guest role may keep other processes waiting (P6, P11)."""
 
 from __future__ import annotations
 

@@ -258,8 +258,8 @@ TIQUE_EXPORT int tique_finish_for(tique_handle handle, tique_client client,
 TIQUE_EXPORT int64_t tique_next_cts_for(tique_handle handle,
                                         tique_client client);
 
-/* As tique_next_cts_for, for a client that has no such timestamp to finish. If it does
- * not finish this one in time, the timestamp is doubtful, and TIQUE_OVERDUE for the
+/* As tique_next_cts_for, for a client that has no timestamp to finish. If it does not
+ * finish this one in time, the timestamp is doubtful, and TIQUE_OVERDUE for the
  * client. */
 TIQUE_EXPORT int64_t tique_next_cts_within(tique_handle handle,
                                            tique_client client,

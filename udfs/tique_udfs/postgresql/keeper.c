@@ -192,7 +192,7 @@ tique_now(void)
 {
 	struct timespec time;
 
-	/* Of the machine, so that all backends mean the same by it. */
+	/* The machine's clock, so that all backends share it. */
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }

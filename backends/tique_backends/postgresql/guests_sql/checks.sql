@@ -92,7 +92,7 @@ CREATE FUNCTION tique.guest_strange(place regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    -- In PL/pgSQL, which keeps its plan.
+    -- A PL/pgSQL function, since that keeps its plan.
     RETURN (
         WITH RECURSIVE trusted AS (
             SELECT r.oid FROM pg_roles AS r WHERE r.rolsuper

@@ -60,7 +60,7 @@ EXCEPTION WHEN integrity_constraint_violation OR program_limit_exceeded THEN
 END
 $$;
 
--- From the log to the cache table, up to a timestamp that sts covers.
+-- Moves versions from the log to the cache table, up to a timestamp that sts covers.
 CREATE FUNCTION tique.guest_drains(id bigint, until bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 SET standard_conforming_strings = on SET transform_null_equals = off SET array_nulls = on
@@ -104,8 +104,8 @@ BEGIN
 END
 $$;
 
--- From the cache table to storage, up to lambda; the number of versions. NULL if another
--- process has folded the table.
+-- Folds versions from the cache table to storage, up to lambda; their number. NULL if
+-- another process has folded the table.
 CREATE FUNCTION tique.guest_fold(id bigint, until bigint, since bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET standard_conforming_strings = on SET transform_null_equals = off SET array_nulls = on
