@@ -35,9 +35,9 @@ def plan_assignments(
     source, table
         The statement and the table that it changes.
     words, nodes
-        What stands after SET, and the parser's tree of each assignment.
+        The words after SET, and the parser's tree of each assignment.
     position_of
-        Which column of the changed row a column of a value is.
+        The position in the changed row of a column that a value names.
     cut
         The plan's text for a stretch of the statement's.
     """

@@ -31,7 +31,7 @@ class ClauseText:
     marks
         The places where the statement reads managed tables, and its labels.
     replaced
-        What stands in the place of other parts: text by start and end.
+        The replacements of other parts: text by start and end.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ def _joined(pieces: Iterable[Piece]) -> Text:
 
 
 def find_clause(source: Source, tree: exp.Expr, keyword: str) -> int:
-    """Return the number of the one word that says what clause it is.
+    """Return the number of the one word that names the clause.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def plan_conflict(
 
 
 def proposed_name(position: int) -> str:
-    """Return what the plan's texts call a column of the proposed row, quoted."""
+    """Return the quoted name of a column of the proposed row in the plan's texts."""
     return quote(f"{PROPOSED}{position}")
 
 
@@ -173,7 +173,7 @@ def _target(
 def _plan_update(
     source: Source, tree: exp.Expr, target: Read, words: list[Word], reads: Reads
 ) -> ConflictUpdate:
-    """Return the plan of what follows DO UPDATE SET."""
+    """Return the plan of the assignments after DO UPDATE SET."""
     table = target.table
     if not words:
         raise source.syntax("SET without a column", source.find("SET"))

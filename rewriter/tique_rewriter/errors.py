@@ -1,4 +1,4 @@
-"""What the rewriter raises: always with the place in the application's text.
+"""The rewriter's exceptions: always with the place in the application's text.
 
 The driver maps these onto the exceptions of PEP 249. No message contains the
 value of a parameter.
@@ -15,7 +15,7 @@ class RewriteError(Exception):
     Parameters
     ----------
     message
-        What is wrong, where, and what to do about it.
+        The problem, its place, and its remedy.
     position, line, column
         Character offset (from 0) and line and column (from 1) in the
         application's text, None where the whole statement is meant.
@@ -23,8 +23,8 @@ class RewriteError(Exception):
     Attributes
     ----------
     text : str or None
-        The statement, with ``$n`` for placeholders, where its words mean nothing to the
-        parser: then only the engine knows whether it is SQL.
+        The statement, with ``$n`` for placeholders, if the parser does not understand
+        its words: then only the engine knows whether it is SQL.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class UnknownColumn(RewriteError):
 
 
 class UnknownKey(RewriteError):
-    """No one key of the table is what ON CONFLICT asks for (``ProgrammingError``)."""
+    """The table has not exactly one key for an ON CONFLICT (``ProgrammingError``)."""
 
 
 class ParameterError(RewriteError):

@@ -151,9 +151,9 @@ def _looked_up(
     inner: Read,
     conditions: Sequence[exp.Expr],
 ) -> tuple[tuple[Operand | ColumnValue, ...], int] | None:
-    """Return what the inner table's key is equal to, and how much of the outer is bound.
+    """Return the values of the inner table's key, and how much of the outer is bound.
 
-    None if that is not all that is said.
+    None if the condition says more than that.
     """
     own: list[exp.Expr] = []
     key: dict[int, Operand | ColumnValue] = {}

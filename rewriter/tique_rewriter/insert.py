@@ -255,7 +255,7 @@ def _rows(
     reads: Reads,
     columns: list[Column],
 ) -> tuple[tuple[Expression | None, ...], ...]:
-    """Return the rows of VALUES, whose words these are."""
+    """Return the rows of VALUES, given its words."""
     pieces = split(words)
     if len(pieces) != len(body.expressions):
         raise source.unsupported("this form of VALUES", words[0].start)

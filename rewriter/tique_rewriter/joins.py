@@ -77,8 +77,9 @@ def join_read(
             replaced[place] += f" AS {quote(read.table.columns[position].name)}"
     if _names_more(source, reads, [*replaced, (start, end)]):
         return None
-    # MonetDB 11.41 makes a semijoin of a join if what is above WHERE looks at one side
-    # only and the other is joined by a column of its key, as if that were all of it.
+    # MonetDB 11.41 makes a semijoin of a join if the operators above WHERE look at one
+    # side only and the other is joined by a column of its key, as if that were the
+    # whole key.
     if looked_at != {0, 1} and not rules.moves_conditions:
         return None
     columns = ", ".join(
@@ -115,7 +116,7 @@ def inner_join(tree: exp.Expr, reads: Reads) -> exp.Join | None:
 
 
 def _is_join(tree: exp.Select) -> bool:
-    """Whether a SELECT is no more than a join and what is made of its rows."""
+    """Whether a SELECT is no more than a join and a select list over its rows."""
     return (
         sum(1 for _ in tree.find_all(exp.Query)) == 1
         and has_only(tree, _SELECT)

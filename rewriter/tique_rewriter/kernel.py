@@ -103,7 +103,7 @@ class _Compiler:
 
 
 def _typed(left: Evaluator, right: Evaluator, evaluate: Evaluator) -> Evaluator:
-    """Leave NULL to the engine where no column says of what type it is.
+    """Leave NULL to the engine where no column gives it a type.
 
     MonetDB has no ``NULL + NULL``.
     """

@@ -52,7 +52,7 @@ def labels(
     Raises
     ------
     UnsupportedSQL
-        Where it is not certain what text a result has.
+        Where the text of a result is not certain.
     """
     if not source.rules.names_by_text:
         return []
@@ -133,7 +133,7 @@ def _uses_windows(item: exp.Expr) -> bool:
 
 def _is_named(item: exp.Expr) -> bool:
     """Whether a result has a name that does not depend on its text."""
-    # What the parser calls the alias of a window is the name of its definition.
+    # The parser's alias of a window is the name of its definition.
     if (item.alias and not isinstance(item, exp.Window)) or star_of(item) is not None:
         return True
     select = item.parent

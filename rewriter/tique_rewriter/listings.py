@@ -1,9 +1,9 @@
-"""The engine's own relations, which list what is in a database.
+"""The engine's own relations, which list the content of a database.
 
-Some list the schema ``tique`` and what is in it too, or the statements that a plan was
-made into. Natively these are not there. So a query without them stands in the place of
-such a relation, as a snapshot form does in the place of a table; a relation that nothing
-is known of is refused.
+Some list the schema ``tique`` and its objects too, or the statements that a plan was
+made into. Natively these are not there. So a query without them takes the place of
+such a relation, as a snapshot form takes the place of a table. An unknown relation is
+refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Listed:
         return function.name if isinstance(function, exp.Anonymous) else self.node.name
 
     def mark(self, source: Source) -> Mark:
-        """What the plan has there."""
+        """The plan's listing at that place."""
         start, end = self.span.start, self.span.end
         alias = "" if self.node.alias else f" AS {quote(self.name)}"
         listing = Listing(source.text[start:end], f"({self.query}){alias}")
@@ -54,7 +54,7 @@ def listed(source: Source, node: exp.Table) -> tuple[bool, Listed | None]:
     Raises
     ------
     UnsupportedSQL
-        For one that might tell of what tique has and does beside the application.
+        For one that might show objects or activity of tique's beside the application.
     """
     rules = source.rules
     if not isinstance(node.this, exp.Identifier):
@@ -121,5 +121,5 @@ def check_lateral(source: Source, tree: exp.Expr) -> None:
 
 
 def marks_of(source: Source, found: Iterable[Listed]) -> Sequence[Mark]:
-    """Return what the plan has in the places of these relations."""
+    """Return the plan's listings in the places of these relations."""
     return [one.mark(source) for one in found]

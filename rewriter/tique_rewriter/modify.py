@@ -39,7 +39,7 @@ _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
 
 
 class _Change:
-    """What UPDATE and DELETE have in common: a target, WHERE and RETURNING.
+    """The common part of UPDATE and DELETE: a target, WHERE and RETURNING.
 
     ``words`` are those before RETURNING.
     """

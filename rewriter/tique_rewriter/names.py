@@ -24,8 +24,8 @@ def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
     The catalog and all of the rewriter look names up without regard to case. Where
     the engine tells ``"Id"`` from ``id``, that is right as long as no two names that
     could be meant differ in nothing else: neither two of the statement nor one of
-    the statement and one of a table that it names. What the outermost SELECT, or
-    RETURNING, calls its results no condition can name.
+    the statement and one of a table that it names. No condition can name the results
+    of the outermost SELECT or of RETURNING.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a select list returns, where it is columns as they stand or aggregates of them."""
+"""The outputs of a select list that has plain columns or aggregates of them."""
 
 from __future__ import annotations
 

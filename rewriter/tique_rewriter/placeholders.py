@@ -117,7 +117,7 @@ class _Lexer:
         )
 
     def step(self, start: int, found: str) -> int:
-        """Handle what was found at ``start`` and return where to go on."""
+        """Handle the match at ``start`` and return where to go on."""
         if found == "'":
             return self.string(start)
         if found == '"':
@@ -193,7 +193,7 @@ class _Lexer:
         return match.end()
 
     def undoubled_quote(self, start: int, inside: int, end: int) -> None:
-        """Note what is quoted from ``start`` to ``end``, ``inside`` after the tag."""
+        """Note a quoted stretch from ``start`` to ``end``, ``inside`` after the tag."""
         begin = self.position(start)
         self.undouble(inside, end)
         self.quotes.append((begin, self.position(end)))
@@ -305,8 +305,8 @@ class _Lexer:
     def apart(self, start: int, end: int) -> tuple[str, str]:
         """Return the blanks that keep a literal in the placeholder's place to itself.
 
-        It must not become one with what stands next to it: ``-`` and ``-1`` would be
-        a comment, ``e`` and ``'a'`` another string.
+        It must not merge with its neighbours: ``-`` and ``-1`` would be a comment, ``e``
+        and ``'a'`` another string.
         """
         before, after = self.sql[max(start - 1, 0) : start], self.sql[end : end + 1]
         for neighbour in (before, after):

@@ -1,4 +1,4 @@
-"""Plans: what the rewriter makes of a statement's text.
+"""Plans: the rewriter's output for a statement's text.
 
 A plan never contains a parameter's value: it holds pieces of the application's
 own text, *holes* where a managed table is read (the executor fills them with a
@@ -28,8 +28,8 @@ class Hole:
 class Label:
     """The place after a result without an alias that is this ``expression``.
 
-    Some table is read in it, so that the filled text is another one. Whoever fills the
-    holes puts `` AS `` and the name there that the engine has for the expression.
+    The expression reads some table, so that the filled text is another one. The driver
+    puts `` AS `` there and the name that the engine has for the expression.
     """
 
     expression: str
@@ -126,8 +126,8 @@ class Reference:
     application gave an alias itself. ``binding`` says which columns are bound by
     equality: rows with other values there cannot influence the result.
     ``columns`` is a superset of the columns that the statement looks at, None
-    stands for all. ``beside`` is what the statement has that not every engine keeps
-    apart from what fills the hole.
+    stands for all. ``beside`` lists the statement's constructs that not every engine
+    keeps apart from the text that fills the hole.
     """
 
     table: Table
@@ -182,8 +182,8 @@ class Comparison:
 class Lookup:
     """An inner join that finds the other table's rows by their whole primary key.
 
-    ``outer`` is the number of the reference that is read first. ``key`` has what the
-    other one's key columns are equal to, in key order: columns of the outer row, too.
+    ``outer`` is the number of the reference that is read first. ``key`` has the values
+    of the other one's key columns, in key order: columns of the outer row, too.
     """
 
     outer: int
@@ -222,7 +222,7 @@ class JoinRead:
 
 @dataclass(frozen=True)
 class Plan:
-    """What every plan has: how many placeholders its texts have.
+    """The common part of all plans: how many placeholders the texts have.
 
     ``references`` are numbered by the holes of all of the plan's texts. A
     :class:`Clause` counts its placeholders for itself; they are not among
@@ -262,15 +262,15 @@ class Returning(Clause):
 
 
 PROPOSED = "_excluded_"
-"""What the column names of a row that is proposed for insertion begin with."""
+"""The prefix of the column names of a row that is proposed for insertion."""
 
 
 @dataclass(frozen=True)
 class ConflictUpdate(Clause):
-    """DO UPDATE: what becomes of a row that is there.
+    """DO UPDATE: the assignments to an existing row.
 
     The texts are over a relation called ``qualifier`` (quoted), which has the columns
-    of the row that is there, and those of the proposed row, called ``_excluded_0``,
+    of the existing row, and those of the proposed row, called ``_excluded_0``,
     ``_excluded_1`` … by position. ``where`` is a condition, empty for none.
     """
 

@@ -68,7 +68,7 @@ def references_of(
 
 
 def _beside(part: exp.Expr) -> Iterator[Beside]:
-    """What it has that may need other forms."""
+    """Yield the parts in whose presence a table may need another form."""
     for node in part.find_all(exp.In, exp.Any, exp.All, exp.Lateral, exp.Window):
         if isinstance(node, exp.Window):
             if is_whole(node):

@@ -54,7 +54,7 @@ class Read:
 
     @property
     def added_alias(self) -> str:
-        """What must follow the text that fills the hole."""
+        """The alias that must follow the text that fills the hole."""
         return "" if self.own_alias else f" AS {quote(self.node.name)}"
 
 
@@ -66,7 +66,7 @@ class Reads:
     listed: list[Listed] = field(default_factory=list)
     """The engine's own relations, where not all of them is shown."""
     others: list[Mark] = field(default_factory=list)
-    """What the plan has for these, and labels."""
+    """The plan's marks for these, and labels."""
     _by_node: dict[int, Read] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Reads:
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """What stands in the text's places, in the text's order."""
+        """All marks, in the text's order."""
         spans = [read.span for read in self.reads]
         holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
         return sorted(holes + self.others, key=lambda mark: mark.start)
@@ -155,7 +155,7 @@ def find_reads(
     Parameters
     ----------
     parts
-        What the statement reads: the whole tree of a query, and of a change its
+        The parts that the statement reads: of a query the whole tree, of a change its
         conditions and values, with the target where its rows are read too.
     target
         The table that the statement changes: its name is never that of a CTE.
@@ -163,7 +163,7 @@ def find_reads(
     Raises
     ------
     UnsupportedSQL
-        For anything in the parts that is not understood.
+        For any construct in the parts that is not understood.
     UnknownTable
         For a relation that is neither managed nor a system catalog or file.
     """
@@ -200,7 +200,7 @@ def find_reads(
 def _read(
     source: Source, node: exp.Table, catalog: Catalog, *, is_target: bool
 ) -> Read | Listed | None:
-    """Return what the plan has in a relation's place, if not its name."""
+    """Return the plan's replacement of a relation's name; None if the name stays."""
     if not isinstance(node.this, exp.Identifier):
         return listed(source, node)[1]
     check_private(source, node)
@@ -269,8 +269,8 @@ def _check_accounted(
 ) -> None:
     """Every managed name that follows FROM or JOIN must be a name in the tree.
 
-    A second look, by words: what the parser dropped or took for something else is
-    refused here instead of being read outside the snapshot.
+    A second look, by words: a name that the parser dropped or took for something else
+    is refused here instead of being read outside the snapshot.
     """
     starts = {read.span.start for read in reads}
     ends = {read.span.end for read in reads}

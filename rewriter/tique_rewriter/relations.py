@@ -1,4 +1,4 @@
-"""The relations of a query: what FROM lists, and which columns they are known to have."""
+"""The relations of a query's FROM, and the columns that they are known to have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNNAMED = ""
 
 
 def relations_of(select: exp.Expr) -> list[exp.Expr]:
-    """Return what a SELECT's FROM lists and joins, outermost level only."""
+    """Return the relations that a SELECT's FROM lists and joins, outermost level only."""
     from_ = select.args.get("from_")
     relations = [from_.this] if from_ is not None else []
     relations.extend(join.this for join in select.args.get("joins") or ())
@@ -64,7 +64,7 @@ def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
 def _seen_from(
     source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
 ) -> exp.CTE | None:
-    """Return what the WITH list calls ``name`` where its member ``common`` is read."""
+    """Return the WITH list's member ``name`` as seen where member ``common`` is read."""
     if with_.args.get("recursive") and source.rules.recursive_sees_all:
         return _member(source, with_, name)
     sibling = _member(source, with_, name)
@@ -155,7 +155,7 @@ def _renamed(names: list[str] | None, relation: exp.Expr) -> list[str] | None:
 def results_of(source: Source, query: exp.Expr, reads: Reads) -> list[str] | None:
     """Return the folded names of a query's results; None if they are not known.
 
-    What has neither an alias nor is a column has no name here, but is counted.
+    A result that has no alias and is no column has no name here, but is counted.
     """
     while isinstance(query, exp.SetOperation | exp.Subquery | exp.Paren):
         query = query.this

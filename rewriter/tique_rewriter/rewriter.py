@@ -145,7 +145,7 @@ class Rewriter:
         Raises
         ------
         RewriteError
-            One of its subclasses, naming what is wrong and where.
+            One of its subclasses, naming the problem and its place.
         """
         key = (sql, self._catalog.version, has_parameters)
         prepared = self._cache.get(key)

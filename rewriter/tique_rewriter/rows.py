@@ -1,4 +1,4 @@
-"""Rows as values, and what a table's own rows have that a snapshot's have not."""
+"""Rows as values, and the properties that a table's rows have and a snapshot's lack."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _OTHER_AGGREGATES = frozenset(
 
 
 def check_rows(source: Source, tree: exp.Expr, reads: Reads) -> None:
-    """Refuse what would show that a hole is filled with something else than the table.
+    """Refuse constructs that would show that a hole is not filled with the table.
 
     A row of the table has the table's type, a row of a snapshot has none: it may be
     counted, made JSON of and asked for a column. Columns that the engine adds to every
-    stored table are another row's than the application means. What looks like a column
-    and is none may be a call of a function. And only of a stored table does the engine
-    know that its key determines the other columns.
+    stored table are another row's than the application means. An expression that looks
+    like a column and is none may be a call of a function. And only of a stored table
+    does the engine know that its key determines the other columns.
     """
     rules = source.rules
     changes = not isinstance(tree.root(), exp.Query)
@@ -185,7 +185,7 @@ def _check_group(source: Source, select: exp.Select, reads: Reads) -> None:
 
 
 def _output(select: exp.Select, item: exp.Expr) -> exp.Expr:
-    """Return what an item of GROUP BY groups by: it may be the number of a result."""
+    """Return the expression of an item of GROUP BY, which may be a result's number."""
     if isinstance(item, exp.Literal) and item.name.isdigit():
         number = int(item.name) - 1
         items = select.expressions[number : number + 1]

@@ -32,7 +32,7 @@ def split(words: list[Word], separator: str = ",") -> list[list[Word]]:
 
 
 def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None:
-    """Refuse what is not one value computed from one row."""
+    """Refuse an expression that is not one value computed from one row."""
     for inner in outside_subqueries(node):
         if isinstance(inner, _REFUSED):
             raise source.unsupported(f"{_name(inner)} in {where}", start)

@@ -1,7 +1,7 @@
 """What the rewriter knows of the application's tables.
 
 An *abstract table* (DESIGN, "Words") is described by a :class:`Table`; the
-:class:`Catalog` protocol is all that the rewriter asks of whoever keeps them.
+:class:`Catalog` protocol is all that the rewriter asks of the catalog's owner.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Table:
     """An abstract table: what the application created and names in its SQL.
 
     ``primary_key`` and each entry of ``unique`` are column positions. A table
-    without a primary key is a *bag*: its rows are told apart by value only. ``bounds``
-    are of the indexes and rows that storage may be too small for; there are mostly none.
-    ``fault`` says why a table cannot be used that was changed without tique; nothing else
-    is known of it then.
+    without a primary key (a *keyless table*) tells its rows apart by value only.
+    ``bounds`` are of the indexes and rows that storage may be too small for; there are
+    mostly none. ``fault`` says why a table that was changed without tique cannot be used;
+    nothing else is known of it then.
     """
 
     schema: str

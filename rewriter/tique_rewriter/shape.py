@@ -85,7 +85,7 @@ def has_only(node: exp.Expr, parts: Container[str]) -> bool:
 
 
 def starts_at(node: exp.Expr, default: int = 0) -> int:
-    """Return the offset of the first thing in ``node`` whose place is known."""
+    """Return the offset of the first part of ``node`` with a known place."""
     starts = [n.meta["start"] for n in node.walk() if n.meta.get("start") is not None]
     return min(starts, default=default)
 
@@ -112,7 +112,7 @@ def function_name(node: exp.Expr) -> str:
 
 
 def check_query(source: Source, tree: exp.Expr) -> None:
-    """Refuse whatever in ``tree`` this rewriter does not fully understand.
+    """Refuse every construct in ``tree`` that this rewriter does not fully understand.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def _check_place(source: Source, placeholder: exp.Parameter) -> None:
 
 
 def _check_missing(source: Source, node: exp.Expr) -> None:
-    """Refuse what the parser reads and the engine does not have."""
+    """Refuse constructs that the parser reads and the engine does not have."""
     rules = source.rules
     for kind, (construct, keywords) in rules.refused_kinds.items():
         if isinstance(node, kind):

@@ -85,10 +85,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a plan has in the place of ``text[start:end]``.
+    """The piece of a plan in the place of ``text[start:end]``.
 
-    A hole is where a table's name stands, a listing where that of a relation of the
-    engine's own does, a label where nothing does.
+    A hole takes the place of a table's name, a listing that of the name of one of the
+    engine's own relations, a label the place of nothing.
     """
 
     start: int
@@ -121,7 +121,7 @@ class Source:
         self.members: dict[int, dict[str, exp.CTE]] = {}
         """The members of each WITH list of the tree by their folded names."""
         self.with_lists = Ancestors(_has_to_do_with_lists)
-        """What has a WITH list, is one or is a member of one."""
+        """The nodes that have a WITH list, are one or are a member of one."""
 
     def check_placeholders(self) -> None:
         """Refuse a text in which the parser sees other placeholders than the lexer.
@@ -190,7 +190,7 @@ class Source:
         return bisect_left(self.words, start, key=lambda word: word.start)
 
     def closing(self, words: Sequence[Word]) -> int:
-        """Return where in ``words`` the bracket is that ends what the first one begins."""
+        """Return where in ``words`` the bracket is that closes the first one."""
         depth = words[0].depth
         for number, word in enumerate(words):
             if word.keyword == ")" and word.depth == depth:
@@ -251,7 +251,7 @@ class Source:
     def error(
         self, kind: type[_Error], what: str, start: int, advice: str = ""
     ) -> _Error:
-        """Return an exception that says what is wrong at ``start`` and what to do."""
+        """Return an exception with the problem at ``start`` and its remedy."""
         position, line, column = self.place(start)
         message = f"{what} at line {line}, column {column}"
         if kind is UnsupportedSQL:
@@ -274,11 +274,11 @@ class Source:
         return error
 
     def _check_effort(self) -> None:
-        """Refuse what the parser would need too much stack or time for.
+        """Refuse a text for which the parser would need too much stack or time.
 
         The time that it takes doubles with every JOIN that lacks its condition, and with
         every bracket that stands after the name of a type inside another such bracket:
-        the parser reads what is in it as the type's, then as an expression. Operators and
+        the parser reads its content as the type's, then as an expression. Operators and
         subscripts in a row make the tree deeper without a bracket.
         """
         deepest = max(self.words, key=lambda word: word.depth)
@@ -318,7 +318,7 @@ class Source:
                 chains.pop()
 
     def _chaining(self) -> set[TokenType]:
-        """What makes an expression one level deeper, without a bracket."""
+        """The tokens that make an expression one level deeper, without a bracket."""
         parser = self._dialect.parser_class
         kinds = (parser.CONJUNCTION, parser.DISJUNCTION, parser.EQUALITY, parser.TERM)
         others = (parser.COMPARISON, parser.BITWISE, parser.FACTOR, parser.EXPONENT)

@@ -20,7 +20,7 @@ from uuid import UUID
 Coercer = Callable[[Any], Any]
 
 EXACT = Context(prec=80)
-"""Decimal arithmetic that never rounds, whatever the application's context says."""
+"""Decimal arithmetic that never rounds, independent of the application's context."""
 
 
 class NotLocal(Exception):
@@ -29,7 +29,7 @@ class NotLocal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a type's text means: a family and its range.
+    """The meaning of a type's text: a family and its range.
 
     ``high`` of a text is the number of characters that it may have, 0 for any; a
     padded text has so many.
@@ -113,7 +113,7 @@ def normal_type(type_: str) -> str:
 
 @lru_cache(maxsize=1024)
 def kind_of(type_: str) -> Kind | None:
-    """Return what the text of a type means, or None for a type not dealt with here."""
+    """Return the meaning of a type's text, or None for a type not dealt with here."""
     text = normal_type(type_)
     text = _OTHER_NAMES.get(text, text)
     if text in _KINDS:

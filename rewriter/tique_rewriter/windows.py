@@ -15,7 +15,7 @@ _SUBQUERIES = (exp.Any, exp.All, exp.Exists)
 def is_whole(window: exp.Window) -> bool:
     """Whether a window, or a definition in a WINDOW clause, is of all rows, unordered.
 
-    One that only names a definition is what that says, and the definition is found by
+    A window that only names a definition is as that definition says, which is found by
     itself.
     """
     args = window.args
@@ -23,7 +23,7 @@ def is_whole(window: exp.Window) -> bool:
 
 
 def check_windows(source: Source, tree: exp.Expr) -> None:
-    """Refuse what crashes the engine when it is asked for over a snapshot.
+    """Refuse functions that crash the engine over a snapshot.
 
     The dialect's ``crashing_windows`` are functions over all rows, unordered, beside a
     semi join, which is also what an engine makes of IN and EXISTS.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def check_cut(source: Source) -> None:
     """Refuse a text that the parser cuts at other places than the lexer.
 
-    Under a strict lexicon nothing hangs on the parser's own rules then: what is quoted
-    or a comment is that for both, and all the rest is words for both.
+    Under a strict lexicon nothing hangs on the parser's own rules then: both see the
+    same quoted parts and comments, and the same words in the rest.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def _is_prefix(text: str) -> bool:
 
 
 def _check_between(source: Source, spans: Sequence[tuple[int, int]]) -> None:
-    """Refuse words in what is a comment, and what is neither a comment nor a word."""
+    """Refuse words in a comment, and text that is neither a comment nor a word."""
     end_of_text = (len(source.text), len(source.text))
     comments = iter(source.lexed.comments)
     begin, stop = next(comments, end_of_text)

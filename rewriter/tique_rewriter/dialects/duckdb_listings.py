@@ -1,7 +1,7 @@
-"""DuckDB's relations that list what is in a database, of releases 1.5 and 2.0.
+"""DuckDB's relations that list the content of a database, of releases 1.5 and 2.0.
 
-What is tique's is in the schema ``tique``, among the temporary tables (applications have
-none through tique) and among the functions, as an extension that is called so too.
+tique's objects are in the schema ``tique``, among the temporary tables (applications
+have none through tique) and among the functions, as an extension of the same name.
 """
 
 from __future__ import annotations
@@ -125,4 +125,4 @@ LISTINGS = {
 """As :attr:`~tique_rewriter.dialects.Rules.listings` has them."""
 
 FUNCTIONS = (*_FUNCTIONS, *_WHOLE)
-"""The table functions among these and what else may be called."""
+"""The table functions among these, and others that may be called."""

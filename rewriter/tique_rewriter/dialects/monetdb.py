@@ -1,7 +1,8 @@
 """MonetDB's dialect, as of release 11.41.
 
 A plain string has C's backslash escapes unless the *server* was started with
-``raw_strings=true``, and no text tells: whoever connects must refuse such a server.
+``raw_strings=true``, and no text tells: the caller must refuse such a server when it
+connects.
 """
 
 from __future__ import annotations

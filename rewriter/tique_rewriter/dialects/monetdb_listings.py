@@ -1,7 +1,7 @@
-"""MonetDB's relations that list what is in a database, as of release 11.41.
+"""MonetDB's relations that list the content of a database, as of release 11.41.
 
-What is tique's is in the schema ``tique``, or a temporary table (applications have none
-through tique).
+tique's objects are in the schema ``tique``, or are temporary tables (applications have
+none through tique).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REFUSED = (
     r"systemfunctions|(?:range|table|value)_partitions|tablestorage\w*|tracelog",
     "triggers|unclosed_result_sets|user_role|users|var_values",
 )
-"""What tells of tique's objects, sessions and statements, or might."""
+"""Relations that show tique's objects, sessions and statements, or might."""
 
 LISTINGS = {
     **{f"sys.{name}": "" for name in _WHOLE},

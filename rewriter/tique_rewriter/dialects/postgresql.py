@@ -2,7 +2,8 @@
 
 A plain string has no backslash escapes only while ``standard_conforming_strings`` is
 on, and a name without quotes keeps the case of letters beyond ASCII only where the
-server's encoding is UTF-8: no text tells, so whoever connects must see to both.
+server's encoding is UTF-8. No text tells, so the caller must check both when it
+connects.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _SERIAL = re.compile(r"(?:PG_CATALOG\.)?(?:(?:SMALL|BIG)?SERIAL[248]?)\b")
 
 
 def column_type(type_: str) -> str:
-    """Return what the catalog calls a type, given SQL's or ``format_type()``'s name.
+    """Return the catalog's name of a type, given SQL's or ``format_type()``'s name.
 
     ``NUMERIC`` without a precision has no scale of its own, and ``CHAR(n)`` is filled
-    up with blanks that do not count: not so in other engines. With the schema before
-    them these are PostgreSQL's names alone.
+    up with blanks that do not count: not so in other engines. With a schema before
+    them, these names are PostgreSQL's alone.
     """
     text = " ".join(type_.upper().split())
     text = re.sub(r" ?([(,]) ?| (?=\))", r"\1", text)

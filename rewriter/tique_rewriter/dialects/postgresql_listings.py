@@ -1,8 +1,8 @@
-"""PostgreSQL's relations that list what is in a database, of releases 15 to 18.
+"""PostgreSQL's relations that list the content of a database, of releases 15 to 18.
 
-What is tique's is in the schema ``tique``; or a temporary table called so, in a session's
-own schema, with its row type; or what keeps long values of those tables; or the
-extension.
+tique's objects are those in the schema ``tique``; a temporary table of that name, in a
+session's own schema, with its row type; the tables that keep long values of all these;
+and the extension.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ stat_subscription stat_subscription_stats stat_wal stat_wal_receiver subscriptio
 subscription_rel tablespace timezone_abbrevs timezone_names transform ts_config
 ts_config_map ts_dict ts_parser ts_template user user_mapping user_mappings
 """
-"""What tells nothing of tables, functions, sessions and statements."""
+"""Relations that show nothing of tables, functions, sessions and statements."""
 
 REFUSED = """
 aios backend_memory_contexts cursors depend init_privs locks prepared_statements
@@ -133,7 +133,7 @@ stat_progress_create_index stat_progress_vacuum stat_ssl stat_xact_all_tables
 stat_xact_sys_tables stat_xact_user_functions stat_xact_user_tables statistic_ext_data
 wait_events
 """
-"""What tells of tique's sessions, statements and locks, or of objects of any kind."""
+"""Relations that show tique's sessions, statements and locks, or objects of any kind."""
 
 _STANDARD = {
     "administrable_role_authorizations": "",

@@ -1,4 +1,4 @@
-"""What differs between SQL dialects, as data: the shape of a dialect's rules."""
+"""The differences between SQL dialects, as data: the shape of a dialect's rules."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Lexicon:
         Matches, outside quotes and comments, where something begins that is not
         copied as it stands.
     strings
-        What matches a whole string, from its first quote on, by the small letter
-        before that quote; the empty string for a plain one.
+        Matches a whole string, from its first quote on, by the small letter before that
+        quote; the empty string for a plain one.
     line_comments
-        What begins a comment to the end of the line.
+        The marks that begin a comment to the end of the line.
     line_end
-        What ends such a comment.
+        Matches the end of such a comment.
     dollar_quotes
         Whether ``$tag$`` begins a string, and ``$`` may be part of a name.
     escapes
         Whether a backslash in a plain string stands for something else.
     strict
-        Whether all is refused of which it is not certain that the engine cuts the
-        text at the same places: characters that no rule mentions, quotes right after
-        a letter, backslashes in names, brackets of comments that overlap. And whether
-        placeholders are kept apart from what surrounds them, because literals may be
+        Whether a text is refused unless the engine certainly cuts it at the same
+        places: characters that no rule mentions, quotes right after a letter,
+        backslashes in names, brackets of comments that overlap. And whether
+        placeholders are kept apart from their surroundings, because literals may be
         put in their places.
     escapes_go_on
         Whether a string that follows ``E'…'`` on another line is a part of it, with the
@@ -71,7 +71,7 @@ class Rules:
     Parameters
     ----------
     name
-        What :class:`~tique_rewriter.Rewriter` calls it.
+        The name that :class:`~tique_rewriter.Rewriter` takes.
     engine
         The engine's name in messages.
     syntax
@@ -84,7 +84,7 @@ class Rules:
         The first words of a query (``(`` is one).
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
-        query that shows what of each is there natively; empty for all of it.
+        query that shows the rows of each that are there natively; empty for all of them.
     listing_schemas
         Where a name without a schema may be one of theirs.
     system_schemas
@@ -101,7 +101,7 @@ class Rules:
     lateral_functions
         Whether LATERAL may stand before a function, and not just before a subquery.
     refused_functions
-        Folded names of functions that see or change what no snapshot holds.
+        Folded names of functions that see or change state outside any snapshot.
     refused_kinds, refused_parts
         Constructs that sqlglot's dialect reads and the engine does not have: kinds of
         nodes, and parts of nodes.
@@ -124,9 +124,9 @@ class Rules:
         Whether ``"Name"`` and ``"name"`` are two names, and a name without quotes
         stands for its small letters (ASCII only); else the case never matters.
     joins_in_parts
-        Whether the engine joins what is in a table's order so much faster than a
-        UNION ALL with it that plans say how a join can be cut into parts. (A result
-        that is an expression must not be called by its text there.)
+        Whether the engine joins rows in a table's order so much faster than a UNION ALL
+        with them that plans say how a join can be cut into parts. (A result that is an
+        expression must not be named after its text there.)
     moves_conditions
         Whether it moves conditions into such parts: then WHERE, too, may say how the
         tables are joined.
@@ -150,7 +150,7 @@ class Rules:
         be a call of a function with it; and whether columns may be selected that are
         not grouped by where the table's key is.
     index_parts
-        What an index may have besides columns, as the parser calls it; if anything,
+        The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. (Nothing that can fail for a row: a
         checkpoint would meet it.)
     refused_types
@@ -166,7 +166,7 @@ class Rules:
     names_by_text
         Whether a result without an alias is called by its expression's text.
     column_type
-        What the text of a type is called in the catalog, where
+        The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
     """
 
@@ -218,5 +218,5 @@ class Rules:
         return name.translate(_ASCII_LOWER) if self.exact_quoted_names else name
 
     def same(self, name: str) -> str:
-        """Return what is equal for two names that mean the same."""
+        """Return a key that is equal for two names with the same meaning."""
         return name if self.exact_quoted_names else name.lower()
