@@ -38,13 +38,13 @@ _EXIT = {True: 0, False: 1, None: 2}
 @click.option(
     "--workload",
     type=click.Choice(list(checker.CHECKERS)),
-    help="What was run; the operations tell if it is not said.",
+    help="The workload that ran; by default the operations tell.",
 )
 def check(file: Path, model: str, workload: str | None) -> None:
     """Judge the history in FILE (.edn, .json, .jsonl, each also .gz).
 
-    The exit status is 0 if it is valid under the model, 1 if it is not, and 2 if nobody can
-    tell: too little happened, or the file is no history.
+    The exit status is 0 if it is valid under the model, 1 if it is not, and 2 if that is
+    unknown: too little happened, or the file is no history.
     """
     console = Console(soft_wrap=True, highlight=False)
     try:

@@ -6,13 +6,13 @@ The plan is a file (:class:`jepsen.plan.Plan`). It reads commands on its standar
 one per line: a fault and where it is to happen (``cut commit 2 amid``), or ``end``. When
 its standard input ends, its parent is dead, and it ends too.
 
-*What is* ``ok``, ``fail`` *and* ``info``. Before ``commit()`` is called nothing of a
-transaction is anywhere but in this client's hands, so that every error up to there is
-``fail``, a lost connection too. ``commit()`` itself promises: it returns (``ok``), it says
-that nobody knows (OutcomeUnknown, ``info``), or it says with any other error of tique's
-that nothing was committed (``fail``). If it ever says so wrongly, the elements are there,
-and the checker finds an aborted read. What is none of tique's errors promises nothing:
-it is ``info``, and a problem of its own.
+*The outcomes* ``ok``, ``fail`` *and* ``info``. Before ``commit()`` is called nothing of a
+transaction has left this client, so that every error up to there is ``fail``, a lost
+connection too. ``commit()`` itself promises: it returns (``ok``), it says that the outcome
+is unknown (OutcomeUnknown, ``info``), or it says with any other error of tique's that
+nothing was committed (``fail``). If it ever says so wrongly, the elements are there, and
+the checker finds an aborted read. An error that is not tique's promises nothing: it is
+``info``, and a problem of its own.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class Client:
     plan
         The run's plan.
     number
-        Which client it is.
+        The client's number.
     life
         How often its process was started before.
     points
         The process's fault points.
     note
-        Where it says what is neither an operation nor an outcome.
+        Where it notes events that are neither operations nor outcomes.
     """
 
     def __init__(
@@ -103,14 +103,14 @@ class Client:
         return self._connection is not None
 
     def close(self) -> None:
-        """Close the connection; what it had open is rolled back."""
+        """Close the connection; its open transaction is rolled back."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(tique.Error):
                 connection.close()
 
     def perform(self, operation: Operation) -> str:
-        """Carry out an operation and record it; what became of it."""
+        """Carry out an operation and record it; its outcome."""
         self._recorder.invoke(*operation)
         self._points.enter("body")
         kind, value, error = self._attempt(operation)
@@ -156,7 +156,7 @@ class Client:
             and not isinstance(error, tique.SerializationError)
             and self._chance.random() < 0.5
         ):
-            # tique makes a new session when one is lost; so does who closes it.
+            # tique makes a new session when one is lost; so does a client that closes it.
             self.close()
             return
         try:
@@ -221,7 +221,7 @@ def serve(plan: Plan, life: int, clients: list[int]) -> None:
             return
         phase, left, moment = place
         points.plan(Fault(word, phase, int(left), moment))
-    # Nobody is there any more who could record what this process does.
+    # The parent is gone: nothing would record this process's work any more.
     os._exit(1)
 
 

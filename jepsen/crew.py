@@ -69,7 +69,7 @@ class Member:
         )
 
     def death(self) -> int | None:
-        """What it ended with, if it did."""
+        """Its exit status, if it has ended."""
         with self._lock:
             return self._process.poll() if self._process is not None else None
 
@@ -88,7 +88,7 @@ class Member:
             return self._process is not None and _write(self._process.stdin, line)
 
     def end(self) -> str | None:
-        """Let it end; what is wrong with how it did."""
+        """Let it end; the problem with its end, if any."""
         self.signal(signal.SIGCONT)
         self.tell("end")
         process = self._process
@@ -103,7 +103,7 @@ class Member:
         return self.complaint(code)
 
     def complaint(self, code: int) -> str | None:
-        """What is wrong with an end that nobody wanted."""
+        """The problem with an unexpected end, if it is one."""
         if code in (0, -signal.SIGKILL):
             return None
         return f"it ended with status {code}, see {self._errors}"
@@ -117,7 +117,7 @@ class Member:
             self._forget()
 
     def _forget(self) -> None:
-        """Close what leads to a process that is not there any more."""
+        """Close the pipe to a process that is not there any more."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()

@@ -1,7 +1,7 @@
 """The part of EDN that histories are made of.
 
 Vectors, lists, maps, keywords, strings on one line, numbers, nil, true, false and comments;
-what is not understood is refused. A keyword is read as text, as a string is.
+anything else is refused. A keyword is read as text, as a string is.
 
 A library would read all of EDN. The one in use for Python, edn_format, takes minutes for a
 history of 100,000 transactions, which these lines read in seconds.
@@ -28,7 +28,7 @@ _RECORD_TAG = "#jepsen.history.Op"
 
 
 class _Atoms(dict[str, Any]):
-    """What a word that is no bracket stands for, found out once per word."""
+    """The values of words that are no brackets, each found once."""
 
     def __missing__(self, word: str) -> Any:
         value = self[word] = self._value(word)
@@ -54,7 +54,7 @@ def maps(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any]]]:
     Raises
     ------
     ValueError
-        With the line and what is wrong there.
+        With the line and the problem there.
     """
     number = 0
     parser = _Parser()
@@ -71,7 +71,7 @@ def maps(lines: Iterable[str]) -> Iterator[tuple[int, dict[Any, Any]]]:
 
 
 class _Parser:
-    """Reads line by line: what a line leaves open goes on in the next."""
+    """Reads line by line: a bracket that a line leaves open goes on in the next."""
 
     def __init__(self) -> None:
         self.open_brackets: list[str] = []

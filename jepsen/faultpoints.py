@@ -21,7 +21,7 @@ PHASES = ("body", "commit")
 
 @dataclass
 class Fault:
-    """What is to happen, and where.
+    """A fault, and where it is to happen.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class FaultPoints:
     Parameters
     ----------
     checkpoint
-        What a checkpoint does; it runs in a thread of its own.
+        Runs a checkpoint; it is called in a thread of its own.
     """
 
     def __init__(self, checkpoint: Callable[[], None]) -> None:

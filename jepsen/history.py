@@ -1,10 +1,10 @@
-"""Histories: what the clients of a run asked for and what they were told.
+"""Histories: the requests of a run's clients and the answers to them.
 
 A history is a list of operations in the order in which they happened. An operation is
-seen twice: once when a client asks for it (``invoke``) and once when it learns what
-became of it: ``ok`` (it happened), ``fail`` (it certainly did not) or ``info`` (nobody
-told: an error, a time-out or a crash while it was being committed). The order of the
-indices is the order in real time; a process has at most one operation open.
+seen twice: once when a client asks for it (``invoke``) and once when it learns the
+outcome: ``ok`` (it happened), ``fail`` (it certainly did not) or ``info`` (unknown: an
+error, a time-out or a crash while it was being committed). The order of the indices is
+the order in real time; a process has at most one operation open.
 
 Files hold them as Elle's EDN (``.edn``, one operation per line, with or without a vector
 around them), as one JSON array (``.json``) or as one JSON object per line (``.jsonl``),
@@ -31,7 +31,7 @@ OperationType: TypeAlias = Literal["invoke", "ok", "fail", "info"]
 
 _TYPES = frozenset(get_args(OperationType))
 
-# What Jepsen itself notes of its nemesis: not a client's operation, and no number.
+# Jepsen's own process for notes of its nemesis: not a client's operation, and no number.
 _NEMESIS = "nemesis"
 
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*")
@@ -54,14 +54,14 @@ class Operation:
     process : int
         The client. After an ``info`` a client goes on under a new number.
     type : {"invoke", "ok", "fail", "info"}
-        Whether it is asked for, or what became of it.
+        Whether it is a request, or its outcome.
     f : str
-        What is done: ``"txn"``, or an operation of another workload.
+        The operation's name: ``"txn"``, or one of another workload.
     value : Any
         Of a ``"txn"`` a tuple of micro-operations ``("r", key, None | elements)`` and
-        ``("append", key, element)``; of others what the workload says.
+        ``("append", key, element)``; of others as the workload defines.
     error : str, optional
-        What the client was told when it was not ``ok``.
+        The error that the client got when it was not ``ok``.
     """
 
     index: int
@@ -79,7 +79,7 @@ def read(path: str | PathLike[str]) -> list[Operation]:
     Raises
     ------
     MalformedHistory
-        If the file is not one, with the place and what is wrong there.
+        If the file is not one, with the place and the problem there.
     OSError
         If the file cannot be read.
     """

@@ -3,8 +3,8 @@
 Each changes classes of tique in a client's process, and nothing on disk. The package that
 is installed has neither this module nor a switch for it.
 
-A mutation is what a mistake in the protocol would be, not a random change: each leaves
-out one step of the argument that a module of tique begins with.
+A mutation resembles a mistake in the protocol, not a random change: each leaves out one
+step of the argument that a module of tique begins with.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _END_OF_TIME = 1 << 62
 _STALE = 3
 """So many commits a stale snapshot lacks."""
 _LONG = 0.002
-"""Seconds between what should be one step."""
+"""Seconds between the halves of a step that should be atomic."""
 
 
 def _reads_latest() -> None:
-    """P1: a statement sees what was committed after its transaction began."""
+    """P1: a statement sees commits that came after its transaction began."""
     genuine = TableVersions.newest_visible
 
     def newest_visible(versions: Any, key: Any, sts: int) -> Any:
@@ -62,7 +62,7 @@ def _no_certification() -> None:
     _replace(QueryCertifier, conflict)
     for name in ("_staged_conflict", "_claim"):
         _replace(Committer, conflict, name)
-    # What the server is told that a transaction writes.
+    # The write sets that the server is told.
     shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
 
 
@@ -122,7 +122,7 @@ def _orphans() -> None:
 
 
 def _folds_at_sts() -> None:
-    """P7: a checkpoint folds what open snapshots must not see."""
+    """P7: a checkpoint folds versions that open snapshots must not see."""
 
     def stable(timeline: Any) -> int:
         return int(timeline._sequencer.sts())

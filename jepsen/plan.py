@@ -1,4 +1,4 @@
-"""What a run is to do: the same for all of its processes."""
+"""The plan of a run: the same for all of its processes."""
 
 from __future__ import annotations
 

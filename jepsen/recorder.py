@@ -1,13 +1,12 @@
-"""What clients note down, and the one history that is made of it.
+"""The clients' records, and the one history that is made of them.
 
-*Who writes.* Every client (a thread of some process) appends lines to a file of its own:
+*Writers.* Every client (a thread of some process) appends lines to a file of its own:
 one before it begins an operation, one after the operation's outcome is there. A line is
-one ``os.write`` without a buffer, so that what was written before SIGKILL is in the kernel
+one ``os.write`` without a buffer, so that a line written before SIGKILL is in the kernel
 and stays.
 
-*Which clock.* CLOCK_MONOTONIC is one clock for all processes of a machine; nobody sets it,
-and the ``clock`` nemesis, which shifts what a process is told about CLOCK_REALTIME, leaves
-it alone.
+*Clock.* CLOCK_MONOTONIC is one clock for all processes of a machine. No program can set
+it, and the ``clock`` nemesis, which shifts a process's CLOCK_REALTIME, leaves it alone.
 
 *Why the order holds.* Operation A precedes B in the history if A's completion comes
 before B's invocation. The completion's time is read after ``commit()`` returned, the
@@ -19,8 +18,8 @@ invocation goes first, which claims that the two were concurrent.
 *If the client dies.* On its way to the first line: the line is torn or missing, and the
 operation never began, because the line comes first. Between the lines: the operation is
 open. In the second line: it is torn, which is the same. A killed client's request may
-still be on its way in the server, so what is open is closed with ``info`` at the end of
-the history and not when the client died. Reads after that may or may not see it.
+still be on its way in the server, so an open operation is closed with ``info`` at the end
+of the history and not when the client died. Reads after that may or may not see it.
 
 *Processes.* The history's processes are single-threaded and never go on after an ``info``.
 A client's number stands for all of its lives; after an ``info`` or a death it goes on as
@@ -67,7 +66,7 @@ class Recorder:
         self._write("invoke", f, value, None)
 
     def complete(self, kind: str, f: str, value: Any, error: str | None = None) -> None:
-        """Say what became of it: one of :data:`OUTCOMES`."""
+        """Record its outcome: one of :data:`OUTCOMES`."""
         self._write(kind, f, value, error)
 
     def _write(self, kind: str, f: str, value: Any, error: str | None) -> None:
@@ -88,7 +87,7 @@ class Event:
     time
         Nanoseconds of CLOCK_MONOTONIC.
     client, process
-        Who: one client is several processes, one after the other.
+        One client is several processes, one after the other.
     kind
         ``invoke`` or one of :data:`OUTCOMES`.
     f, value
@@ -114,7 +113,7 @@ def merge(folder: Path, clients: int) -> list[Event]:
     folder
         Where they are.
     clients
-        How many clients there are; what else has a file counts from there on.
+        How many clients there are; other writers of files count from there on.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What people read of a run."""
+"""The report of a run, for people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PROBLEMS = 5
 
 
 def print_result(result: Result, console: Console) -> None:
-    """Print tables of operations and faults, and what went wrong."""
+    """Print tables of operations and faults, and the problems."""
     console.print(operations_table(result))
     if result.faults:
         console.print(faults_table(result))
@@ -33,7 +33,7 @@ def print_result(result: Result, console: Console) -> None:
     )
     if result.outcomes:
         asked = ", ".join(f"{n:,} {name}" for name, n in result.outcomes.most_common())
-        console.print(f"what was unknown, asked for at the end: {asked}")
+        console.print(f"unknown outcomes, asked for at the end: {asked}")
     for problem in result.problems[:_MOST_PROBLEMS]:
         console.print(f"PROBLEM {problem}", style="red", markup=False)
     if len(result.problems) > _MOST_PROBLEMS:

@@ -102,7 +102,7 @@ def run(
     """Run a workload while nemeses break things, and judge its history.
 
     The exit status is 0 if the history is valid under the model and nothing else went
-    wrong, 1 if not, and 2 if nobody can tell.
+    wrong, 1 if not, and 2 if the verdict is unknown.
     """
     if output.exists() and any(output.iterdir()):
         raise click.UsageError(f"{output} is not empty")
@@ -146,7 +146,7 @@ def run(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What happens now, on stderr if that is a terminal."""
+    """Show the current step on stderr if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _message: None

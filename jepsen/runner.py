@@ -1,9 +1,9 @@
 """A run from the first table to the last read.
 
-The order at the end matters. First whatever a nemesis broke is right again; then the
-clients end, one of them killed if clients were; then the server is killed once more if it
-was, so that the last recovery comes after the last commit; then every key is read. All
-that was ever acknowledged has to be in these reads.
+The order at the end matters. First the nemeses' faults are undone; then the clients
+end, one of them killed if clients were; then the server is killed once more if it was,
+so that the last recovery comes after the last commit; then every key is read. Every
+write that was ever acknowledged has to be in these reads.
 
 A step that fails once clients work (a server that does not come back, a nemesis that
 breaks down) is a problem of the run like any other. The steps after it are tried all the
@@ -49,12 +49,12 @@ _OPTIONS = {"lease": 1.0, "checkpoint_age": 0.3}
 """Processes are given up, and versions folded, as often as a short run can show."""
 _FAILURES = "failures.txt"
 _WRONG = {True: "aborted", False: "committed"}
-"""What must not be said of a transaction whose writes are there, or are not."""
+"""The wrong outcome of a transaction whose writes are there, or are not."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What somebody asks for.
+    """The parameters of a run.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Request:
         How many clients there are, in how many processes (one, if the engine is
         embedded).
     seed
-        Fixes what is chosen, not when it happens.
+        Fixes the choices, not their times.
     mutation
         A name of :data:`jepsen.mutations.MUTATIONS`: tique is broken in that way.
     """
@@ -90,22 +90,22 @@ class Request:
 
 @dataclass
 class Result:
-    """What came of a run.
+    """The result of a run.
 
     Attributes
     ----------
     request
-        What it was.
+        Its parameters.
     began
         CLOCK_MONOTONIC at its beginning, in nanoseconds.
     events
         The history, in its order.
     faults
-        What went wrong on purpose.
+        The injected faults.
     outcomes
-        What :meth:`tique.Connection.outcome` said at the end of what was unknown.
+        The answers of :meth:`tique.Connection.outcome` at the end about unknown outcomes.
     problems
-        What must not happen, apart from the history's verdict.
+        Failures apart from the history's verdict.
     """
 
     request: Request
@@ -142,11 +142,11 @@ class Run:
     Parameters
     ----------
     request
-        What was asked for.
+        Its parameters.
     folder
         An empty folder for its files.
     show
-        Told now and then what happens.
+        Called with each step.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class Run:
                     raise nemesis.failure
 
     def _read_all(self, plan: Plan) -> None:
-        """Carry out what the workload asks for at the end, until it is done."""
+        """Carry out the workload's final operations, until they are done."""
         reader = Client(
             plan,
             plan.clients,
@@ -294,7 +294,7 @@ class Run:
         self._problems += [f"{n} times no {f} at the end" for f, n in missing.items()]
 
     def _ask_outcomes(self, plan: Plan) -> Counter[str]:
-        """Ask what became of what clients were told is unknown, and hold it to that."""
+        """Ask for the unknown outcomes of transactions, and check the answers."""
         unknown = [note for note in self._notes() if note["kind"] == "unknown"]
         seen = self._workload.seen(
             event
@@ -307,8 +307,8 @@ class Run:
                 outcome = connection.outcome(note["txid"])
                 found[outcome] += 1
                 is_there = seen(note["value"])
-                # "unknown" is what it says of what it has forgotten: a clock that jumps
-                # ahead by more than the retention makes it forget.
+                # "unknown" is also the answer once the outcome is garbage collected: a
+                # clock that jumps ahead by more than the retention has that effect.
                 if is_there is not None and outcome == _WRONG[is_there]:
                     self._problems.append(
                         f"transaction {note['txid']} is {outcome}, but its writes are "

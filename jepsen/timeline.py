@@ -1,4 +1,4 @@
-"""A picture of a run: how many operations ended how, how long they took, what broke."""
+"""A picture of a run: how many operations ended how, their latencies, the faults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checkers: from a history to the models that it may have happened under.
 
 One module per workload, each with ``check(operations)``; `list_append` is the one that sees
-most. What a workload's operations look like is said there.
+most. Each module describes its workload's operations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BY_OPERATION = {
 
 
 def check(operations: Sequence[Operation], workload: str | None = None) -> Verdict:
-    """Return what a history shows.
+    """Return the verdict on a history.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Anomalies that need no cycle: what one read, or one key, shows by itself."""
+"""Anomalies that need no cycle: one read, or one key, shows them by itself."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def find(
 
 
 def _find_within(transactions: Sequence[Transaction], findings: Findings) -> None:
-    """Find what the order of a transaction's own micro-operations shows.
+    """Find anomalies in the order of a transaction's own micro-operations.
 
-    ``internal``: it does not see what it read or appended before. ``future-read``: it sees
-    what it appends later. ``lost-update``: two read the same version of a key and append to
-    it, and both are acknowledged.
+    ``internal``: it does not see its own earlier reads or appends. ``future-read``: it sees
+    its own later appends. ``lost-update``: two transactions read the same version of a key
+    and append to it, and both are acknowledged.
     """
     updates: defaultdict[tuple[Hashable, Elements], list[Transaction]] = defaultdict(
         list
@@ -46,7 +46,7 @@ def _find_within(transactions: Sequence[Transaction], findings: Findings) -> Non
             each.value
         ):
             continue
-        # By key: whether all of it is known or its end only, and what is.
+        # By key: whether the whole list is known or its end only, and that part.
         expected: dict[Hashable, tuple[bool, Elements]] = {}
         first_read: dict[Hashable, Elements] = {}
         updated: set[Hashable] = set()
@@ -132,7 +132,7 @@ def _find_aborted(
     is_committed: Sequence[bool],
     findings: Findings,
 ) -> None:
-    """Find reads of what failed (G1a), and commits on top of it (dirty-update)."""
+    """Find reads of failed appends (G1a), and commits on top of them (dirty-update)."""
     failed = {
         element
         for element in known.seen
@@ -164,7 +164,7 @@ def _find_aborted(
 def _find_intermediate(
     known: KeyVersions, transactions: Sequence[Transaction], findings: Findings
 ) -> None:
-    """Find reads that end within what another transaction appended (G1b)."""
+    """Find reads that end amid another transaction's appends (G1b)."""
     final = {writer: element for element, writer in known.writers.items()}
     if len(final) == len(known.writers):
         return
@@ -185,9 +185,9 @@ def _find_intermediate(
 def _find_lost(
     known: KeyVersions, transactions: Sequence[Transaction], findings: Findings
 ) -> None:
-    """Find what was acknowledged and is gone at the end (lost-append).
+    """Find acknowledged appends that are gone at the end (lost-append).
 
-    The end is the last read to begin, with those that overlap it: one that was
+    The end is the last read to begin, with the reads that overlap it: an append that was
     acknowledged before it began must be in it or, if the read was merely stale, in one of
     the others.
     """

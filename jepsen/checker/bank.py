@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a bank's history shows."""
+    """Return the verdict on a bank's history."""
     transactions = pairs(operations)
     findings = Findings()
     reads = [

@@ -1,4 +1,4 @@
-"""Whether balances changed by what was acknowledged, and by nothing else."""
+"""Whether balances changed by the acknowledged changes, and by nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Change(NamedTuple):
-    """What a transaction does to an account."""
+    """A transaction's change to an account."""
 
     transaction: Transaction
     account: Hashable
@@ -26,11 +26,11 @@ def find_lost(
     changes: Sequence[Change],
     findings: Findings,
 ) -> None:
-    """Note accounts whose balance is not what the changes make of it (lost-change).
+    """Note accounts whose balance is not the sum of the changes (lost-change).
 
     Between a read of the account that ended before its first change began, and one that
-    began after its last change had ended. One that has no such reads is left out, and one
-    that a change in doubt may have touched.
+    began after its last change had ended. An account without such reads is left out, and
+    one that a change in doubt may have touched.
     """
     by_account: dict[Any, list[Change]] = {}
     for change in changes:

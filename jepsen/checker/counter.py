@@ -36,10 +36,11 @@ class _Sums:
 
 
 class _Bounds:
-    """What a counter may be.
+    """The bounds of a counter.
 
-    At least what was acknowledged before the read began, at most what was begun before it
-    ended: of the rest, what takes away counts for the one and what adds for the other.
+    A counter is at least the sum of the additions that were acknowledged before the read
+    began, and at most the sum of those that began before it ended. Of the rest, negative
+    additions count for the lower bound and positive ones for the upper.
     """
 
     def __init__(self, adds: list[tuple[Transaction, Any]], end: int) -> None:
@@ -60,13 +61,13 @@ class _Bounds:
         return more + most_less, less + most_more
 
     def ever(self) -> tuple[Any, Any]:
-        """Return the bounds whatever the order."""
+        """Return the bounds in any order."""
         less, more = (sums.before(self._end) for sums in self._begun)
         return less, more
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of counters shows."""
+    """Return the verdict on a history of counters."""
     transactions = pairs(operations)
     findings = Findings()
     adds: defaultdict[Hashable, list[tuple[Transaction, Any]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Cycles in the graph, and what each of them is called.
+"""Cycles in the graph, and the name of each.
 
 Four graphs, each with more edges than the one before: ww (a cycle is G0), ww and wr (G1c),
 these and rw in the time of snapshot isolation (G-single, G-nonadjacent), and all of them
@@ -6,7 +6,7 @@ these and rw in the time of snapshot isolation (G-single, G-nonadjacent), and al
 
 In the time of snapshot isolation a transaction is two nodes, its snapshot and its commit,
 with an edge from the first to the second, and an edge of the graph joins the moments that it
-orders. What is a cycle there is a cycle of transactions without two adjacent rw: a rw arrives
+orders. A cycle there is a cycle of transactions without two adjacent rw: a rw arrives
 at a commit, and the next leaves a snapshot, which was before. So the strongly connected
 components of this graph of twice the size are exactly the violations.
 
@@ -98,7 +98,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found: cycles to show, and how many more there are by name."""
+    """The result of a search: cycles to show, and how many more there are by name."""
 
     cycles: tuple[Cycle, ...]
     more: dict[str, int]
@@ -125,7 +125,7 @@ def cycles(graph: Graph) -> Found:
     return Found(tuple(shown), more)
 
 
-# What the unexplained are counted as: a G-single is a G-nonadjacent.
+# The names under which unexplained cycles are counted: a G-single is a G-nonadjacent.
 _GENERAL = dict(
     zip(_SEARCHES, ("G0", "G1c", "G-nonadjacent-item", "G2-item"), strict=True)
 )
@@ -290,7 +290,7 @@ class _View:
 
 
 def _without_detour(steps: list[Step]) -> tuple[Step, ...]:
-    """Return the steps without what lies between two visits to a transaction.
+    """Return the steps without those between two visits to a transaction.
 
     A walk over split nodes may come by a snapshot and later by the commit. One of the two
     parts that it falls into is a cycle of its own.

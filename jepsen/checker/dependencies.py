@@ -1,15 +1,15 @@
-"""What the versions of the keys say of the order of transactions: ww, wr and rw.
+"""The order of transactions that follows from the versions of the keys: ww, wr and rw.
 
 Adya's dependencies between committed transactions, of neighbouring versions only: the others
-follow from these. What an aborted transaction appended is no version, so that its neighbours
+follow from these. An aborted transaction's append is no version, so that its neighbours
 are each other's.
 
 A committed append that no read shows came after every version that is known, and in an
-unknown order among its like: whoever read the last known version missed each of them. With
+unknown order among its like: a reader of the last known version missed each of them. With
 many readers and many such appends those are too many edges. The readers get an edge to the
 end of a chain that leads to each of the appends instead; a reader that is one of the writers
-gets one to the part of the chain before it and one to the part after it, as nobody misses
-what he wrote himself.
+gets one to the part of the chain before it and one to the part after it, as no transaction
+misses its own write.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def dependencies(
     Parameters
     ----------
     keys : sequence of KeyVersions
-        What is known of each key.
+        The known facts about each key.
     is_committed : sequence of bool
         Of each transaction.
     nodes : int

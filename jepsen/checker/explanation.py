@@ -1,4 +1,4 @@
-"""What was found, in sentences."""
+"""The findings, in sentences."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SHOWN = 8
 
 
 def elements(value: Sequence[Any]) -> str:
-    """Return what a read saw."""
+    """Return the text of a read's elements."""
     shown = " ".join(map(edn.text, value[-_SHOWN:]))
     return f"[… {shown}]" if len(value) > _SHOWN else f"[{shown}]"
 
 
 def transaction(each: Transaction) -> str:
-    """Return a transaction on one line: where it is in the history, and what it did."""
+    """Return a transaction on one line: its place in the history and its operations."""
     outcome = "" if each.outcome == "ok" else f", {each.outcome}"
     parts = []
     for f, key, argument in each.value:
@@ -106,7 +106,7 @@ def _missed(
 
 
 def _written(step: Step, known: KeyVersions) -> tuple[Any, bool]:
-    """Return what the target appended after a version, and whether a read shows it."""
+    """Return the target's append after a version, and whether a read shows it."""
     for element in known.order[step.version :]:
         if known.writers[element] == step.target:
             return element, True

@@ -1,4 +1,4 @@
-"""The graph of what came before what.
+"""The graph of precedence between transactions.
 
 A node is a transaction, or an auxiliary one that stands between many and many, so that a
 graph is as large as its history and no larger. An edge says that its source came before its
@@ -7,12 +7,12 @@ target, and why.
 In time a transaction is two moments, at which it takes its snapshot and at which it commits.
 An edge is between two of the four, and under snapshot isolation it is their order:
 
-* ``ww``: the target overwrote what the source wrote. Of two transactions that overlap at most
+* ``ww``: the target overwrote the source's write. Of two transactions that overlap at most
   one may write a key, so that the source's commit came before the target's snapshot.
-* ``wr``: the target read what the source wrote: the same.
+* ``wr``: the target read the source's write: the same.
 * ``process``, ``realtime``: the source ended before the target began: the same.
-* ``rw``: the source read what the target overwrote: the source's snapshot came before the
-  target's commit.
+* ``rw``: the target overwrote a version that the source read: the source's snapshot came
+  before the target's commit.
 * ``later``: from an auxiliary node, which is no transaction, to a commit.
 * ``inside``: from a transaction's snapshot to its own commit; the graph has none, it is added
   where the moments are told apart.
@@ -45,7 +45,7 @@ class Kind(IntEnum):
     INSIDE = 6
 
 
-# No version: what was appended is in no read, or the edge is not about a key.
+# No version: no read shows the append, or the edge is not about a key.
 NONE = -1
 
 
@@ -62,7 +62,8 @@ class Edges:
     key : array of int
         The number of the key that it is about.
     version : array of int
-        What the target saw or overwrote, or the source read: the number of elements.
+        The version that the target saw or overwrote, or that the source read: the number
+        of its elements.
     """
 
     source: Integers

@@ -1,6 +1,6 @@
 """The checker of list-append histories.
 
-What Elle does with them, in the same words (Kingsbury and Alvaro, Elle: Inferring Isolation
+Elle's procedure, in the same words (Kingsbury and Alvaro, Elle: Inferring Isolation
 Anomalies from Experimental Observations, VLDB 2020): the versions of each key from its
 reads, dependencies from the versions, anomalies from cycles of dependencies, and from an
 anomaly the models under which it may not happen.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a list-append history shows.
+    """Return the verdict on a list-append history.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def _unknown(
     another appended, one that may have been committed: the read shows the append or it
     does not, and either could be wrong. Below that there is nothing to depend on, and
     every order of the transactions is as good as any other. A longer history is no better
-    by itself: one that nothing could contradict is what a run writes whose clients never
-    got through.
+    by itself: a run whose clients never got through writes one that nothing could
+    contradict.
     """
     for known in keys:
         writers = {

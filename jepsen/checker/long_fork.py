@@ -1,7 +1,7 @@
-"""Long forks: everybody sees writes that know nothing of each other in the same order.
+"""Long forks: all reads see independent writes in the same order.
 
 ``write`` of a key, once, and ``read`` of ``{key: 0 or 1}`` over its group. Of two reads of a
-group one must have seen all that the other saw.
+group one must have seen all writes that the other saw.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of groups shows.
+    """Return the verdict on a history of groups.
 
     Raises
     ------
     MalformedHistory
-        If a key is written twice, or seen written by nobody.
+        If a key is written twice, or a read shows a key that no operation writes.
     """
     transactions = pairs(operations)
     findings = Findings()
@@ -50,7 +50,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
             groups[frozenset(each.value)].append((seen, each))
             _check_read(each, seen, writes, findings)
     for reads in groups.values():
-        # In this order each must have seen what the one before it saw.
+        # In this order each read must have seen all writes that the one before it saw.
         reads.sort(key=lambda read: len(read[0]))
         for (less, first), (more, second) in pairwise(reads):
             if not less <= more:

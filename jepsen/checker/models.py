@@ -1,6 +1,6 @@
 """Consistency models, and the anomalies that each of them proscribes.
 
-The names and what follows from what are Elle's (``elle.consistency-model``). A cycle's name
+The names and the implications are Elle's (``elle.consistency-model``). A cycle's name
 says which edges it needs: ``-process`` the order of one client's transactions,
 ``-realtime`` that one ended before the other began.
 """
@@ -60,8 +60,8 @@ _SNAPSHOT_ISOLATION = (
 )
 _STRONG_SESSION = _SNAPSHOT_ISOLATION | _with("-process", _SNAPSHOT_CYCLES)
 
-# Without the order in real time a transaction may begin in the past, and what it misses
-# need not be lost.
+# Without the order in real time a transaction may begin in the past, and the writes that it
+# misses need not be lost.
 _STRONG = (
     _STRONG_SESSION
     | _with("-realtime", _SNAPSHOT_CYCLES)

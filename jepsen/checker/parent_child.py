@@ -26,7 +26,7 @@ _WRITES = {"insert-parent", "delete-parent", "insert-child"}
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of parents and children shows."""
+    """Return the verdict on a history of parents and children."""
     transactions = pairs(operations)
     findings = Findings()
     children = {
@@ -48,7 +48,7 @@ def _check_read(
     inserts: dict[Row, Transaction],
     findings: Findings,
 ) -> set[Row]:
-    """Note what is wrong with a read by itself, and return its children."""
+    """Note the anomalies of a read by itself, and return its children."""
     parents = set(read.value["parents"])
     children = {tuple(row) for row in read.value["children"]}
     for row in children:

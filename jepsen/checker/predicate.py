@@ -1,4 +1,4 @@
-"""Reads by a predicate: what they select is what there is.
+"""Reads by a predicate: they select exactly the rows that are there.
 
 ``insert`` and ``update`` of ``{"id", "value"}``, ``delete`` of ``{"id"}``, and ``read`` of
 ``{"above": x, "rows": [[id, value], …], "all": [[id, value], …]}``: a selection of the rows whose
@@ -24,7 +24,7 @@ _Row = tuple[Any, ...]
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of predicates shows."""
+    """Return the verdict on a history of predicates."""
     transactions = pairs(operations)
     findings = Findings()
     failed: dict[_Row, Transaction] = {}
@@ -44,7 +44,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
                 if row not in failed:
                     written.add(row)
                 elif row not in written and each.ended < failed[row].begun:
-                    # It was there before anybody tried to write it.
+                    # It was there before the write that failed.
                     written.add(row)
                 elif row not in written:
                     findings.add(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a queue's history shows.
+    """Return the verdict on a queue's history.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def _find_lost(
     taken: set[Any],
     findings: Findings,
 ) -> str | None:
-    """Find acknowledged elements that never came out; return why nobody can know.
+    """Find acknowledged elements that never came out; return why that is unknown.
 
-    Once everything else is over a drain takes what is left. A dequeue in doubt may have
-    taken one that nobody was told of, a drain in doubt any number.
+    Once everything else is over a drain takes the remaining elements. A dequeue in doubt may
+    have taken one without telling a client, a drain in doubt any number.
     """
     drains = [
         each

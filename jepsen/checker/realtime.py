@@ -1,12 +1,13 @@
-"""What came before what by the clock and by the client.
+"""Precedence of transactions by the clock and by the client.
 
-One transaction precedes another in real time if it ended before the other began. Those are
-almost all pairs, so they go through a chain of barriers: whoever ended leads to the next
-barrier, each barrier to the one after it, and the last barrier before a beginning to whoever
-begins there. There is a barrier only where something begins after something has ended.
+One transaction precedes another in real time if it ended before the other began. Those
+are almost all pairs, so they go through a chain of barriers: a transaction that ended
+leads to the next barrier, each barrier to the one after it, and the last barrier before a
+beginning to the transaction that begins there. There is a barrier only where a
+transaction begins after another has ended.
 
-One in doubt has no end: it may take effect at any time later. A client's next transaction is
-not after it either.
+A transaction in doubt has no end: it may take effect at any time later. A client's next
+transaction is not after it either.
 """
 
 from __future__ import annotations

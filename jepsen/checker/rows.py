@@ -26,7 +26,7 @@ def find_lost(
     Parameters
     ----------
     inserts : mapping of row to Transaction
-        Rows that nobody deletes.
+        Rows that no operation deletes.
     reads : sequence of Transaction and set of rows
         Reads of all rows, in the order in which they began.
     findings : Findings

@@ -1,4 +1,4 @@
-"""Operations in pairs: what was asked for, and what became of it."""
+"""Operations in pairs: requests and their outcomes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 class Transaction:
     """An invocation and its completion.
 
-    One that nobody closed (its client was killed, the run was over) is in doubt, as one
-    that was closed with ``info``.
+    One without a completion (its client was killed, the run was over) is in doubt, as
+    one that was closed with ``info``.
 
     Attributes
     ----------
     invoke : Operation
-        What was asked for.
+        The request.
     complete : Operation, optional
-        What became of it.
+        Its outcome.
     begun, ended : int
         Where in the history; of one in doubt, the history's length: it may take effect
         at any time later.
@@ -43,7 +43,7 @@ class Transaction:
 
     @property
     def value(self) -> Any:
-        """What it did: only an acknowledged one knows what it read."""
+        """Its micro-operations: only an acknowledged one knows the results of reads."""
         if self.complete is not None and self.complete.type == "ok":
             return self.complete.value
         return self.invoke.value
@@ -83,8 +83,8 @@ def pairs(operations: Sequence[Operation]) -> list[Transaction]:
     Raises
     ------
     MalformedHistory
-        If they are no history: there are none, the indices do not ascend, a process does
-        two things at once or completes what it did not begin.
+        If they are no history: there are none, the indices do not ascend, a process has
+        two operations open at once or completes one that it did not begin.
     """
     if not operations:
         raise MalformedHistory("the history has no operations")

@@ -1,4 +1,4 @@
-"""Inserts of the same unique key by several: one owner, and the same for everybody.
+"""Inserts of the same unique key by several clients: one owner, the same in all reads.
 
 ``insert`` of ``[key, owner]`` and ``read`` of ``[[key, owner], …]``, of all rows. An owner is
 unique.
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of inserts shows.
+    """Return the verdict on a history of inserts.
 
     Raises
     ------
     MalformedHistory
-        If a row is read that nobody inserted.
+        If a read shows a row that no operation inserts.
     """
     transactions = pairs(operations)
     findings = Findings()
@@ -60,7 +60,7 @@ def _agree(
     each: Transaction,
     findings: Findings,
 ) -> None:
-    """Note who owns a key, and that two do."""
+    """Note the owner of a key, and a second owner as an anomaly."""
     other, where = owners.setdefault(key, (owner, each))
     if other != owner:
         findings.add(
@@ -76,7 +76,7 @@ def _check_read(
     by_row: dict[Row, Transaction],
     findings: Findings,
 ) -> set[Row]:
-    """Note what is wrong with a read by itself, and return its rows."""
+    """Note the anomalies of a read by itself, and return its rows."""
     rows = [tuple(row) for row in read.value]
     for key, times in Counter(key for key, _ in rows).items():
         if times > 1:

@@ -1,4 +1,4 @@
-"""What a checker hands back."""
+"""The result of a checker."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Anomaly:
     Attributes
     ----------
     name : str
-        What it is called; Elle's name where Elle has one.
+        Its name; Elle's where Elle has one.
     lines : tuple of str
-        What was seen, for a reader.
+        An explanation, for a reader.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a history shows.
+    """The anomalies of a history.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Verdict:
     def valid(self, model: Model) -> bool | None:
         """Return whether the history may occur under a model; None is unknown.
 
-        What is forbidden is so however little else the history shows.
+        A forbidden anomaly is one however little else the history shows.
         """
         if not models.PROSCRIBED[model].isdisjoint(self.counts):
             return False
@@ -80,5 +80,5 @@ class Findings:
             self._counts[name] += more
 
     def verdict(self, unknown: str | None = None) -> Verdict:
-        """Return what was found."""
+        """Return the findings as a verdict."""
         return Verdict(tuple(self._anomalies), dict(self._counts), unknown)

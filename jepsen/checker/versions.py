@@ -2,8 +2,8 @@
 
 A list that is only appended to tells its own history: a read of ``[1 2 3]`` says that the
 versions before it were ``[1 2]``, ``[1]`` and ``[]``. The longest read of a key is the order
-of its versions; every other read must be the beginning of it. What no read shows came
-later than everything that was read, if it was committed at all.
+of its versions; every other read must be the beginning of it. An append that no read shows
+came later than all those that were read, if it was committed at all.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Elements = tuple[Any, ...]
 
 @dataclass(slots=True)
 class KeyVersions:
-    """What is known of one key; transactions are named by their numbers.
+    """The known facts about one key; transactions are named by their numbers.
 
     Attributes
     ----------
     key : Hashable
         Its name.
     writers : dict
-        By element, the transaction that appended it, whatever became of it.
+        By element, the transaction that appended it, with any outcome.
     reads : list
-        What acknowledged transactions read, in the order of the history.
+        The reads of acknowledged transactions, in the order of the history.
     order : tuple
         The elements in the order of the versions.
     odd : list
@@ -50,13 +50,13 @@ class KeyVersions:
 
 
 def versions(transactions: Sequence[Transaction]) -> list[KeyVersions]:
-    """Return what is known of each key.
+    """Return the known facts about each key.
 
     Raises
     ------
     MalformedHistory
-        If a micro-operation is unknown, an element is appended to a key twice, or one is
-        read that nobody appended.
+        If a micro-operation is unknown, an element is appended to a key twice, or a read
+        shows an element that no transaction appended.
     """
     keys: dict[Hashable, KeyVersions] = {}
     for number, transaction in enumerate(transactions):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
-    """Return what a history of withdrawals shows."""
+    """Return the verdict on a history of withdrawals."""
     transactions = pairs(operations)
     findings = Findings()
     reads = []

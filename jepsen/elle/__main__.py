@@ -1,6 +1,6 @@
 """``python -m jepsen.elle VERDICTS``: whether Elle and our checker agree.
 
-VERDICTS is what Elle's project here printed: one map per history and model.
+VERDICTS is the output of Elle's project here: one map per history and model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jepsen.checker.models import Model
 if TYPE_CHECKING:
     from jepsen.checker.verdict import Verdict
 
-# Elle tells what it does not know by a keyword.
+# Elle marks an unknown verdict by a keyword.
 _VALID = {True: True, False: False, "unknown": None}
 _WORDS = {True: "valid", False: "invalid", None: "unknown"}
 
@@ -27,7 +27,7 @@ _WORDS = {True: "valid", False: "invalid", None: "unknown"}
     "verdicts", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 def main(verdicts: Path) -> None:
-    """Check again what Elle checked; the exit status is 1 if the verdicts differ."""
+    """Check Elle's histories again; the exit status is 1 if the verdicts differ."""
     ours: dict[str, Verdict] = {}
     compared = different = 0
     with verdicts.open(encoding="utf-8") as lines:

@@ -1,6 +1,6 @@
-"""What makes things go wrong: each kind on a schedule of its own, from the run's seed.
+"""Nemeses inject faults: each kind on a schedule of its own, from the run's seed.
 
-What a nemesis does is noted in a file beside the history and not in it: the history's
+A nemesis notes its faults in a file beside the history and not in it: the history's
 processes are clients, checkers would have to skip the others, and Elle does. The notes
 have the history's clock, which is all that the timeline needs.
 """
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from jepsen.systems import System
 
 _LONG = (2.0, 8.0)
-"""The interval of what kills all clients, which need a second or more to be back."""
+"""The interval of faults that kill all clients, whose restart takes over a second."""
 _LONGER = (5.0, 25.0)
 """The same after :data:`_OFTEN` of them: they are to get on with a long run."""
 _OFTEN = 10
 _PITY = 0.8
-"""How often it waits for that; otherwise what dies is a recovery."""
+"""How often it waits for that; otherwise it kills a recovery."""
 _GLANCE = 0.1
 
 
 @dataclass
 class Scene:
-    """What there is to break.
+    """The parts that faults can hit.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Scene:
 
     @contextmanager
     def fault(self, nemesis: str, detail: str) -> Iterator[FaultNote]:
-        """Note what happens within."""
+        """Note a fault that happens within."""
         note = FaultNote(nemesis, detail, time.monotonic_ns(), 0)
         try:
             yield note
@@ -68,7 +68,7 @@ class Scene:
 
 @dataclass
 class FaultNote:
-    """One fault: what, to whom, from when to when (nanoseconds of CLOCK_MONOTONIC)."""
+    """One fault: kind, target, begin and end (nanoseconds of CLOCK_MONOTONIC)."""
 
     nemesis: str
     detail: str
@@ -82,9 +82,9 @@ class Nemesis(ABC):
     Parameters
     ----------
     scene
-        What there is to break.
+        The parts that faults can hit.
     seed
-        Where its choices come from.
+        The seed of its choices.
     """
 
     name: ClassVar[str]
@@ -111,7 +111,7 @@ class Nemesis(ABC):
         """Make one thing go wrong, and right again if that does not come by itself."""
 
     def fault(self, detail: str) -> AbstractContextManager[FaultNote]:
-        """Note what happens within."""
+        """Note a fault that happens within."""
         return self.scene.fault(self.name, detail)
 
     def pause(self, shortest: float, longest: float) -> bool:
@@ -129,7 +129,7 @@ class Nemesis(ABC):
         return _LONG if self._strikes < _OFTEN else _LONGER
 
     def _await_work(self) -> bool:
-        """Let those begin whom it is to kill, mostly; whether to go on."""
+        """Wait, mostly, until the clients that it kills work; whether to go on."""
         if self._kills_all and self.chance.random() < _PITY:
             while not all(member.is_at_work for member in self.scene.crew.members):
                 if not self.pause(_GLANCE, _GLANCE):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Disk(Nemesis):
-    """``fdatasync`` that takes longer, for whoever writes the database's log."""
+    """``fdatasync`` that takes longer in the process that writes the database's log."""
 
     name: ClassVar[str] = "disk"
     interval: ClassVar[tuple[float, float]] = (1.0, 5.0)
@@ -21,7 +21,7 @@ class Disk(Nemesis):
     @classmethod
     @override
     def obstacle(cls, system: System) -> str | None:
-        """Somebody else's server has somebody else's disk."""
+        """Refuse a server that is not the run's own: its disk is not either."""
         if system.is_own or system.is_embedded:
             return None
         return "the server is not the run's own: give the URL's scheme alone"

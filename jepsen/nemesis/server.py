@@ -21,7 +21,7 @@ class Server(Nemesis):
     @classmethod
     @override
     def obstacle(cls, system: System) -> str | None:
-        """Somebody else's server is not killed."""
+        """Refuse a server that is not the run's own: it is not killed."""
         if system.is_embedded:
             return "an embedded database has no server: kill is what kills it"
         if not system.is_own:

@@ -54,7 +54,7 @@ class Preload:
 
 
 def environment(*preloads: Preload) -> dict[str, str]:
-    """What a process that has some is started with."""
+    """The environment of a process that has preloaded libraries."""
     others = os.environ.get("LD_PRELOAD", "").split(":")
     libraries = [*(each.library for each in preloads), *filter(None, others)]
     return {

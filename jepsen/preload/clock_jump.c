@@ -1,8 +1,8 @@
 /* Preloaded into a client: its wall clock is wrong.
  *
  * By how much, in nanoseconds, is the first number in the file that JEPSEN_CLOCK_JUMP
- * names. CLOCK_MONOTONIC stays as it is: nobody can set it, so that no program has to
- * bear its jumps, and what the client notes down is stamped with it.
+ * names. CLOCK_MONOTONIC stays as it is: no program can set it, so that none has to
+ * bear its jumps, and the client's notes are stamped with it.
  */
 
 #define _GNU_SOURCE

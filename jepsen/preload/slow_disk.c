@@ -1,4 +1,4 @@
-/* Preloaded into a server: what waits for the disk waits longer.
+/* Preloaded into a server: calls that wait for the disk wait longer.
  *
  * How long, in nanoseconds, is the first number in the file that JEPSEN_SLOW_DISK names,
  * which others map and write while this runs. The write itself is handed on.

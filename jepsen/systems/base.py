@@ -1,4 +1,4 @@
-"""What a run needs of the system that it works on, besides its URL."""
+"""The interface of the system that a run works on, besides its URL."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class System(ABC):
 
     @abstractmethod
     def start(self, environment: Mapping[str, str]) -> None:
-        """Start what is the run's own, with more in its environment."""
+        """Start the system if it is the run's own, with more in its environment."""
 
     @abstractmethod
     def crash(self, chance: random.Random) -> str:
-        """Kill the server, or part of it, and have it serve again; what was killed."""
+        """Kill the server, or part of it, and have it serve again; the killed part."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop what is the run's own."""
+        """Stop the system if it is the run's own."""
 
     @classmethod
     @abstractmethod
@@ -84,10 +84,10 @@ _DROP_ALL = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
 def _deafen(wire: socket.socket) -> None:
-    """Drop all that arrives from now on.
+    """Drop all packets that arrive from now on.
 
-    Linux hands out what reaches a TCP socket after it was shut down for reading, if it
-    is there before it is asked for: a quick server's reply would be heard.
+    Linux hands out bytes that reach a TCP socket after it was shut down for reading, if
+    they are there before a read asks for them: a quick server's reply would be read.
     """
     program = ctypes.create_string_buffer(_DROP_ALL)
     wire.setsockopt(
@@ -99,7 +99,7 @@ def _deafen(wire: socket.socket) -> None:
 
 @contextmanager
 def surroundings(changes: Mapping[str, str]) -> Iterator[None]:
-    """What is started within has more in its environment."""
+    """Add variables to the environment of processes that are started within."""
     before = dict(os.environ)
     os.environ.update(changes)
     try:

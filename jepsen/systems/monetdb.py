@@ -1,4 +1,4 @@
-"""A MonetDB server, of the run's own or somebody's."""
+"""A MonetDB server, the run's own or an existing one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MonetDB(System):
-    """A server whose kill is that of its one process."""
+    """A server of one process, which a kill ends."""
 
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(url, folder)
@@ -33,7 +33,7 @@ class MonetDB(System):
     @property
     @override
     def is_own(self) -> bool:
-        """Whether it is not somebody else's."""
+        """Whether it is the run's own."""
         return self._server is not None
 
     @override

@@ -1,4 +1,4 @@
-"""A PostgreSQL server, of the run's own or somebody's."""
+"""A PostgreSQL server, the run's own or an existing one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PostgreSQL(System):
     @property
     @override
     def is_own(self) -> bool:
-        """Whether it is not somebody else's."""
+        """Whether it is the run's own."""
         return self._cluster is not None
 
     @override
@@ -91,7 +91,7 @@ class PostgreSQL(System):
         assert self._cluster is not None
         is_killed = False
         with (
-            # A session that has ended by itself, and what the kill does to this one.
+            # A session that has ended by itself, and the effect of the kill on this one.
             suppress(ProcessLookupError, psycopg.OperationalError),
             psycopg.connect(self._cluster.socket_url, autocommit=True) as connection,
         ):
@@ -108,7 +108,7 @@ class PostgreSQL(System):
 
     @override
     def stop(self) -> None:
-        """Stop the server, keep its log, and remove what it stored."""
+        """Stop the server, keep its log, and remove its data."""
         if self._cluster is not None and self._parent is not None:
             self._cluster.stop()
             self._starter.shutdown()

@@ -1,7 +1,7 @@
-"""What a workload is: tables, operations, and the SQL that carries them out.
+"""The interface of workloads: tables, operations, and the SQL that carries them out.
 
-An operation is a name (``f``) and a value, as the checkers know them. The SQL is what all
-engines understand, written as an application would write it.
+An operation is a name (``f``) and a value, as the checkers know them. All engines
+understand the SQL, which is written as an application would write it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Operation(NamedTuple):
-    """What a client is going to do."""
+    """A client's next operation."""
 
     f: str
     value: Any
@@ -48,7 +48,7 @@ class Workload(ABC):
         self.client = client
         self.number = number
         self.elapsed = 0.0
-        """Seconds since the run began: what all clients of a moment have in common."""
+        """Seconds since the run began, which all clients have in common at a moment."""
         self._made = 0
 
     @classmethod
@@ -78,7 +78,7 @@ class Workload(ABC):
     @classmethod
     @abstractmethod
     def final(cls, events: Sequence[Event]) -> list[Operation]:
-        """What is asked for when all is over, so that nothing acknowledged is missed."""
+        """The operations at the end, whose reads must show all acknowledged writes."""
 
     @classmethod
     def seen(cls, reads: Iterable[Event]) -> Callable[[Any], bool | None]:
@@ -89,7 +89,7 @@ class Workload(ABC):
         return lambda value: None
 
     def fresh(self) -> int:
-        """A number that nobody else ever gets, in no other run's client either."""
+        """A number that no other client ever gets, in other runs either."""
         self._made += 1
         return self.number * 1_000_000 + self._made
 

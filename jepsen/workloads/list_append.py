@@ -13,9 +13,9 @@ Keys are chosen in two ways that take turns. With a few hot keys, chosen exponen
 transactions meet all the time and torn commits show; with many keys, chosen uniformly,
 and more of them in a transaction, long chains of dependencies come about.
 
-A key is retired when its list has got long: whoever reads a long list goes on with the
-next key in its place. Now and then all go on with others, so that who was started again
-does not begin with lists that were long ago.
+A key is retired when its list has got long: a client that reads a long list goes on
+with the next key in its place. Now and then all clients go on with other keys, so that
+a client that was started again does not begin with lists that were long ago.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ListAppend(Workload):
 
     @override
     def generate(self) -> Operation:
-        """Choose keys and what to do with them."""
+        """Choose keys and the operations on them."""
         setting = SETTINGS[self.epoch(_SLICE) % len(SETTINGS)]
         steps: list[list[Any]] = []
         for _ in range(self.chance.randint(setting.shortest, setting.longest)):

@@ -85,5 +85,5 @@ class LongFork(Workload):
 
 
 def _group(group: int) -> dict[str, None]:
-    """What is asked of a group."""
+    """The value of a read of a group."""
     return dict.fromkeys(map(str, range(group * GROUP, (group + 1) * GROUP)))

@@ -1,8 +1,8 @@
 """Children are inserted while their parents are deleted; none may be an orphan.
 
 Foreign keys are refused by tique. So the application keeps the rule itself, as it would
-have to under any snapshot isolation: who inserts a child writes its parent's row too,
-which conflicts with the parent's deletion.
+have to under any snapshot isolation: a transaction that inserts a child writes its
+parent's row too, which conflicts with the parent's deletion.
 """
 
 from __future__ import annotations

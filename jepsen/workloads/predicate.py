@@ -34,7 +34,7 @@ class Predicate(Workload):
 
     @override
     def generate(self) -> Operation:
-        """Choose a read, or a row and what to do with it."""
+        """Choose a read, or a row and an operation on it."""
         if self.chance.random() < 0.4:
             above = self.chance.randrange(_VALUES) * _STEP
             return Operation("read", {"above": above, "rows": None, "all": None})
@@ -47,7 +47,7 @@ class Predicate(Workload):
 
     @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
-        """Carry it out; what changes nothing is refused."""
+        """Carry it out; an operation that changes nothing is refused."""
         value = operation.value
         if operation.f == "read":
             return self._read(connection, value["above"])

@@ -1,9 +1,9 @@
 """Pairs of accounts that together must not be overdrawn: snapshot isolation allows it.
 
-Who withdraws looks at both accounts of a pair and writes one. A lost update on one of
+A withdrawal looks at both accounts of a pair and writes one. A lost update on one of
 them is another matter, and not allowed.
 
-An account from which nobody has withdrawn has no row: pairs never run out.
+An account without withdrawals has no row: pairs never run out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jepsen.recorder import Event
 
 START = 100
-"""What each account of a pair has at first."""
+"""The initial balance of each account of a pair."""
 _EPOCH = 0.005
 
 
@@ -42,7 +42,7 @@ class WriteSkew(Workload):
 
     @override
     def generate(self) -> Operation:
-        """Choose a pair of now, and what to do with it."""
+        """Choose a current pair, and an operation on it."""
         pair = self.epoch(_EPOCH) + self.chance.randrange(2)
         if self.chance.random() < 0.4:
             return Operation("read", {str(pair): None})
@@ -79,7 +79,7 @@ class WriteSkew(Workload):
     @classmethod
     @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
-        """Read every pair that somebody withdrew from."""
+        """Read every pair that has withdrawals."""
         pairs = {event.value["pair"] for event in events if event.f == "withdraw"}
         ordered = sorted(pairs)
         return [

@@ -305,8 +305,8 @@ class _Lexer:
     def apart(self, start: int, end: int) -> tuple[str, str]:
         """Return the blanks that keep a literal in the placeholder's place to itself.
 
-        It must not merge with its neighbours: ``-`` and ``-1`` would be a comment, ``e``
-        and ``'a'`` another string.
+        It must not merge with its neighbours: ``-`` and ``-1`` would be a comment,
+        ``e`` and ``'a'`` another string.
         """
         before, after = self.sql[max(start - 1, 0) : start], self.sql[end : end + 1]
         for neighbour in (before, after):

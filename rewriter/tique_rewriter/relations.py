@@ -21,7 +21,7 @@ _UNNAMED = ""
 
 
 def relations_of(select: exp.Expr) -> list[exp.Expr]:
-    """Return the relations that a SELECT's FROM lists and joins, outermost level only."""
+    """Return the relations that a SELECT's FROM and JOINs list, outermost level only."""
     from_ = select.args.get("from_")
     relations = [from_.this] if from_ is not None else []
     relations.extend(join.this for join in select.args.get("joins") or ())
@@ -64,7 +64,7 @@ def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
 def _seen_from(
     source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
 ) -> exp.CTE | None:
-    """Return the WITH list's member ``name`` as seen where member ``common`` is read."""
+    """Return the WITH list's member ``name`` as seen where its ``common`` is read."""
     if with_.args.get("recursive") and source.rules.recursive_sees_all:
         return _member(source, with_, name)
     sibling = _member(source, with_, name)

@@ -54,8 +54,8 @@ class Table:
     ``primary_key`` and each entry of ``unique`` are column positions. A table
     without a primary key (a *keyless table*) tells its rows apart by value only.
     ``bounds`` are of the indexes and rows that storage may be too small for; there are
-    mostly none. ``fault`` says why a table that was changed without tique cannot be used;
-    nothing else is known of it then.
+    mostly none. ``fault`` says why a table that was changed without tique cannot be
+    used; nothing else is known of it then.
     """
 
     schema: str

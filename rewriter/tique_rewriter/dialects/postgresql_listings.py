@@ -133,7 +133,7 @@ stat_progress_create_index stat_progress_vacuum stat_ssl stat_xact_all_tables
 stat_xact_sys_tables stat_xact_user_functions stat_xact_user_tables statistic_ext_data
 wait_events
 """
-"""Relations that show tique's sessions, statements and locks, or objects of any kind."""
+"""Relations that show tique's sessions, statements, locks, or objects of any kind."""
 
 _STANDARD = {
     "administrable_role_authorizations": "",

@@ -84,7 +84,7 @@ class Rules:
         The first words of a query (``(`` is one).
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
-        query that shows the rows of each that are there natively; empty for all of them.
+        query that shows the rows of each that are there natively; empty for all rows.
     listing_schemas
         Where a name without a schema may be one of theirs.
     system_schemas

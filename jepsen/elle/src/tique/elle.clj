@@ -46,7 +46,7 @@
       h/ensure-pair-index))
 
 (defn verdict
-  "Returns what Elle says of a history under a model."
+  "Returns Elle's verdict on a history under a model."
   [file history model]
   (let [result (try
                  (list-append/check {:consistency-models [model]} history)

@@ -37,7 +37,7 @@
        (sort-by :index)))
 
 (defn- close
-  "Completes what is open with :info: a client that was killed says nothing, and
+  "Completes open invocations with :info: a client that was killed says nothing, and
   Elle knows nothing of a write without a completion."
   [operations]
   (into operations
