@@ -23,7 +23,7 @@ SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a comparison runs."""
+    """The parameters of a comparison."""
 
     targets: tuple[str, ...]
     clients: tuple[int, ...]
@@ -77,7 +77,7 @@ class Ratio:
 class Comparison:
     """All that a comparison found.
 
-    `settings` has by target what it named of its engine's version and settings.
+    `settings` has by target its engine's version and settings, as far as it named them.
     """
 
     workload: str
@@ -98,19 +98,19 @@ def compare(
     """Run all rounds and summarise them.
 
     In every round each target has its turn with each number of clients, next to the
-    others; the order is reversed from round to round, so that what the machine does
-    over time is shared out evenly. A failure ends the run after the round it is in.
+    others; the order is reversed from round to round, so that the machine's changes
+    over time are shared out evenly. A failure ends the run after the round it is in.
 
     Parameters
     ----------
     workload : Workload
-        What the clients run.
+        Makes the clients' transactions.
     plan : Plan
         Targets, numbers of clients, lengths.
     directory : pathlib.Path
         Where databases are kept; the file system that is measured.
     progress : callable
-        Told what happens now.
+        Called with each step.
     """
     classes = {name: target_class(name) for name in plan.targets}
     prepare_work_directory(directory)

@@ -33,7 +33,7 @@ STUCK_AFTER = 60.0
 
 @dataclass(slots=True)
 class Tally:
-    """What one client did.
+    """The counts and latencies of one client.
 
     Latencies are in seconds, from the first attempt of a transaction to its commit,
     with its retries, for commits within the measured window; `moments` are when they
@@ -55,7 +55,7 @@ class Crew(ABC):
     tallies: list[Tally]
 
     engine_statements: int = 0
-    """What the engine executed for the clients within the window."""
+    """The number of statements that the engine executed for them within the window."""
 
     @abstractmethod
     def start(self) -> None:
@@ -243,7 +243,7 @@ class ProcessCrew(Crew):
 
     @override
     def stop(self) -> None:
-        """Collect what the clients did."""
+        """Stop the clients and collect their tallies."""
         self._tell("stop")
         for process, pipe in self._members:
             answer = None

@@ -51,7 +51,7 @@ def run_demo(
     seconds: float,
     seed: int,
 ) -> bool:
-    """Load TPC-C through a target, run it beside Q1 and Q6, and print what happened.
+    """Load TPC-C through a target, run it beside Q1 and Q6, and print the results.
 
     Returns
     -------
@@ -143,7 +143,7 @@ class Analyst:
         self._connection.close()
 
     def print(self, console: Console) -> None:
-        """Print how long the queries took and what they answered last."""
+        """Print how long the queries took and their last answers."""
         for name, answer in self._answers.items():
             times = latency_ms(answer.seconds)
             console.print(

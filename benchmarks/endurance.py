@@ -36,8 +36,8 @@ class Slice:
     throughput : float
         Commits per second.
     sizes : mapping of str to int
-        Bytes of the database's tables when it ended, by what they are for; empty where
-        the target does not tell.
+        Bytes of the database's tables when it ended, by their purpose; empty where the
+        target does not tell.
     """
 
     end: float
@@ -47,7 +47,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Endurance:
-    """A target's slices, and what was wrong when they were over."""
+    """A target's slices, and the failures found when they were over."""
 
     target: str
     has_snapshot: bool
@@ -78,7 +78,7 @@ def measure_endurance(
     Parameters
     ----------
     workload : Workload
-        What the clients run.
+        Makes the clients' transactions.
     name : str
         The target's.
     directory : pathlib.Path
@@ -94,7 +94,7 @@ def measure_endurance(
     has_snapshot : bool
         Whether a transaction that has read is open from the first slice to the end.
     progress : callable
-        Told what happens now.
+        Called with each step.
     """
     prepare_work_directory(directory)
     progress(f"loading {workload.label}")

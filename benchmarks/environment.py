@@ -25,7 +25,7 @@ _FSYNCS = 40
 
 
 def describe(directory: Path) -> dict[str, object]:
-    """Return what else decides the figures: versions, cores, the price of an fsync."""
+    """Return other factors of the figures: versions, cores, the price of an fsync."""
     return {
         "duckdb": duckdb.__version__,
         "python": platform.python_version(),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A median with the smallest and the largest of what it was taken from."""
+    """A median with the smallest and the largest of its values."""
 
     median: float
     low: float

@@ -1,4 +1,4 @@
-"""What people and machines read of the results."""
+"""The results as tables for people and as JSON for machines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stdout() -> Console:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows what happens now, on stderr if it is a terminal."""
+    """Give a function that shows the current step, on stderr if it is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _message: None
@@ -102,7 +102,7 @@ def print_endurance(result: Endurance, console: Console) -> None:
 
 
 def print_failures(failures: list[str], console: Console) -> None:
-    """Print what went wrong, or that all checks held."""
+    """Print the failures, or that all checks held."""
     if not failures:
         console.print("[green]all checks hold[/]")
     for failure in failures:
@@ -170,7 +170,7 @@ def kinds_table(summaries: list[Summary]) -> Table:
 
 
 def print_driver_cost(result: DriverCost, console: Console) -> None:
-    """Print what a point SELECT costs, with and without tique."""
+    """Print the cost of a point SELECT, with and without tique."""
     console.print(environment_line(result.environment))
     table = Table(title=f"point SELECT, {result.statements:,} times, microseconds")
     table.add_column("")

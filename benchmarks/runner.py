@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Round:
-    """What all clients of one round did within its measured window.
+    """The counts and latencies of all clients of one round within its measured window.
 
     Attributes
     ----------
@@ -83,14 +83,14 @@ def run_round(
     processes: int = 0,
     distance: float = 0.0,
 ) -> Round:
-    """Run one round on a copy of a loaded database and check what it left.
+    """Run one round on a copy of a loaded database and check the database afterwards.
 
     Parameters
     ----------
     target : Target
         A new instance; it is closed afterwards.
     workload : Workload
-        What the clients run.
+        Makes the clients' transactions.
     database : pathlib.Path
         The loaded database; the round works on a copy beside it.
     clients : int
@@ -127,7 +127,7 @@ def measure(
     warmup: float,
     processes: int = 0,
 ) -> Round:
-    """Run a workload's clients on a prepared target and check what they left.
+    """Run a workload's clients on a prepared target and check the database afterwards.
 
     Parameters are those of `run_round`.
     """

@@ -1,4 +1,4 @@
-"""What the harness asks of a workload."""
+"""The harness's interface of a workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Transaction(NamedTuple):
     Attributes
     ----------
     kind : str
-        What the counts are kept by.
+        The key of the counts.
     run : callable
         Runs it to its end. None means that it rolled back by its own rules.
     """
@@ -72,14 +72,14 @@ class Workload(ABC):
     def failures(
         self, connection: Connection, before: int, committed: Mapping[str, int]
     ) -> list[str]:
-        """Return a line for everything that is wrong after the clients ran.
+        """Return a line for every failed check after the clients ran.
 
         Parameters
         ----------
         connection : Connection
             A connection of the target, without an open transaction.
         before : int
-            What `state` returned.
+            The return value of `state`.
         committed : Mapping of str to int
             Every commit that was acknowledged since, by kind.
         """

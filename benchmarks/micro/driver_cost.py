@@ -1,4 +1,4 @@
-"""What tique itself adds to a cached statement: everything except the engine's time."""
+"""tique's own cost of a cached statement: everything except the engine's time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def measure_driver_cost(
     statements : int
         Number of SELECTs per measurement, at most half of `ROWS`.
     progress : callable
-        Told what happens now.
+        Called with each step.
     """
     prepare_work_directory(directory)
     environment = describe(directory)
@@ -124,7 +124,7 @@ def _time_native(
 def _time_tique(
     connection: tique.Connection, keys: list[int], situation: str
 ) -> StatementTimes:
-    """Time statements within transactions that are ended outside of what is timed."""
+    """Time statements within transactions that end outside of the timed stretches."""
     whole, engine = [], []
     with connection.cursor() as cursor:
         for position, key in enumerate(keys):

@@ -60,8 +60,8 @@ class GroupCommitWorkload(Workload):
     Parameters
     ----------
     autocommit : bool
-        Let each UPDATE be a transaction by itself. It is the default because it is
-        what DuckDB does fastest, without BEGIN and COMMIT as statements.
+        Let each UPDATE be a transaction by itself. It is the default because DuckDB is
+        fastest so, without BEGIN and COMMIT as statements.
     """
 
     name: ClassVar[str] = "group-commit"

@@ -91,7 +91,7 @@ def measure_scans(
     repetitions : int
         How often each query runs on each side, in turns.
     progress : callable
-        Told what happens now.
+        Called with each step.
     """
     if not 0 < cached <= rows:
         raise ValueError(f"{cached} cached rows: must be 1 to {rows}, the table's rows")

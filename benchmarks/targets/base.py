@@ -1,4 +1,4 @@
-"""What the harness asks of an engine under measurement."""
+"""The harness's interface of an engine under measurement."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Target(ABC):
     parameter_style: ClassVar[ParameterStyle]
 
     is_server: ClassVar[bool] = False
-    """Whether others may use the database: it has an `address`, and can `attach`."""
+    """Whether other processes may use the database: `address` and `attach` work."""
 
     has_distance: ClassVar[bool] = False
     """Whether its server can be made to seem further away."""
@@ -119,7 +119,7 @@ class Target(ABC):
         return {}
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of the database's tables, by what they are for, if known."""
+        """Return the bytes of the database's tables, by their purpose, if known."""
         return {}
 
     def compact(self, connection: Connection) -> None:  # noqa: B027

@@ -1,10 +1,10 @@
 /* Preloaded into a server that is to seem further away.
  *
- * What reaches it in one piece is handed to it TIQUE_DISTANCE_US microseconds late. It
- * sleeps meanwhile: unlike a relay in between, this takes no CPU time from those who are
- * measured. What fills the reader's buffer is followed by more of the same, and only the
- * end of that waits. What the server sends is not held up, so that a round trip has one
- * such wait.
+ * A message that reaches it in one piece is handed to it TIQUE_DISTANCE_US microseconds
+ * late. It sleeps meanwhile: unlike a relay in between, this takes no CPU time from the
+ * measured processes. A piece that fills the reader's buffer is followed by more of the
+ * same message, and only the last piece waits. The server's replies are not held up, so
+ * that a round trip has one such wait.
  */
 
 #define _GNU_SOURCE

@@ -12,7 +12,7 @@ def distant(milliseconds: float, folder: Path) -> dict[str, str]:
     Parameters
     ----------
     milliseconds : float
-        What a round trip takes longer.
+        The time by which a round trip takes longer.
     folder : pathlib.Path
         Where the server's account can read a library, which is compiled to there.
 

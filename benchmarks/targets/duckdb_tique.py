@@ -25,7 +25,7 @@ class TiqueDuckDBTarget(Target):
     Parameters
     ----------
     checkpoint : str, optional
-        What `tique.connect` is told about checkpoints; its own default otherwise.
+        The checkpoint option of `tique.connect`; its own default otherwise.
     """
 
     name: ClassVar[str] = "duckdb+tique"
@@ -68,7 +68,7 @@ class TiqueDuckDBTarget(Target):
 
     @override
     def engine_statements(self) -> int:
-        """Return what tique had the engine execute, its own housekeeping included."""
+        """Return the number of the engine's statements, tique's own included."""
         if self._observer is None:
             return 0
         return self._observer.info.engine_statements - self._first_count

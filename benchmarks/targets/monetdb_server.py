@@ -29,7 +29,7 @@ class LoadedServer:
         self._server.stop()
 
     def _load(self, path: Path) -> None:
-        """Copy definitions, keys among them, and rows, which go through a CSV file."""
+        """Copy the schema, keys included, and rows, which go through a CSV file."""
         with (
             duckdb.connect(str(path), read_only=True) as source,
             closing(connect_natively(self.url, autocommit=True)) as connection,

@@ -14,7 +14,7 @@ import psycopg
 from benchmarks.targets.distance import distant
 from tique_backends.postgresql.cluster import Cluster
 
-# PostgreSQL's words for DuckDB's types; what is missing is the same in both.
+# PostgreSQL's words for DuckDB's types; all others are the same in both.
 _TYPES = {"VARCHAR": "TEXT", "DOUBLE": "DOUBLE PRECISION"}
 
 _SETTINGS = (
@@ -73,7 +73,7 @@ class LoadedServer:
             raise
 
     def stop(self) -> None:
-        """Stop the server and remove what it stored."""
+        """Stop the server and remove its data."""
         self._cluster.stop()
         shutil.rmtree(self._parent)
 
@@ -87,7 +87,7 @@ class LoadedServer:
             return dict(rows.fetchall())
 
     def sizes(self) -> dict[str, int]:
-        """Return the bytes of the tables, and of what tique has, with their indexes."""
+        """Return the bytes of the tables, and of tique's own, with their indexes."""
         with closing(connect_natively(self.url)) as connection:
             rows = connection.execute(_SIZES)
             return {name: int(size) for name, size in rows.fetchall()}
@@ -111,7 +111,7 @@ class LoadedServer:
                     connection.execute(
                         f"ALTER TABLE {table} ADD PRIMARY KEY ({columns})"
                     )
-            # What loading leaves to do would be paid for by the first transactions.
+            # The first transactions would pay for work that loading leaves undone.
             connection.execute("VACUUM (ANALYZE)")
             connection.execute("CHECKPOINT")
 

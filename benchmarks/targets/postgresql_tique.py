@@ -22,7 +22,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
     has_distance: ClassVar[bool] = True
 
     sequencer: ClassVar[str] = "extension"
-    """What the URL says about where the sequencer is."""
+    """The URL's option for the form of the sequencer."""
 
     def __init__(self, checkpoint: str | None = None) -> None:
         super().__init__(checkpoint)
@@ -55,7 +55,7 @@ class TiquePostgreSQLTarget(TiqueDuckDBTarget):
 
     @override
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of the tables and of what tique keeps beside them."""
+        """Return the sizes of the tables and of tique's own beside them."""
         return self._server.sizes() if self._server else {}
 
     @override

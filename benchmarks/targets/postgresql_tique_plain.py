@@ -8,7 +8,7 @@ from benchmarks.targets.postgresql_tique import TiquePostgreSQLTarget
 
 
 class PlainTiquePostgreSQLTarget(TiquePostgreSQLTarget):
-    """The same tables; the sequencer is made of what any server has."""
+    """The same tables; the sequencer is plain SQL, which any server runs."""
 
     name: ClassVar[str] = "postgresql+tique-plain"
     sequencer: ClassVar[str] = "plain"

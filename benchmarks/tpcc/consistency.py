@@ -66,7 +66,7 @@ CONDITIONS: dict[str, tuple[str, str]] = {
         ORDER BY d_w_id, d_id""",
     ),
 }
-"""What must hold, and the query whose rows are the places where it does not."""
+"""The conditions, each with the query whose rows are its violations."""
 
 _SHOWN_PLACES = 3
 

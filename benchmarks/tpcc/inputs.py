@@ -1,4 +1,4 @@
-"""What the terminals type: inputs of the five transactions (clause 2).
+"""The terminals' inputs of the five transactions (clause 2).
 
 Inputs are made by `random.Random`, one per client: the clients share the interpreter
 with the driver under measurement, so making them must cost next to nothing.

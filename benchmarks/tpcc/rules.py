@@ -43,7 +43,7 @@ ORIGINAL_SHARE = 10
 """One row in so many carries ORIGINAL in its data column (4.3.3.1)."""
 
 DISTRICT_COLUMNS = 10
-"""The number of S_DIST_xx columns of STOCK, whatever the number of districts."""
+"""The number of S_DIST_xx columns of STOCK, for any number of districts."""
 
 
 @dataclass(frozen=True, slots=True)

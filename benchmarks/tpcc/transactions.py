@@ -1,6 +1,6 @@
 """The five TPC-C transactions, written once against DB-API (clause 2).
 
-They are what an ordinary Python application would write: a SELECT for each item and
+They are written like an ordinary Python application: a SELECT for each item and
 each stock row of an order, and one `executemany` per table for rows that are written
 together. No statement is written for the sake of one target.
 """
@@ -31,8 +31,8 @@ STOCK_COUNTERS = 4
 class Application:
     """One client's connection with the five transactions as methods.
 
-    Every method runs one transaction to its end and returns what the terminal would
-    show; New-Order returns None when it rolled back as the specification wants. An
+    Every method runs one transaction to its end and returns the terminal's output;
+    New-Order returns None when it rolled back as the specification wants. An
     exception leaves the transaction open, and the caller rolls it back.
     """
 

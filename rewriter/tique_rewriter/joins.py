@@ -78,8 +78,8 @@ def join_read(
     if _names_more(source, reads, [*replaced, (start, end)]):
         return None
     # MonetDB 11.41 makes a semijoin of a join if the operators above WHERE look at one
-    # side only and the other is joined by a column of its key, as if that were the
-    # whole key.
+    # side only and the other is joined by a column of its key, as if that were all of
+    # the key.
     if looked_at != {0, 1} and not rules.moves_conditions:
         return None
     columns = ", ".join(
