@@ -9,6 +9,6 @@ pytest_plugins = (
     "tests.plugins.selection",
 )
 
-# What an example takes depends on what else the machine does.
+# The time of an example depends on the machine's other load.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")

@@ -55,7 +55,7 @@ def test_read_row(session):
 )
 @pytest.mark.parametrize("columns", [None, [2]])
 def test_read_rows(session, keys, columns):
-    """Whatever the way (one by one, a range, a join), the rows are the same."""
+    """The rows are the same one by one, by a range and by a join."""
     expected = {row[:2]: row for row in ROWS if row[:2] in keys}
     assert session.read_rows(TABLE, keys, columns) == expected
 

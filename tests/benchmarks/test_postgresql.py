@@ -1,4 +1,4 @@
-"""The PostgreSQL target: what it loads, how it runs, and that it leaves nothing."""
+"""The PostgreSQL target: its tables, its rounds, and that it leaves nothing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_distance_is_paid_once_per_round_trip(loaded_file):
         target.prepare(loaded_file)
         with closing(target.connect(autocommit=True)) as connection:
             assert min(seconds(connection, "SELECT 1") for _ in range(5)) >= 0.02
-            # What is longer than the server's buffer takes one round trip, too.
+            # A message longer than the server's buffer takes one round trip, too.
             long = "x" * 100_000
             query = "SELECT length(%s::text)"
             assert min(seconds(connection, query, long) for _ in range(5)) < 0.1
@@ -172,7 +172,7 @@ def test_compacting_leaves_no_transaction(target, connection):
 
 @pytest.mark.usefixtures("bare_postgresql")
 def test_endure_tells_sizes(tmp_path):
-    """And the command brings the extension along: nobody has to install it before."""
+    """And the command brings the extension along: it need not be installed before."""
     result = CliRunner().invoke(
         main,
         [

@@ -31,7 +31,7 @@ def rows(url):
 
 
 def traces(url):
-    """What tique has left in the database."""
+    """The objects that tique has left in the database."""
     with closing(connect_natively(url)) as connection:
         cursor = connection.cursor()
         cursor.execute("SELECT name FROM sys.schemas WHERE name LIKE 'tique%'")

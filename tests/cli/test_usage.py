@@ -1,4 +1,4 @@
-"""Exit codes, error lines, and what must not happen on the way."""
+"""Exit codes, error lines, and side effects that must not happen."""
 
 import json
 import logging

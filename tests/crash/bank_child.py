@@ -1,4 +1,4 @@
-"""A process that works on a bank until somebody kills it.
+"""A process that works on a bank until it is killed.
 
     python -m tests.crash.bank_child URL SEED ROUND THREADS
 

@@ -15,7 +15,7 @@ READS = (
     *("execute EXPLAIN", "execute DESCRIBE"),
 )
 SEQUENCER = ("execute SELECT tique.", "execute SELECT stamps")
-"""Functions that change what processes share are called by SELECT."""
+"""Functions that change the processes' shared state are called by SELECT."""
 
 
 WRAPPED = duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation | psycopg.RawCursor
@@ -62,7 +62,7 @@ class Watched:
 
 
 def watched_connect(driver, watch):
-    """What to put in the place of the ``connect`` of an engine's driver."""
+    """A replacement of the ``connect`` of an engine's driver."""
     real = driver.connect
 
     def connect(*arguments, **options):

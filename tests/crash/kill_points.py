@@ -1,4 +1,4 @@
-"""Kills a scenario before each call to the engine in turn, and looks what is left.
+"""Kills a scenario before each call to the engine in turn, and looks at the state.
 
     python -m tests.crash.kill_points ENGINE PLACE SCENARIO KILLS FIRST STRIDE
 
@@ -74,7 +74,7 @@ class Run:
                 self.open().execute(statement)
             txid = self.open().txid
             self.open().commit()
-            # A definition takes effect outside the transaction, which stays empty.
+            # A schema change takes effect outside the transaction, which stays empty.
             return None if step[0].startswith(("CREATE", "DROP")) else txid
         return None
 
@@ -85,7 +85,7 @@ class Run:
 
 
 def state(connection, tables):
-    """What all tables hold, in any order."""
+    """The rows of all tables, in any order."""
     return {
         name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}").fetchall()))
         for (name,) in connection.execute(tables).fetchall()
@@ -108,7 +108,7 @@ def golden(steps):
 
 
 def forked(body, *arguments):
-    """Run ``body`` in a child; whether it came to its end, and what it wrote."""
+    """Run ``body`` in a child; whether it came to its end, and its output."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

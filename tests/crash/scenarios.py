@@ -1,8 +1,8 @@
 """Scripts to be killed in: lists of steps, each with one state before and after.
 
-A step is a transaction (a tuple of statements), or the name of something that does
-not change what the tables hold. What they must hold after each step is what DuckDB
-itself makes of the same statements.
+A step is a transaction (a tuple of statements), or the name of an action that does
+not change the tables' rows. The expected rows after each step are those that DuckDB
+itself has after the same statements.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ SEED = int(os.environ.get("TIQUE_SEED", "20260"))
 
 
 def work_and_kill(url, round_number, chance):
-    """Let a child work for a moment, kill it; what it acknowledged."""
+    """Let a child work for a moment, kill it; its acknowledged commits."""
     child = subprocess.Popen(
         [
             *(sys.executable, "-m", "tests.crash.bank_child"),
@@ -65,7 +65,7 @@ def work_and_kill(url, round_number, chance):
 
 
 class Book:
-    """What was acknowledged, over all rounds."""
+    """The acknowledged commits of all rounds."""
 
     def __init__(self):
         self.transfers = set()
@@ -91,7 +91,7 @@ class Book:
         undone = {row[:3] for row in rows if row[6]}
         assert self.undone <= undone, "an acknowledged undo is lost"
         entries = Counter(connection.execute("SELECT * FROM entry").fetchall())
-        assert entries == Counter(keys - undone), "torn, or a bag's row is doubled"
+        assert entries == Counter(keys - undone), "torn, or a row without a key is doubled"
         balances = dict.fromkeys(range(ACCOUNTS), START)
         for *_, source, target, amount, is_undone in rows:
             if not is_undone:

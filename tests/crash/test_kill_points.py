@@ -50,7 +50,7 @@ def test_killed_before_a_call(engine, tmp_path, scenario):
     points = killed(engine, tmp_path, scenario, 1, 1 if STRIDE == 1 else 6)
     assert [point for point in points if point[3]] == []
     assert len(points) > 35 // STRIDE // SPARSER[engine.name]
-    assert points[-1][2] == 0, "the last run is the one that nobody killed"
+    assert points[-1][2] == 0, "the last run is the one that was not killed"
 
 
 @pytest.mark.crash

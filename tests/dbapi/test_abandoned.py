@@ -1,4 +1,4 @@
-"""Results that nobody reads to their end cost no memory, and no later statement its time."""
+"""Results that are not read to their end cost no memory, and no later statement its time."""
 
 import gc
 import tracemalloc
@@ -24,7 +24,7 @@ def connection(engine):
         f"FROM {numbers(SIDE)}"
     )
     connection.commit()
-    # What is needed once only is not what is measured.
+    # Memory that is needed once only is not measured.
     for query in (BIG, "SELECT count(*) FROM t"):
         with connection.cursor() as cursor:
             assert cursor.execute(query).fetchone()
@@ -127,7 +127,7 @@ def test_beside_an_open_cursor(connection):
 
 
 def test_read_in_pieces_beside_others(connection):
-    """P1: what is left of a large result is right, whatever runs in between."""
+    """P1: the rest of a large result is right, with any statement in between."""
     query = f"{BIG} WHERE a.id < 50 ORDER BY a.id, b.id"
     one, two = connection.execute(query), connection.execute(query)
     seen = []

@@ -33,7 +33,7 @@ def wait_until(condition, seconds=10):
 
 
 def test_close_rolls_back(engine, connection):
-    """P8: what was not committed is gone."""
+    """P8: uncommitted writes are gone."""
     connection.execute("INSERT INTO t VALUES (1, 'a')")
     connection.close()
     connection.close()
@@ -201,7 +201,7 @@ def test_a_garbage_collected_connection_holds_nothing_back(engine, connection):
 
 
 def test_outcomes(connection):
-    """P4: what became of a transaction can be asked for by its txid."""
+    """P4: the outcome of a transaction can be asked for by its txid."""
     connection.commit()
     assert connection.txid is None
     connection.execute("INSERT INTO t VALUES (1, 'a')")

@@ -130,7 +130,7 @@ def test_row_factories(engine, connection):
 
 
 def test_iteration_with_a_write_between(connection):
-    """P1: a cursor that is being read keeps its rows whatever happens meanwhile."""
+    """P1: a cursor that is being read keeps its rows beside any write."""
     seen = []
     for (key,) in connection.execute("SELECT id FROM t WHERE id < 2500 ORDER BY id"):
         seen.append(key)

@@ -71,7 +71,7 @@ def parameters(sql):
 def answer(connection, sql):
     cursor = connection.execute(sql, parameters(sql))
     rows = cursor.fetchall()
-    # MonetDB numbers what has no name.
+    # MonetDB numbers results without a name.
     names = [name.rstrip("0123456789") for name, *_ in cursor.description]
     return names, rows if "ORDER" in sql else sorted(rows, key=repr)
 
@@ -105,7 +105,7 @@ def test_the_engine_agrees(connection):
 
 
 def test_memory_answers_what_was_asked_before(connection):
-    """Neighbours of small groups are in memory then, and what folds bring there."""
+    """Neighbours of small groups are in memory then, and the rows that folds bring."""
     sql = "SELECT SUM(amount) FROM line WHERE a = %s AND b = %s"
 
     def ask():
@@ -135,7 +135,7 @@ def test_memory_answers_what_was_asked_before(connection):
 
 
 def test_changes_by_prefix(connection):
-    """P8: rows that are partly known keep what they do not show."""
+    """P8: rows that are partly known keep the values of their other columns."""
     update = "UPDATE line SET amount = amount + %s WHERE a = %s AND b = %s"
     before = connection.execute(
         "SELECT * FROM line WHERE a = 1 AND b = 5 ORDER BY n"
@@ -178,7 +178,7 @@ def test_rows_are_counted_before_any_column_is_read(engine):
 @pytest.mark.parametrize("many_versions", [0, 100])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_in_every_snapshot(connection, engine, seed, many_versions):
-    """P1, P7: what folds move, what no version says, and what views have."""
+    """P1, P7: rows that folds move, values that no version has, materialized groups."""
     catalog = connection._database.catalog
     catalog.policy = replace(catalog.policy, view_keys=many_versions)
     chance = random.Random(seed)
@@ -242,7 +242,7 @@ def test_rows_in_every_snapshot(connection, engine, seed, many_versions):
 
 
 def test_a_group_that_made_room_meanwhile(connection, engine, monkeypatch):
-    """P1, P7: what is folded after that does not reach it, and no version has it."""
+    """P1, P7: rows folded after its eviction do not reach it, and no version has them."""
     sql = "SELECT n FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"
     for _ in range(4):
         before = connection.execute(sql, (*PREFIX, "x")).fetchall()

@@ -1,4 +1,4 @@
-"""Hostile strings and names through every path: nobody gets in (P11)."""
+"""Hostile strings and names through every path: no injection (P11)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def check(connection, strings):
 
 @pytest.mark.parametrize("way", ["bound", "literal", "many", "bulk", "query", "staged"])
 def test_strings(engine, connection, strings, way):
-    """P11: a value stays a value, whichever way it takes."""
+    """P11: a value stays a value on every way."""
     insert = "INSERT INTO t VALUES (?, ?)"
     if way == "bound":
         for text in strings:
@@ -156,7 +156,7 @@ def test_nul_where_text_cannot_hold_it(engine, connection):
 
 
 def test_half_a_surrogate_is_refused(connection):
-    """P10: what is no Unicode is an error, not a guess."""
+    """P10: invalid Unicode is an error, not a guess."""
     for query, parameters in (
         ("INSERT INTO t VALUES (?, NULL)", ("\ud800",)),
         ("SELECT * FROM t WHERE k = ?", ("\ud800",)),

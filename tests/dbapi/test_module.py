@@ -1,4 +1,4 @@
-"""What PEP 249 asks of the module, and of the exceptions on a connection."""
+"""PEP 249's requirements of the module, and of the exceptions on a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""INSERT … ON CONFLICT: what is inserted, what is updated, what is left (P1, P8, P9)."""
+"""INSERT … ON CONFLICT: rows that are inserted, updated and left alone (P1, P8, P9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = [(1, "one", 10), (2, "two", 20), (3, None, 30)]
 
 
 def settled(connection, state):
-    """Bring what was inserted, and is not committed, into one of the states."""
+    """Bring inserted, uncommitted rows into one of the states."""
     if state == "staged":
         connection.execute(
             f"INSERT INTO t (id) SELECT number + 1000 FROM {numbers(2100)}"
@@ -219,7 +219,7 @@ def test_a_table_with_a_unique_key_only(engine):
 
 
 def test_a_wide_table(engine):
-    """What is known of a row in part is completed."""
+    """A row that is known in part is completed."""
     connection = engine.connect(checkpoint="manual")
     columns = [f"c{i}" for i in range(12)]
     connection.execute(

@@ -107,7 +107,7 @@ def test_memory_answers_what_was_asked_before(connection, sql):
 )
 @pytest.mark.parametrize("sql", QUERIES)
 def test_values_of_any_kind(connection, sql, parameters):
-    """P8: what is in no range, and what the engine must compare."""
+    """P8: values that are in no range, and values that the engine must compare."""
     ask(connection, sql)
     try:
         expected = by_the_engine(connection, sql, parameters)
@@ -122,7 +122,7 @@ def test_values_of_any_kind(connection, sql, parameters):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_in_every_snapshot(connection, engine, seed):
-    """P1, P7, P8: with one's own versions, others', and what folds move."""
+    """P1, P7, P8: with own versions, others' versions, and rows that folds move."""
     chance = random.Random(seed)
     snapshots = []
 

@@ -1,4 +1,4 @@
-"""What a change leaves: read your own writes, in every way in which they are kept (P8).
+"""Rows after a change: read your own writes, in every way in which they are kept (P8).
 
 Each case makes one change to one kind of table. Right after it, after the commit,
 after a checkpoint, after reopening and without tique the table must hold the same.
@@ -68,8 +68,8 @@ OWN_TYPES = {
 LARGE = ("single key", "no key")
 """Tables with so many rows that a change of all is kept in the engine.
 
-The others' changes get there by a lower bound: what differs with the type of a key or
-a column does not depend on the number of rows.
+The others' changes get there by a lower bound: differences by the type of a key or a
+column do not depend on the number of rows.
 """
 ALL, SOME = object(), object()
 CHANGES = {
@@ -102,7 +102,7 @@ CHANGES = {
 
 
 def fingerprint(engine):
-    """A query that shows whatever differs, as a rule."""
+    """A query that, as a rule, shows any difference."""
     return (
         "SELECT count(*), count(DISTINCT id), sum(v), "
         f"sum({engine.hashed.format('id')} % 1009), max(w) FROM t"
@@ -378,7 +378,7 @@ def test_volatile_defaults(engine):
 
 
 def test_duplicates_and_nulls_without_a_key(engine):
-    """P8: a table without a key is a bag; of equal rows one is as good as another."""
+    """P8: in a keyless table one of equal rows is as good as another."""
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     connection.execute(
@@ -490,7 +490,7 @@ def test_violation(engine, violation, earlier):
 
 
 def test_unique_values_can_change_hands(engine):
-    """P9: what a transaction freed it can use again; NULLs are never equal."""
+    """P9: a transaction can use a value again that it freed; NULLs are never equal."""
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, w TEXT UNIQUE)")
     connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL), (4, NULL)")

@@ -134,7 +134,7 @@ def test_an_alias(connection):
 
 @pytest.mark.parametrize("count", [30, 2500])
 def test_many_rows(connection, count):
-    """What is staged is returned too, in one piece."""
+    """Staged rows are returned too, in one piece."""
     cursor = connection.execute(
         f"INSERT INTO t (id, price) SELECT number + 5000, number FROM {numbers(count)} "
         "RETURNING id, price + 1 AS more"
@@ -257,7 +257,7 @@ def test_autocommit(engine):
 
 @pytest.mark.parametrize("style", ["pyformat", "named", "qmark"])
 def test_parameters(engine, style):
-    """Those of RETURNING are counted apart from those of what is before it."""
+    """Those of RETURNING are counted apart from those before it."""
     marks = {"pyformat": ["%s"] * 4, "qmark": ["?"] * 4}.get(
         style, ["%(a)s", "%(b)s", "%(a)s", "%(c)s"]
     )

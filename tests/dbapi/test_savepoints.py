@@ -49,7 +49,7 @@ def run(connection, step, number):
 
 @pytest.mark.parametrize("first", STEPS)
 def test_going_back(connection, first):
-    """P8: a savepoint brings back exactly what was there, buffered or staged."""
+    """P8: a savepoint brings back exactly the former rows, buffered or staged."""
     start = content(connection)
     for second in STEPS:
         one = run(connection, first, 7)
@@ -144,7 +144,7 @@ def test_they_need_a_transaction(connection):
 
 
 def test_a_conflicting_write_that_was_undone_does_no_harm(engine, connection):
-    """P3: only what is committed is certified."""
+    """P3: only writes that are committed are certified."""
     other = engine.connect()
     for step in ("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'x' WHERE id = 1"):
         connection.execute("SAVEPOINT a")

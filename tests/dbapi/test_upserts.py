@@ -1,4 +1,4 @@
-"""ON CONFLICT: parameters, executemany(), what it costs, DuckDB's own words (P8, P11)."""
+"""ON CONFLICT: parameters, executemany(), its cost, DuckDB's own words (P8, P11)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connection(engine, request):
 
 @pytest.fixture
 def simple(engine):
-    """One key, no other constraint: what needs the engine least."""
+    """One key, no other constraint: the case that needs the engine least."""
     connection = engine.connect(checkpoint="manual")
     connection.execute(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, price DECIMAL(10,2))"
@@ -193,7 +193,7 @@ def test_many_is_all_or_nothing(connection):
     assert content(connection) == ROWS
 
 
-# What it costs
+# Cost
 
 
 def test_a_counter_costs_no_statement(simple):

@@ -46,7 +46,7 @@ with tique.connect(sys.argv[1], checkpoint="manual") as connection:
                 rows = connection.execute(sql).fetchall()
                 assert sorted(row[0] for row in rows) == expected, rows
                 assert sorted(row[1:] for row in rows) == [(1, 1), (2, 2), (3, 3)]
-    # Beside a semi join the function itself is refused, and what the refusal says works.
+    # Beside a semi join the function itself is refused, and the refusal's remedy works.
     sql = "SELECT dense_rank() OVER ({}) FROM keyed WHERE i IN (SELECT i FROM bag)"
     try:
         connection.execute(sql.format(""))

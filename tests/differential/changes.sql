@@ -198,7 +198,7 @@ DELETE FROM thing WHERE id = 1
 
 DELETE FROM thing WHERE len(list) > 1
 
--- what must fail in both, and leave no trace
+-- statements that must fail in both, and leave no trace
 
 INSERT INTO item (id) VALUES (7)
 

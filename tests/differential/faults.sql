@@ -1,6 +1,6 @@
 -- Statements that an engine may refuse, one per paragraph: tique refuses the same ones,
--- on PostgreSQL with the same SQLSTATE. What is behind "-- not supported" tique refuses
--- with NotSupportedError where the engine takes it, and as the engine where it does not.
+-- on PostgreSQL with the same SQLSTATE. Statements after "-- not supported" tique refuses
+-- with NotSupportedError where the engine takes them, and as the engine where it does not.
 
 SELECT * FROM nope
 

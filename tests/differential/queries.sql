@@ -442,7 +442,7 @@ SELECT count() FROM item
 
 SELECT any_value(kind) FROM item WHERE id = 7
 
--- what must fail in both
+-- queries that must fail in both
 
 SELECT nothing FROM item
 
@@ -530,7 +530,7 @@ SELECT i.id + s.quantity, count(*) FROM item i JOIN sale s ON i.id = s.item GROU
 
 SELECT id + 1 FROM item UNION SELECT quantity * 2 FROM sale
 
--- joins in brackets with a name, whose columns may have others
+-- joins in brackets with a name, where the columns may have other names
 
 SELECT a, b FROM (item i JOIN sale s ON i.id = s.item) AS j(a, b) WHERE a = 3
 
@@ -538,7 +538,7 @@ SELECT to_json(j) FROM (item i JOIN sale s ON i.id = s.item) AS j WHERE id = 3
 
 SELECT count(j) FROM (item i JOIN sale s ON i.id = s.item) AS j(a, b)
 
--- what members of WITH RECURSIVE see
+-- visibility among members of WITH RECURSIVE
 
 WITH RECURSIVE x AS (SELECT * FROM node), node AS (SELECT 7 AS id) SELECT * FROM x
 

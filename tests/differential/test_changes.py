@@ -23,18 +23,18 @@ _TARGET = re.compile(r"(?:INSERT (?:OR \w+ )?INTO|UPDATE|DELETE FROM) (\w+)")
 
 
 def content(connection, sql):
-    """What the table that ``sql`` changes holds."""
+    """The rows of the table that ``sql`` changes."""
     target = _TARGET.search(sql).group(1)
     return world.content(connection, [target] if target in world.ROWS else [])
 
 
 def returned(cursor):
-    """What RETURNING gives: names and rows."""
+    """The result of RETURNING: names and rows."""
     return [c[0] for c in cursor.description], sorted(cursor.fetchall(), key=repr)
 
 
 def lacks_clause(error, sql):
-    """Whether the engine refuses what tique provides itself, and tests elsewhere."""
+    """Whether the engine refuses a clause that tique provides, and tests elsewhere."""
     refusals = pymonetdb.Error | psycopg.ProgrammingError
     return isinstance(error, refusals) and PROVIDED.search(sql) is not None
 

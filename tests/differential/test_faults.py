@@ -1,4 +1,4 @@
-"""What an engine refuses tique refuses too, and says the same of it (P10)."""
+"""tique refuses every statement that an engine refuses, with the same error (P10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's own relations list what is there natively, and nothing of tique's (P10)."""
+"""The engine's own relations list the native objects, and nothing of tique's (P10)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMN = {"duckdb": "schema_name", "monetdb": "name", "postgresql": "nspname"}
 _LEFT_BEHIND = re.compile("pg_(?:toast_)?temp_")
 """A session's own schema stays when the session ends."""
 _SESSION = re.compile(r".*(settings|pg_stat\w*|_extensions?\(?\)?|extension_versions)")
-"""They tell of this session or of how much was done, or of what the server can do."""
+"""They tell of this session, of the amount of work, or of the server's features."""
 _ESTIMATED = re.compile(r"estimated_size|rel(pages|tuples|all\w+|\w+xid)")
 
 
@@ -45,7 +45,7 @@ def statements_of(dialect):
 
 
 def masked(value):
-    """A value without the numbers of objects, which depend on what was there before."""
+    """A value without the numbers of objects, which depend on earlier objects."""
     if isinstance(value, int | float | Decimal) and value > 999:
         return "#"
     if isinstance(value, datetime):
@@ -67,7 +67,7 @@ def outcome(connection, sql):
 
 
 def differing(connection, wanted):
-    """What a connection says otherwise, by statement."""
+    """The differences of a connection's answers, by statement."""
     found = {}
     for sql, (names, rows) in wanted.items():
         if rows is None:
@@ -93,7 +93,7 @@ def test_relations_list_what_is_there_natively(engine):
     connection = engine.connect(autocommit=True)
     for sql in DEFINITIONS:
         connection.execute(sql)
-    # What is recent gets to cache tables, and a large write to a temporary one.
+    # Recent versions get to cache tables, and a large write to a temporary one.
     connection.execute("SELECT count(*) FROM item").fetchall()
     connection.execute("BEGIN")
     connection.execute(f"INSERT INTO mark SELECT number, number FROM {numbers(5000)}")

@@ -1,8 +1,8 @@
 """Random histories against a model of snapshot isolation in a few lines (P1, P3, P8).
 
 The model keeps the committed states, one per commit; a transaction works on a copy of
-the state that it began with. A commit succeeds if and only if nobody committed one
-of the keys (or UNIQUE values) that it leaves written since its snapshot.
+the state that it began with. A commit succeeds if and only if no other transaction
+committed one of the keys (or UNIQUE values) that it leaves written since its snapshot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BULK = range(1000, 3100)
 
 
 class Session:
-    """A connection and what the model says that it sees."""
+    """A connection and its rows according to the model."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -157,7 +157,7 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: all(max(s, default=0) < 1000 for s in self.states[-1:]))
     @rule(who=WHO, v=VALUES)
     def bulk(self, who, v):
-        """Switches what the session wrote from the driver's buffer to the engine."""
+        """Switches the session's writes from the driver's buffer to the engine."""
         session = self.session(who)
         taken = set(BULK) & session.rows.keys()
         after = None if taken else session.rows | dict.fromkeys(BULK, (None, None))
@@ -241,7 +241,7 @@ class Model(RuleBasedStateMachine):
             session.connection.commit()
             return
         keys = set().union(*(w[0] for w in session.written))
-        # Of what it wrote, the UNIQUE values that it leaves in its rows count.
+        # Of its writes, the UNIQUE values that it leaves in its rows count.
         values = {session.rows[k][1] for k in keys if k in session.rows} - {None}
         lost = any(
             keys & their_keys or values & their_values

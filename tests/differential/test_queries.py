@@ -23,7 +23,7 @@ REFUSED = {
         "SELECT s FROM sale AS s WHERE s.item = 3",
     },
 }
-"""What the engine can do and tique not."""
+"""Queries that the engine can run and tique cannot."""
 GENERATED = list(queries(seed=20230801, count=100))
 _ORDERED = re.compile(r"ORDER BY [^()]*$", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ _expected: dict[tuple[object, str], tuple[str, object]] = {}
 
 
 def outcome(connection, sql):
-    """What a query does: its exact names and its rows, or the kind of its error."""
+    """A query's result: its exact names and its rows, or the kind of its error."""
     try:
         cursor = connection.execute(sql)
         rows = cursor.fetchall()

@@ -2,9 +2,9 @@
 
 ``stored``: every row is in its storage table. ``cached``: every row is a recent
 version in a cache table. ``mixed``: some here, some there, with rows that were
-changed and deleted since the last checkpoint. ``own``: as mixed, but what is recent
-is uncommitted, of the transaction that asks. ``staged``: the same, large enough to
-be in the engine and not in the driver's buffer.
+changed and deleted since the last checkpoint. ``own``: as mixed, but the recent
+versions are uncommitted, of the transaction that asks. ``staged``: the same, large
+enough to be in the engine and not in the driver's buffer.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def fill_natively(engine, connection):
 
 
 def rows_on(engine):
-    """The tables' rows; as JSON what the engine has no type for."""
+    """The tables' rows; values without a type in the engine as JSON."""
     return {
         table: [
             tuple(
@@ -250,7 +250,7 @@ def _stranger(table):
 
 
 def _correct(connection, rows_by_table):
-    """Whatever the first half of the history left wrong is put right."""
+    """Correct the rows that the first half of the history left wrong."""
     cursor = connection.cursor()
     for table, rows in rows_by_table.items():
         names = [c[0] for c in cursor.execute(f"SELECT * FROM {table}").description]
@@ -304,8 +304,8 @@ class _Either(str):
 def category(error):
     """The exception of PEP 249 that ``error`` is a kind of.
 
-    MonetDB's driver tells violations from other errors, and no more. What PostgreSQL
-    does not understand tique may not either, as a word that it does not know.
+    MonetDB's driver tells violations from other errors, and no more. A statement that
+    PostgreSQL does not understand tique may refuse for a word that it does not know.
     """
     if isinstance(error, psycopg.ProgrammingError):
         return _Either("ProgrammingError or NotSupportedError")

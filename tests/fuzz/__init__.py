@@ -1,1 +1,1 @@
-"""Statements that nobody would write, against every engine; see ``__main__``."""
+"""Random statements against every engine; see ``__main__``."""

@@ -1,8 +1,8 @@
 """``python -m tests.fuzz --engine duckdb --count 100000 --seed 1``.
 
-Prints what went wrong as it is found, a line of JSON each, and counts at the end. A
-statement comes again with ``--start NUMBER --count 1`` and the same seed; whether it was
-the first to go wrong depends on nothing before it, except where the world was changed.
+Prints failures as they are found, a line of JSON each, and counts at the end. A
+statement comes again with ``--start NUMBER --count 1`` and the same seed; whether it
+fails depends on nothing before it, except where the world was changed.
 """
 
 from __future__ import annotations

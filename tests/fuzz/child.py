@@ -1,7 +1,7 @@
 """Runs statements through tique, in a process that may die of them.
 
-Before each it says its number, after each that went wrong what went wrong: a line of
-JSON each. The last line counts outcomes.
+Before each it prints its number, after each failure the failure: a line of JSON each.
+The last line counts outcomes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class World:
 
 
 class _Shown:
-    """What ``world.create`` asks an engine of the tests."""
+    """The part of a test's engine that ``world.create`` needs."""
 
     def __init__(self, kind):
         self.name = kind.name
@@ -159,7 +159,7 @@ def main(engine, place, seed, start, stop):
         kind, finding = attempt(world_.connection, sql, parameters)
         seconds = [clock() - begin]
         counts[kind] += 1
-        # What another process does takes its time as the machine has time for it.
+        # The time of another process's work depends on the machine's load.
         load = 1 if engine == "duckdb" else os.getloadavg()[0] / (os.cpu_count() or 1)
         most = SECONDS * max(1, load)
         while seconds[-1] > most and finding is None:

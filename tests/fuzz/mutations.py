@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 )
 _FOLDERS = {"monetdb": MONETDB_FOLDER, "postgresql": POSTGRESQL_FOLDER}
 _NEVER = re.compile(
-    # Whoever gives these another number asks for all numbers there are.
+    # A mutation that gives these another number asks for all numbers there are.
     r"\b(RECURSIVE|range|generate_series|repeat|rpad|lpad|space|read_\w+|sleep|COPY"
     r"|EXPORT|IMPORT|INSTALL|LOAD|ATTACH|getenv|glob)\b|'[^']*\.(csv|parquet|json)'",
     re.IGNORECASE,
@@ -218,7 +218,7 @@ _VALUES = (
 
 @cache
 def corpus(engine):
-    """The statements that are changed, by what they are."""
+    """The statements that are changed, by their kind."""
     cases = read_cases(folder=_FOLDERS[engine]) if engine in _FOLDERS else []
     fixtures = [case.sql for case in (cases or read_cases(folder=FOLDER))]
     if engine in _FOLDERS:

@@ -25,7 +25,7 @@ _PATIENCE = 120.0
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
     counts: Counter = field(default_factory=Counter)
     findings: list[dict] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Outcome:
 
 @contextmanager
 def place_of(engine):
-    """A database of the run's own: what a child needs to open it."""
+    """A database of the run's own: the address by which a child opens it."""
     with tempfile.TemporaryDirectory(prefix="tique-fuzz-") as folder:
         if engine == "duckdb":
             yield str(Path(folder) / "fuzz.duckdb")

@@ -1,9 +1,9 @@
 """Queries of all shapes over a table of which any part is recent, any part stored.
 
-Windows, set operations, recursion, joins of every kind, correlation, groups: what an
-engine's optimizer does much about. Each is run several times, through tique and by the
-bare engine, whose answer is the right one: a table of a few rows has no order, so only
-what does not depend on one is asked for.
+Windows, set operations, recursion, joins of every kind, correlation, groups: shapes
+that an engine's optimizer changes much. Each is run several times, through tique and by
+the bare engine, whose answer is the right one. A table of a few rows has no order, so the
+queries ask only for results that do not depend on one.
 """
 
 from __future__ import annotations

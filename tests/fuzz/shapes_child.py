@@ -1,6 +1,6 @@
 """Runs the shapes of a seed through tique and natively, in a process that may die.
 
-``python -m tests.fuzz.shapes_child FILE "one row" SEED START STOP``: what is stored is
+``python -m tests.fuzz.shapes_child FILE "one row" SEED START STOP``: storage has
 ``nothing``, ``one row`` or ``all but one`` of each table.
 """
 
@@ -73,7 +73,7 @@ def main(path, stored, seed, start, stop):
 
 
 def answer(connection, sql):
-    """The rows, or that there was an error: of which kind is not what is looked for."""
+    """The rows, or that there was an error, of any kind."""
     parameters = () if isinstance(connection, tique.Connection) else None
     try:
         return compared(connection.execute(sql, parameters).fetchall())

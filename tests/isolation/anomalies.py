@@ -16,7 +16,7 @@ _COLUMNS = re.compile(" {2,}")
 
 
 class Anomaly(NamedTuple):
-    """What happens at a level."""
+    """A history at a level."""
 
     name: str
     level: str
@@ -36,7 +36,7 @@ def _sections() -> Iterator[tuple[str, Anomaly]]:
 
 
 PREVENTED = [anomaly for section, anomaly in _sections() if section == _PREVENTED]
-"""What the levels are there to prevent."""
+"""The anomalies that the levels prevent."""
 
 OCCURRING = [anomaly for section, anomaly in _sections() if section == _OCCURRING]
-"""What they allow, and does happen."""
+"""The anomalies that they allow, and that do happen."""

@@ -12,7 +12,7 @@ there. The digit is the transaction's, which begins with its first step.
     o1              it opens a cursor over all rows, in the order x, y, z, u
     f1[10]          it fetches the cursor's next value
     c1  a1          it commits, or aborts
-    c1!             its commit is refused: somebody was faster
+    c1!             its commit is refused: another transaction committed first
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Player:
         self._cursor: tique.Cursor | None = None
 
     def play(self, kind: str, body: str, *, is_refused: bool) -> None:
-        """Do one step, and see that it gives what the history says."""
+        """Do one step, and see that its result is the history's."""
         if kind == "c":
             self._commit(is_refused=is_refused)
         elif kind == "a":

@@ -24,7 +24,7 @@ def lasting(request, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["memory", "query"])
 def connect(request, lasting):
-    """What connects to a database with one table, which is open all the time."""
+    """A function that connects to a database with one table, which stays open."""
     lasting.begin_again()
 
     def start(level="SNAPSHOT"):

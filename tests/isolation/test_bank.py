@@ -148,7 +148,7 @@ def test_bank(engine, certifier):
 
 @pytest.mark.slow
 def test_bank_16_threads_for_long(engine):
-    """Nothing lost, nothing doubled, nobody stuck, sums constant."""
+    """Nothing lost, nothing doubled, no thread stuck, sums constant."""
     bank = Bank(engine)
     # Servers have banks of several processes besides.
     seconds = 25 if engine.name == "duckdb" else 12
@@ -158,7 +158,7 @@ def test_bank_16_threads_for_long(engine):
 
 
 def test_closed_and_collected_connections_do_not_hold_back_lambda(engine):
-    """P6: a transaction that nobody will end does not keep versions alive."""
+    """P6: a transaction that cannot end any more does not keep versions alive."""
     import gc
 
     keeper = engine.connect()
@@ -185,7 +185,7 @@ def test_closed_and_collected_connections_do_not_hold_back_lambda(engine):
 
 
 def test_an_old_snapshot_reads_its_state_while_commits_and_checkpoints_pass(engine):
-    """P1, P7: an open snapshot is untouched by whatever happens after it."""
+    """P1, P7: an open snapshot is untouched by commits and checkpoints after it."""
     writer = engine.connect()
     create_accounts(writer)
     old = engine.connect()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fresh_tables
 
 ROWS = effort(300_000, 1_000_000)
 MEGABYTES = 300 * ROWS / 1_000_000
-"""What a process may grow by."""
+"""The growth that a process may have."""
 
 
 @pytest.mark.one_duckdb

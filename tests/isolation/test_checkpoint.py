@@ -1,4 +1,4 @@
-"""P7: a fold moves what everybody sees, nothing else, and nobody notices."""
+"""P7: a fold moves versions that every snapshot sees, nothing else, unnoticed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_only_what_every_snapshot_sees_is_moved(engine, connection):
 
 
 def test_a_snapshot_that_begins_while_lambda_is_read(engine, connection, monkeypatch):
-    """The fold's λ is older than the snapshot, whatever the order of the two."""
+    """The fold's λ is older than the snapshot in either order of the two."""
     late = engine.connect()
     fold = checkpointer.Checkpointer._fold
     seen = []
@@ -117,7 +117,7 @@ def test_small_batches_give_the_same(engine, connection, monkeypatch):
 
 
 def test_tables_without_a_key_keep_duplicates_and_nulls(engine, connection):
-    """A fold of a bag removes one copy per deleted copy, NULLs being equal."""
+    """A fold of a keyless table removes one copy per deleted copy, NULLs being equal."""
     connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     connection.execute(
         "INSERT INTO b VALUES (1, 'a'), (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL), "
@@ -225,7 +225,7 @@ def test_folds_while_a_result_is_half_read(engine, connection):
 
 
 def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
-    """P1, P7: tombstones, moved keys and a bag, checkpoints without a pause."""
+    """P1, P7: tombstones, moved keys, a keyless table, checkpoints without a pause."""
     monkeypatch.setattr(checkpointer, "_BATCH_ROWS", 5)
     connection.execute("CREATE TABLE b (x INTEGER)")
     connection.execute(f"INSERT INTO b SELECT number FROM {numbers(100)}")
@@ -247,7 +247,7 @@ def test_scans_see_one_state_while_folds_run(engine, connection, monkeypatch):
         return threading.Thread(target=run)
 
     def write(mine):
-        """Keep count(t) = 100, and what b holds = what t holds."""
+        """Keep count(t) = 100, and the rows of b equal to those of t."""
         number = rounds[0] = rounds[0] + 1
         mine.execute("DELETE FROM t WHERE id = %s", (number - 1,))
         mine.execute("INSERT INTO t VALUES (%s, 0)", (number + 99,))
@@ -324,12 +324,12 @@ def eventually(condition):
 
 
 def test_cache_tables_stay_small_under_load(engine):
-    """What is cached came during the last few rounds, however many commits there are.
+    """Cached versions are of the last few rounds, however many commits there are.
 
-    A round leaves what is after its λ. While a transaction lasts, λ is its snapshot
+    A round leaves versions after its λ. While a transaction lasts, λ is its snapshot
     or that of one that began before it, and no round begins unless λ has moved: with n
     writers, at most n rounds begin after the snapshot that λ is at the last one, and
-    whatever was committed when the round before these ended is in that snapshot.
+    every commit before the end of the round before these is in that snapshot.
     """
     writers, rounds_apart = 4, 4 + 1
     connection = engine.connect(checkpoint_rows=500, checkpoint_age=1000.0)
@@ -358,7 +358,7 @@ def test_cache_tables_stay_small_under_load(engine):
     ]
     for thread in threads:
         thread.start()
-    # By round: no more than what had been written when it ended.
+    # By round: no more than the rows that had been written when it ended.
     ends = {first: 0}
     written = largest = 0
     too_many = []

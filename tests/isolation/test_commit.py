@@ -1,4 +1,4 @@
-"""When a commit fails half-way (P2, P4-P6): its outcome is definite, nobody hangs."""
+"""A commit that fails half-way (P2, P4-P6): its outcome is definite, no client hangs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def large(connection):
 
 
 def seen(connection):
-    """A row by key, the same row by a scan, and the bag."""
+    """A row by key, the same row by a scan, and the keyless table."""
     connection.rollback()
     found = (
         connection.execute("SELECT v FROM t WHERE id = 1").fetchone()[0],
@@ -51,7 +51,7 @@ def seen(connection):
 
 
 def record(engine, write):
-    """What begins the call that makes the record of a commit."""
+    """The beginning of the call that makes the record of a commit."""
     # A large one is a transaction of many statements on every engine.
     return engine.commit_call if write is small else "INSERT INTO tique.log"
 
@@ -88,7 +88,7 @@ def test_error_before_the_commit_record(engine, bank, faults, write):
 
 
 def deciding(engine, write):
-    """What is in the call that decides."""
+    """A part of the text of the call that decides."""
     return engine.commit_call if write is small else "COMMIT"
 
 
@@ -125,8 +125,9 @@ def test_outcome_unknown_until_somebody_can_ask(engine, bank, faults, write, whe
     assert caught.value.txid == txid
     assert caught.value.sqlstate == "08007"
     happened = when == "after"
-    # What may be there is seen by nobody, and nobody may overtake it. What the server
-    # settles by itself is there, for everybody, though its own process cannot know.
+    # No snapshot sees a commit in doubt, and no other commit may overtake it. A commit
+    # that the server settles by itself is there, for every reader, though its own
+    # process cannot know.
     is_settled = happened and write is small and engine.settles_commits
     found = AFTER if is_settled else BEFORE
     assert seen(other) == found
@@ -190,7 +191,7 @@ def test_interrupted_while_publishing(engine, bank, monkeypatch):
 
 
 def test_interrupted_follower_withdraws(engine, bank):
-    """Its connection drops the writes: nobody may commit half of them later."""
+    """Its connection drops the writes: no later commit may contain half of them."""
     follower = engine.connect()
     small(follower)
     outcome = []
@@ -251,9 +252,9 @@ def test_followers_get_an_outcome_when_their_leader_fails(engine, bank, faults, 
 def test_followers_commit_when_their_leader_is_interrupted(
     engine, bank, faults, when, again
 ):
-    """P4, P6: Ctrl-C in the leader is nothing to the others of its batch.
+    """P4, P6: Ctrl-C in the leader does not affect the followers of its batch.
 
-    It may come ``again``, while the leader finds out what became of the batch.
+    It may come ``again``, while the leader finds out the outcome of the batch.
     """
     results, txids = {}, {}
 
@@ -292,7 +293,7 @@ def test_followers_commit_when_their_leader_is_interrupted(
 
 
 def test_a_drain_that_was_cut_short_is_not_repeated(engine, bank, faults):
-    """A bag's versions reach the cache table once, whatever happens on the way."""
+    """A keyless table's versions reach the cache table once in spite of any error."""
     for when in ("before", "after"):
         for error in (engine.failure(), KeyboardInterrupt()):
             bank.execute("INSERT INTO b VALUES (5)")
@@ -398,7 +399,7 @@ def test_an_error_after_the_commit_is_not_the_commits(engine, bank, faults):
 
 
 def test_versions_without_a_commit_record_are_removed(engine, caplog):
-    """P5: recovery decides by the commit records, whatever the cache tables hold."""
+    """P5: recovery decides by the commit records, with any content of cache tables."""
     connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 1)")
@@ -421,7 +422,7 @@ def test_versions_without_a_commit_record_are_removed(engine, caplog):
 
 @pytest.mark.written_for(["monetdb"], reason="an embedded engine is not connected to")
 def test_a_lost_connection_is_replaced(engine, faults):
-    """P6, P8: what was under way fails; the next transaction, commit and fold work."""
+    """P6, P8: the call under way fails; the next transaction, commit and fold work."""
     connection = engine.connect(checkpoint="manual", certifier="query")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 0)")

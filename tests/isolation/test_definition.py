@@ -1,4 +1,4 @@
-"""Definitions: all of it or nothing, alone, and never under somebody's feet."""
+"""Schema changes: atomic, alone, and never below an open transaction."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ POSTGRESQL = pytest.mark.written_for(["postgresql"], reason="the words are its o
     ],
 )
 def test_a_refused_adoption_leaves_no_trace(engine, definition, message):
-    """P9, P10: what cannot be promised is not adopted, and nothing is left behind."""
+    """P9, P10: a table beyond tique's promises is not adopted, and nothing is left."""
     native = engine.native()
     native.execute("CREATE TABLE fine (\" COLLATE \" TEXT DEFAULT ' COLLATE ')")
     native.execute(definition)

@@ -63,7 +63,7 @@ def test_openings_for_centuries(engine):
 
 
 def test_a_process_that_begins_more_than_an_epoch(engine, few):
-    """P4, P5: it takes another one, and what became of all is known."""
+    """P4, P5: it takes another one, and the outcomes of all transactions are known."""
     with closing(engine.connect()) as one, closing(engine.connect()) as two:
         one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         one.commit()

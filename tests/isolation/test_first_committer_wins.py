@@ -1,4 +1,4 @@
-"""P3, P9: what counts as the same key, and what the loser is told."""
+"""P3, P9: when keys count as the same, and the loser's error."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_different_rows_without_a_key(pair):
 
 
 def test_a_later_transaction_sees_an_acknowledged_commit(pair):
-    """P2, strong: whoever begins after commit() returned sees it."""
+    """P2, strong: a transaction that begins after commit() returned sees it."""
     one, two = pair
     for value in range(50):
         one.execute("UPDATE u SET name = %s WHERE id = 1", (str(value),))

@@ -144,7 +144,7 @@ def test_joins_in_snapshots(engine, seed):
 
 @pytest.mark.written_for(["monetdb"], reason="the others join a table with a UNION ALL")
 def test_a_join_in_parts(engine):
-    """What a plan does shows in MonetDB's by the names that it has."""
+    """The form of tique's plan shows in MonetDB's plan by its names."""
     connection = engine.connect(checkpoint="manual")
     query = "EXPLAIN SELECT a.v + b.v AS total FROM a JOIN b ON a.id = b.id"
     for table in "ab":

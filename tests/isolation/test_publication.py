@@ -14,7 +14,7 @@ from tique.store.versions import TableVersions
 
 
 class Team:
-    """Threads that report what went wrong."""
+    """Threads that report their errors."""
 
     def __init__(self, engine, **options):
         self.engine = engine
@@ -93,9 +93,9 @@ def test_acknowledged_commits_are_seen_by_whoever_begins_afterwards(team):
 
 
 def test_a_snapshot_taken_before_a_commit_is_published(faults, team):
-    """P2: what is durable already is not seen before the timestamp is finished.
+    """P2: a commit that is already durable is not seen until its timestamp is finished.
 
-    PostgreSQL does both at once: whoever comes right after sees it, and all of it.
+    PostgreSQL does both at once: a reader right after it sees it, and all of it.
     """
     writer, reader = team.connect(), team.connect()
     query = "SELECT id, v FROM counter WHERE id = 1"
@@ -118,7 +118,7 @@ def test_a_snapshot_taken_before_a_commit_is_published(faults, team):
     ["duckdb"], reason="a process that shares a database publishes when it follows"
 )
 def test_a_snapshot_taken_amid_a_publication_is_whole(team, monkeypatch):
-    """P2: whoever begins before a commit is published never sees it, nor half of it."""
+    """P2: a reader that begins before a commit is published never sees any of it."""
     writer, reader = team.connect(), team.connect()
     query = "SELECT id, v FROM counter WHERE id = 1"
     amid = []
@@ -172,7 +172,7 @@ def test_every_acknowledged_increment_counts(team):
 
 
 def test_nobody_waits_for_a_transaction_that_stays_open(team):
-    """P6: an idle writer and an idle reader hold up nobody, but keep their state."""
+    """P6: an idle writer and an idle reader hold up no commit, but keep their state."""
     idle = team.connect()
     before = idle.execute("SELECT sum(v) FROM counter").fetchone()
     idle.execute("UPDATE counter SET v = -1 WHERE id = 3")
@@ -199,7 +199,7 @@ def test_nobody_waits_for_a_transaction_that_stays_open(team):
 
 
 def test_definitions_get_their_turn_among_commits(team):
-    """P6: a definition neither starves nor stops those who commit."""
+    """P6: a schema change neither starves nor stops committing transactions."""
     commits = [0]
 
     def work(key):

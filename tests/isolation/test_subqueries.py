@@ -1,6 +1,6 @@
 """P1: subqueries that compare with rows, in a snapshot and after it was folded.
 
-What is folded is plain storage, of which the engine itself makes the most. MonetDB 11.41
+Folded rows are plain storage, which the engine itself optimizes most. MonetDB 11.41
 loses rows if the snapshot's text is not kept apart from such a subquery.
 """
 

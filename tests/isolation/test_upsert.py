@@ -1,4 +1,4 @@
-"""ON CONFLICT between transactions (P1, P3): what finds nothing is still certified."""
+"""ON CONFLICT between transactions (P1, P3): one that finds no row is still certified."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ SMALL = "INSERT INTO t (id, n) VALUES (77, 0) ON CONFLICT (id) DO NOTHING"
     ("first", "second", "rows"), [(LARGE, SMALL, 2500), (SMALL, LARGE, 2)]
 )
 def test_large_and_small(pair, first, second, rows):
-    """P3: what is staged is certified against what is buffered, either way round."""
+    """P3: staged writes are certified against buffered ones, and vice versa."""
     one, two = pair
     one.execute(first)
     two.execute(second)

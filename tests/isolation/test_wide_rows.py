@@ -46,7 +46,7 @@ VALUES = {
 
 @pytest.fixture
 def values(engine):
-    """What the columns may hold."""
+    """The values that the columns may hold."""
     infinite = [float("inf")] if engine.has_infinity else []
     return {**VALUES, "ratio": [*VALUES["ratio"], *infinite]}
 
@@ -175,7 +175,7 @@ def test_reads_agree_with_a_model(engine, values, seed):
 @pytest.mark.crash
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_loses_nothing_of_rows_known_in_part(engine, values, seed):
-    """P4, P5: the log has what changed, storage the rest."""
+    """P4, P5: the log has the changed values, storage the rest."""
     model = {}
     with engine.connect() as connection:
         create(engine, connection)
@@ -231,7 +231,7 @@ class _NoDatabase:
 
 
 def replayed(model, seed, values):
-    """What the child's statements did to the model."""
+    """The model after the child's statements."""
     result = dict(model)
     chance = random.Random(seed)
     for _ in range(60):
