@@ -43,8 +43,8 @@ _EXIT = {True: 0, False: 1, None: 2}
 def check(file: Path, model: str, workload: str | None) -> None:
     """Judge the history in FILE (.edn, .json, .jsonl, each also .gz).
 
-    The exit status is 0 if it is valid under the model, 1 if it is not, and 2 if that is
-    unknown: too little happened, or the file is no history.
+    The exit status is 0 if it is valid under the model, 1 if it is not, and 2 if that
+    is unknown: too little happened, or the file is no history.
     """
     console = Console(soft_wrap=True, highlight=False)
     try:

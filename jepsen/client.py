@@ -6,13 +6,13 @@ The plan is a file (:class:`jepsen.plan.Plan`). It reads commands on its standar
 one per line: a fault and where it is to happen (``cut commit 2 amid``), or ``end``. When
 its standard input ends, its parent is dead, and it ends too.
 
-*The outcomes* ``ok``, ``fail`` *and* ``info``. Before ``commit()`` is called nothing of a
-transaction has left this client, so that every error up to there is ``fail``, a lost
-connection too. ``commit()`` itself promises: it returns (``ok``), it says that the outcome
-is unknown (OutcomeUnknown, ``info``), or it says with any other error of tique's that
-nothing was committed (``fail``). If it ever says so wrongly, the elements are there, and
-the checker finds an aborted read. An error that is not tique's promises nothing: it is
-``info``, and a problem of its own.
+*The outcomes* ``ok``, ``fail`` *and* ``info``. Before ``commit()`` is called nothing of
+a transaction has left this client, so that every error up to there is ``fail``, a lost
+connection too. ``commit()`` itself promises: it returns (``ok``), it says that the
+outcome is unknown (OutcomeUnknown, ``info``), or it says with any other error of
+tique's that nothing was committed (``fail``). If it ever says so wrongly, the elements
+are there, and the checker finds an aborted read. An error that is not tique's promises
+nothing: it is ``info``, and a problem of its own.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Client:
             and not isinstance(error, tique.SerializationError)
             and self._chance.random() < 0.5
         ):
-            # tique makes a new session when one is lost; so does a client that closes it.
+            # tique makes a new session when one is lost; closing it has one made, too.
             self.close()
             return
         try:

@@ -31,7 +31,8 @@ OperationType: TypeAlias = Literal["invoke", "ok", "fail", "info"]
 
 _TYPES = frozenset(get_args(OperationType))
 
-# Jepsen's own process for notes of its nemesis: not a client's operation, and no number.
+# Jepsen's own process for notes of its nemesis: not a client's operation, and no
+# number.
 _NEMESIS = "nemesis"
 
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9]\d*")

@@ -2,8 +2,8 @@
 
 *Writers.* Every client (a thread of some process) appends lines to a file of its own:
 one before it begins an operation, one after the operation's outcome is there. A line is
-one ``os.write`` without a buffer, so that a line written before SIGKILL is in the kernel
-and stays.
+one ``os.write`` without a buffer, so that a line written before SIGKILL is in the
+kernel and stays.
 
 *Clock.* CLOCK_MONOTONIC is one clock for all processes of a machine. No program can set
 it, and the ``clock`` nemesis, which shifts a process's CLOCK_REALTIME, leaves it alone.
@@ -18,8 +18,8 @@ invocation goes first, which claims that the two were concurrent.
 *If the client dies.* On its way to the first line: the line is torn or missing, and the
 operation never began, because the line comes first. Between the lines: the operation is
 open. In the second line: it is torn, which is the same. A killed client's request may
-still be on its way in the server, so an open operation is closed with ``info`` at the end
-of the history and not when the client died. Reads after that may or may not see it.
+still be on its way in the server, so an open operation is closed with ``info`` at the
+end of the history and not when the client died. Reads after that may or may not see it.
 
 *Processes.* The history's processes are single-threaded and never go on after an ``info``.
 A client's number stands for all of its lives; after an ``info`` or a death it goes on as

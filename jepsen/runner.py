@@ -103,7 +103,8 @@ class Result:
     faults
         The injected faults.
     outcomes
-        The answers of :meth:`tique.Connection.outcome` at the end about unknown outcomes.
+        The answers of :meth:`tique.Connection.outcome` at the end about unknown
+        outcomes.
     problems
         Failures apart from the history's verdict.
     """

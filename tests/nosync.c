@@ -1,6 +1,6 @@
 /* Preloaded by `make test`: writes get to the kernel and not to the disk.
  *
- * Tests kill processes, never the machine: what the kernel has outlives them all, so
+ * Tests kill processes, never the machine: the kernel's pages outlive them all, so
  * that nothing a test can see depends on the disk. Waiting for it took up to half of a
  * run's time.
  */

@@ -1,4 +1,4 @@
-"""SQL that all engines understand, for what each of them has a function of its own."""
+"""SQL that all engines understand, in place of functions that differ among them."""
 
 
 def numbers(count: int) -> str:

@@ -34,9 +34,9 @@ def find(
 def _find_within(transactions: Sequence[Transaction], findings: Findings) -> None:
     """Find anomalies in the order of a transaction's own micro-operations.
 
-    ``internal``: it does not see its own earlier reads or appends. ``future-read``: it sees
-    its own later appends. ``lost-update``: two transactions read the same version of a key
-    and append to it, and both are acknowledged.
+    ``internal``: it does not see its own earlier reads or appends. ``future-read``: it
+    sees its own later appends. ``lost-update``: two transactions read the same version
+    of a key and append to it, and both are acknowledged.
     """
     updates: defaultdict[tuple[Hashable, Elements], list[Transaction]] = defaultdict(
         list
@@ -187,9 +187,9 @@ def _find_lost(
 ) -> None:
     """Find acknowledged appends that are gone at the end (lost-append).
 
-    The end is the last read to begin, with the reads that overlap it: an append that was
-    acknowledged before it began must be in it or, if the read was merely stale, in one of
-    the others.
+    The end is the last read to begin, with the reads that overlap it: an append that
+    was acknowledged before it began must be in it or, if the read was merely stale, in
+    one of the others.
     """
     if not known.reads:
         return

@@ -29,8 +29,8 @@ def find_lost(
     """Note accounts whose balance is not the sum of the changes (lost-change).
 
     Between a read of the account that ended before its first change began, and one that
-    began after its last change had ended. An account without such reads is left out, and
-    one that a change in doubt may have touched.
+    began after its last change had ended. An account without such reads is left out,
+    and one that a change in doubt may have touched.
     """
     by_account: dict[Any, list[Change]] = {}
     for change in changes:

@@ -38,9 +38,9 @@ class _Sums:
 class _Bounds:
     """The bounds of a counter.
 
-    A counter is at least the sum of the additions that were acknowledged before the read
-    began, and at most the sum of those that began before it ended. Of the rest, negative
-    additions count for the lower bound and positive ones for the upper.
+    A counter is at least the sum of the additions that were acknowledged before the
+    read began, and at most the sum of those that began before it ended. Of the rest,
+    negative additions count for the lower bound and positive ones for the upper.
     """
 
     def __init__(self, adds: list[tuple[Transaction, Any]], end: int) -> None:

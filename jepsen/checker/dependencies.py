@@ -5,11 +5,11 @@ follow from these. An aborted transaction's append is no version, so that its ne
 are each other's.
 
 A committed append that no read shows came after every version that is known, and in an
-unknown order among its like: a reader of the last known version missed each of them. With
-many readers and many such appends those are too many edges. The readers get an edge to the
-end of a chain that leads to each of the appends instead; a reader that is one of the writers
-gets one to the part of the chain before it and one to the part after it, as no transaction
-misses its own write.
+unknown order among its like: a reader of the last known version missed each of them.
+With many readers and many such appends those are too many edges. The readers get an
+edge to the end of a chain that leads to each of the appends instead; a reader that is
+one of the writers gets one to the part of the chain before it and one to the part after
+it, as no transaction misses its own write.
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ target, and why.
 In time a transaction is two moments, at which it takes its snapshot and at which it commits.
 An edge is between two of the four, and under snapshot isolation it is their order:
 
-* ``ww``: the target overwrote the source's write. Of two transactions that overlap at most
-  one may write a key, so that the source's commit came before the target's snapshot.
+* ``ww``: the target overwrote the source's write. Of two transactions that overlap at
+  most one may write a key, so that the source's commit came before the target's
+  snapshot.
 * ``wr``: the target read the source's write: the same.
 * ``process``, ``realtime``: the source ended before the target began: the same.
-* ``rw``: the target overwrote a version that the source read: the source's snapshot came
-  before the target's commit.
+* ``rw``: the target overwrote a version that the source read: the source's snapshot
+  came before the target's commit.
 * ``later``: from an auxiliary node, which is no transaction, to a commit.
 * ``inside``: from a transaction's snapshot to its own commit; the graph has none, it is added
   where the moments are told apart.
@@ -62,8 +63,8 @@ class Edges:
     key : array of int
         The number of the key that it is about.
     version : array of int
-        The version that the target saw or overwrote, or that the source read: the number
-        of its elements.
+        The version that the target saw or overwrote, or that the source read: the
+        number of its elements.
     """
 
     source: Integers

@@ -60,8 +60,8 @@ _SNAPSHOT_ISOLATION = (
 )
 _STRONG_SESSION = _SNAPSHOT_ISOLATION | _with("-process", _SNAPSHOT_CYCLES)
 
-# Without the order in real time a transaction may begin in the past, and the writes that it
-# misses need not be lost.
+# Without the order in real time a transaction may begin in the past, and the writes
+# that it misses need not be lost.
 _STRONG = (
     _STRONG_SESSION
     | _with("-realtime", _SNAPSHOT_CYCLES)

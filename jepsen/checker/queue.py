@@ -81,8 +81,8 @@ def _find_lost(
 ) -> str | None:
     """Find acknowledged elements that never came out; return why that is unknown.
 
-    Once everything else is over a drain takes the remaining elements. A dequeue in doubt may
-    have taken one without telling a client, a drain in doubt any number.
+    Once everything else is over a drain takes the remaining elements. A dequeue in
+    doubt may have taken one without telling a client, a drain in doubt any number.
     """
     drains = [
         each

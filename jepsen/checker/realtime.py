@@ -2,8 +2,8 @@
 
 One transaction precedes another in real time if it ended before the other began. Those
 are almost all pairs, so they go through a chain of barriers: a transaction that ended
-leads to the next barrier, each barrier to the one after it, and the last barrier before a
-beginning to the transaction that begins there. There is a barrier only where a
+leads to the next barrier, each barrier to the one after it, and the last barrier before
+a beginning to the transaction that begins there. There is a barrier only where a
 transaction begins after another has ended.
 
 A transaction in doubt has no end: it may take effect at any time later. A client's next

@@ -2,8 +2,8 @@
 
 A list that is only appended to tells its own history: a read of ``[1 2 3]`` says that the
 versions before it were ``[1 2]``, ``[1]`` and ``[]``. The longest read of a key is the order
-of its versions; every other read must be the beginning of it. An append that no read shows
-came later than all those that were read, if it was committed at all.
+of its versions; every other read must be the beginning of it. An append that no read
+shows came later than all those that were read, if it was committed at all.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def versions(transactions: Sequence[Transaction]) -> list[KeyVersions]:
     Raises
     ------
     MalformedHistory
-        If a micro-operation is unknown, an element is appended to a key twice, or a read
-        shows an element that no transaction appended.
+        If a micro-operation is unknown, an element is appended to a key twice, or a
+        read shows an element that no transaction appended.
     """
     keys: dict[Hashable, KeyVersions] = {}
     for number, transaction in enumerate(transactions):

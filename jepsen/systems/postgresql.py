@@ -91,7 +91,8 @@ class PostgreSQL(System):
         assert self._cluster is not None
         is_killed = False
         with (
-            # A session that has ended by itself, and the effect of the kill on this one.
+            # A session that has ended by itself, and the effect of the kill on this
+            # one.
             suppress(ProcessLookupError, psycopg.OperationalError),
             psycopg.connect(self._cluster.socket_url, autocommit=True) as connection,
         ):

@@ -21,7 +21,7 @@ _UNNAMED = ""
 
 
 def relations_of(select: exp.Expr) -> list[exp.Expr]:
-    """Return the relations that a SELECT's FROM and JOINs list, outermost level only."""
+    """Return the relations that a SELECT lists and joins, outermost level only."""
     from_ = select.args.get("from_")
     relations = [from_.this] if from_ is not None else []
     relations.extend(join.this for join in select.args.get("joins") or ())

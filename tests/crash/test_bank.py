@@ -91,7 +91,9 @@ class Book:
         undone = {row[:3] for row in rows if row[6]}
         assert self.undone <= undone, "an acknowledged undo is lost"
         entries = Counter(connection.execute("SELECT * FROM entry").fetchall())
-        assert entries == Counter(keys - undone), "torn, or a row without a key is doubled"
+        assert entries == Counter(keys - undone), (
+            "torn, or a row without a key is doubled"
+        )
         balances = dict.fromkeys(range(ACCOUNTS), START)
         for *_, source, target, amount, is_undone in rows:
             if not is_undone:

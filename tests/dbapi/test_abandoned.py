@@ -1,4 +1,4 @@
-"""Results that are not read to their end cost no memory, and no later statement its time."""
+"""Results not read to their end cost no memory, and no later statement its time."""
 
 import gc
 import tracemalloc

@@ -242,7 +242,7 @@ def test_rows_in_every_snapshot(connection, engine, seed, many_versions):
 
 
 def test_a_group_that_made_room_meanwhile(connection, engine, monkeypatch):
-    """P1, P7: rows folded after its eviction do not reach it, and no version has them."""
+    """P1, P7: rows folded after its eviction are neither in it nor in any version."""
     sql = "SELECT n FROM line WHERE a = %s AND b = %s AND note = %s ORDER BY n"
     for _ in range(4):
         before = connection.execute(sql, (*PREFIX, "x")).fetchall()

@@ -2,8 +2,8 @@
 
 Windows, set operations, recursion, joins of every kind, correlation, groups: shapes
 that an engine's optimizer changes much. Each is run several times, through tique and by
-the bare engine, whose answer is the right one. A table of a few rows has no order, so the
-queries ask only for results that do not depend on one.
+the bare engine, whose answer is the right one. A table of a few rows has no order, so
+the queries ask only for results that do not depend on one.
 """
 
 from __future__ import annotations

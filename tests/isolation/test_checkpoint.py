@@ -117,7 +117,7 @@ def test_small_batches_give_the_same(engine, connection, monkeypatch):
 
 
 def test_tables_without_a_key_keep_duplicates_and_nulls(engine, connection):
-    """A fold of a keyless table removes one copy per deleted copy, NULLs being equal."""
+    """A fold of a keyless table removes one copy per deleted copy; NULLs are equal."""
     connection.execute("CREATE TABLE b (x INTEGER, y TEXT)")
     connection.execute(
         "INSERT INTO b VALUES (1, 'a'), (1, 'a'), (1, 'a'), (NULL, NULL), (NULL, NULL), "

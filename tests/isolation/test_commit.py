@@ -1,4 +1,4 @@
-"""A commit that fails half-way (P2, P4-P6): its outcome is definite, no client hangs."""
+"""A commit that fails half-way (P2, P4-P6) has a definite outcome, and nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ON CONFLICT between transactions (P1, P3): one that finds no row is still certified."""
+"""ON CONFLICT between transactions (P1, P3): certified though it finds no row."""
 
 from __future__ import annotations
 

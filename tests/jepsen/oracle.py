@@ -1,7 +1,7 @@
 """Cycles found by trying all of them, for histories of a few transactions.
 
-Written from the definitions and not from the checker: every pair is looked at, no edge is
-left out because others imply it, real time is compared pair by pair.
+Written from the anomalies' definitions and not from the checker: every pair is looked
+at, no edge is left out because others imply it, real time is compared pair by pair.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from jepsen.history import Operation
 
-# What the store may do wrong, each with an anomaly that shows it.
+# The faults of the store, each with an anomaly that shows it.
 FAULTS = {
     "aborted read": "G1a",
     "doubled commit": "duplicate-elements",
@@ -171,12 +171,12 @@ class Simulation:
         client.step = "idle"
 
     def certified(self, snapshot, writes):
-        """Return whether nobody committed one of the keys after the snapshot."""
+        """Return whether no client committed one of the keys after the snapshot."""
         newest = (self.versions[key][-1][0] for key in writes if self.versions[key])
         return all(timestamp <= snapshot for timestamp in newest)
 
     def settle(self, snapshot, writes):
-        """Commit what is in doubt, if nothing has come between."""
+        """Commit writes in doubt, if no other commit has come between."""
         if self.certified(snapshot, writes):
             self.publish(writes)
 

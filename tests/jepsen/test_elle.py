@@ -1,4 +1,4 @@
-"""Our verdicts are held against what Elle printed."""
+"""Our verdicts are held against Elle's output."""
 
 import pytest
 from click.testing import CliRunner

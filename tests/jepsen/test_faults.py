@@ -79,7 +79,7 @@ MOMENTS = {"before": False, "amid": True, "after": True}
 def test_a_cut_reaches_the_wire(shared_engine, monkeypatch, moment):
     """The server gets the request or not; the client never hears of it."""
     points = FaultPoints(lambda: None)
-    # What it changes is changed back.
+    # The methods that it replaces are put back.
     for module, name, methods in (
         (postgresql_system.psycopg, "Cursor", ("execute", "copy")),
         (monetdb_system.connections, "Connection", ("execute",)),
@@ -103,7 +103,7 @@ def test_a_cut_reaches_the_wire(shared_engine, monkeypatch, moment):
     another = shared_engine.native()
     deadline = time.monotonic() + 10
     expected = (int(MOMENTS[moment]),)
-    # Nobody was told when the server is done with it.
+    # The server does not tell when it is done with it.
     while another.execute("SELECT count(*) FROM t").fetchone() != expected:
         assert time.monotonic() < deadline
 
@@ -123,7 +123,7 @@ def test_a_quick_reply_is_not_heard():
 
 @pytest.fixture
 def preloaded(tmp_path):
-    """Run a Python program with a library; what it prints."""
+    """Run a Python program with a library; its output."""
 
     def run(name, nanoseconds, program):
         library = Preload(

@@ -1,4 +1,4 @@
-"""A history is the same in every file that holds it, and what is none is refused."""
+"""A history is the same in every file that holds it, and any other file is refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""P1 to P7: the long runs whose histories are kept, for Elle and for whoever doubts."""
+"""P1 to P7: the long runs whose histories are kept, for Elle and for sceptics."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_duckdb
 
 SECONDS = 3
 PATIENCE = 100
-"""Seconds in which it must be found: two minutes, with what the last run takes."""
+"""Seconds in which it must be found: two minutes, with the time of the last run."""
 
 
 @pytest.mark.crash

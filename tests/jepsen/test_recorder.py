@@ -1,4 +1,4 @@
-"""What a history says of real time is never more than the truth."""
+"""A history never claims more order in real time than the truth."""
 
 from __future__ import annotations
 

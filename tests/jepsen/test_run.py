@@ -1,4 +1,4 @@
-"""P1 to P7 under faults: histories of real runs are what strong snapshot isolation allows."""
+"""P1 to P7 under faults: strong snapshot isolation allows histories of real runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(folder, url, workload, nemeses, seconds, **options):
 @pytest.mark.crash
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_nemesis_at_once(system, tmp_path):
-    """What was acknowledged is there at the end, and nothing torn was ever seen."""
+    """Acknowledged writes are there at the end, and nothing torn was ever seen."""
     result = run(tmp_path, f"{system}:", "list-append", ["all"], 8, seed=8)
     operations = history.read(tmp_path / "history.edn")
     verdict = checker.check(operations, "list-append")
@@ -56,7 +56,7 @@ def test_every_nemesis_at_once(system, tmp_path):
 
 
 def assert_whole(operations):
-    """Every invocation has one completion; nobody goes on after an info."""
+    """Every invocation has one completion; no process goes on after an info."""
     indices = [operation.index for operation in operations]
     assert indices == sorted(set(indices))
     times = [operation.time for operation in operations]

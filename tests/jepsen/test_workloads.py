@@ -1,4 +1,4 @@
-"""What each workload's checker finds, and what it lets pass."""
+"""The anomalies that each workload's checker finds, and histories that it accepts."""
 
 import pytest
 
@@ -140,7 +140,7 @@ def test_what_is_right_is_valid(lines):
 
 SI, STRONG = Model.SNAPSHOT_ISOLATION, Model.STRONG_SNAPSHOT_ISOLATION
 
-# The history, what is found in it, and the weakest model that proscribes it.
+# The history, the anomalies in it, and the weakest model that proscribes it.
 WRONG = {
     "total changes": (
         [

@@ -61,7 +61,7 @@ class Home:
 
     def close(self) -> None:
         while self._opened:
-            # Some tests close what they opened, and pymonetdb minds.
+            # Some tests close their own connections, and pymonetdb minds.
             with suppress(EngineError, Exception):
                 self._opened.pop().close()
 

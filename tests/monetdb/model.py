@@ -1,4 +1,4 @@
-"""The snapshot in plain Python: what every form is held against."""
+"""The snapshot in plain Python, against which every form is held."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Model:
         }
 
     def fold(self, until: int) -> int:
-        """Move what is up to ``until`` to storage; the number of versions."""
+        """Move versions up to ``until`` to storage; the number of versions."""
         self.storage = list(self.snapshot(until).elements())
         before = len(self.cache)
         self.cache = [entry for entry in self.cache if entry[0] > until]

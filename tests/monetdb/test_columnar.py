@@ -34,7 +34,7 @@ ESCAPED = 'quote " backslash \\ tab \t line \n end \r \x85'
 
 @pytest.fixture
 def asked(home):
-    """What the server says to rows of these columns."""
+    """The server's reply with rows of these columns."""
     engine = home.open()
     session = home.session(engine)
     layout = ", ".join(f'"{column.name}" {column.type}' for column in COLUMNS)

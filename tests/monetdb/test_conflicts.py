@@ -1,4 +1,4 @@
-"""What a MonetDB session does when the engine aborts its transaction for another's sake."""
+"""A MonetDB session whose transaction the engine aborts for another's sake."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def conflicts(session, monkeypatch, request):
 def test_a_transaction_of_appends_is_repeated(
     home, engine, managed, session, conflicts, times
 ):
-    """A bulk commit meets a fold: what it staged is appended once."""
+    """A bulk commit meets a fold: its staged rows are appended once."""
     table = managed("c", "k INTEGER, v INTEGER")
     session.create_stage(table)
     session.stage(Versions(table, [(1, 1), (2, 2)], [1, 1], [False, False]))
@@ -117,7 +117,7 @@ def test_a_staged_query_that_meets_a_commit_is_repeated_as_a_whole(
 def test_a_transaction_with_other_statements_is_not_repeated(
     engine, managed, session, conflicts
 ):
-    """It may depend on what it read."""
+    """It may depend on its reads."""
     table = managed("c", "k INTEGER, v INTEGER")
     session.begin()
     session.execute("SELECT count(*) FROM app.c")

@@ -121,7 +121,7 @@ def test_store(managed, session, engine, number, unique):
     for key, row in rows.items():
         old = by_key.get(key)
         if row is not None and old is not None:
-            # What did not change is not known.
+            # Unchanged values are not known.
             rows[key] = tuple(
                 MISSING if new == was and i > 1 else new
                 for i, (new, was) in enumerate(zip(row, old, strict=True))
@@ -147,7 +147,7 @@ def test_store_of_new_keys(managed, session, engine):
 
 
 def test_store_of_unique_values_that_change_places(managed, session, engine):
-    """A new row has what a row that is known in part gives up."""
+    """A new row has a value that a row that is known in part gives up."""
     table = managed("t", "k INTEGER PRIMARY KEY, u INTEGER, v INTEGER, UNIQUE (u)")
     session.execute("INSERT INTO app.t VALUES (1, 10, 1), (2, 20, 2), (3, 30, 3)")
     rows = {
@@ -179,7 +179,7 @@ def test_store_of_many_rows(managed, session, engine):
 
 
 def test_replay(model, session, engine):
-    """What the log has and the cache table lacks, once."""
+    """Versions that are in the log and not in the cache table, once."""
     model.fill_storage(session)
     for group in (records(model)[:4], records(model)[4:5], records(model)[5:]):
         if group:
@@ -288,7 +288,7 @@ def test_orphans(managed, session, engine):
 
 
 def test_outcomes(managed, session, engine):
-    """P4: what became of a transaction can be asked as long as it is kept."""
+    """P4: the outcome of a transaction can be asked for as long as it is kept."""
     assert engine.last_commit(session) == 0
     assert engine.forgotten_until(session) == 0
     session.log([CommitRecord(1, 101, {}), CommitRecord(2, 102, {})])
@@ -324,7 +324,7 @@ def test_management(home, session, engine):
         ("c", second.id),
     ]
     assert first.id != second.id
-    # What was committed before it came is none of its business.
+    # Commits before it came do not concern it.
     session.log([CommitRecord(7, 2, {second.id: [((1,), False)]})])
     assert engine.replay(session, second) == 1
     with pytest.raises(EngineError) as refusal:

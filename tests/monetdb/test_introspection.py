@@ -1,4 +1,4 @@
-"""Definitions as MonetDB's catalog has them, and what is refused."""
+"""Table definitions in MonetDB's catalog, and refused tables."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_exact_name_is_preferred(session, engine):
     ],
 )
 def test_refused(session, engine, statements, message):
-    """P10: what tique could not keep is not taken."""
+    """P10: a table that tique could not keep is refused."""
     for statement in statements:
         session.execute(statement)
     with pytest.raises(EngineError, match=message) as refusal:

@@ -35,7 +35,7 @@ def test_they_are_fetched_once(cache, monkeypatch):
 
 
 def test_what_is_not_the_known_file_is_not_used(cache, monkeypatch):
-    """P11: nobody can put another library into a mirror."""
+    """P11: another library in a mirror is refused."""
     monkeypatch.setattr(libraries, "_SHA256", "0" * 64)
     with pytest.raises(ServerError, match="not the file that was expected"):
         monetdb_libraries()

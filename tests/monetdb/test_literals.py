@@ -89,7 +89,7 @@ def test_a_value_comes_back_from_a_column(session, engine, kind):
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("repeated", [1, 20], ids=["VALUES", "COPY"])
 def test_many_values_come_back_from_a_column(session, kind, repeated):
-    """NULL first, NULL last, whichever way the rows take."""
+    """NULL first, NULL last, on either way of the rows."""
     session.execute(f"CREATE TABLE app.v (n INTEGER, v {kind}, w CLOB)")
     values = [None, *VALUES[kind], None] * repeated
     rows = [(n, value, "\\N") for n, value in enumerate(values)]

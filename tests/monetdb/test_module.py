@@ -305,7 +305,7 @@ for _ in range(int(sys.argv[2])):
 
 
 def test_processes_share_it_and_some_are_killed(ask, server):
-    """P6: whatever step they die in, the others go on."""
+    """P6: the others go on after a death in any step."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
     def start(rounds):

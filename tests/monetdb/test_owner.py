@@ -1,4 +1,4 @@
-"""One process at a time: who may open the database, and who is dead."""
+"""One process at a time: which one may open the database, and which one is dead."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ time.sleep(100)
 
 @pytest.fixture(scope="module")
 def monetdb_server(tmp_path_factory):
-    """A server that nobody prepared: its databases belong to one process at a time."""
+    """A server without the sequencer: its databases belong to one process at a time."""
     folder = tmp_path_factory.mktemp("unprepared") / "server"
     with MonetDBServer(folder, sequencer=False) as server:
         yield server
@@ -225,7 +225,7 @@ def test_a_restarted_server_has_no_owner(own):
 
 
 def test_what_was_logged_survives_the_servers_death(own):
-    """P4, P5: all of what was acknowledged, and of the rest all or nothing."""
+    """P4, P5: every acknowledged commit, and each of the others as a whole or not."""
     server, home = own
     engine = home.open()
     session = engine.session()
@@ -263,7 +263,7 @@ def test_whoever_lost_the_database_at_a_restart_is_fenced(own, tmp_path):
     restarted = MonetDBServer(tmp_path / "server", port=port, sequencer=False)
     home.url = restarted.start()
     try:
-        # Nobody else came: it may go on.
+        # No other process came: it may go on.
         session = old.session()
         session.log([CommitRecord(1, 1, {})])
         session.close()

@@ -9,7 +9,7 @@ from tique_backends.monetdb import connection
 
 
 def test_what_was_prepared_is_prepared_again(session, managed):
-    """A failure makes the server forget it; whoever reads does not notice."""
+    """A failure makes the server forget prepared statements; readers do not notice."""
     table = managed("numbered", "a INTEGER, b BIGINT, v INTEGER, PRIMARY KEY (a, b)")
     session.execute("INSERT INTO app.numbered VALUES (1, 1, 10), (1, -2, 20)")
 

@@ -203,7 +203,7 @@ def test_read_row(session, ordered):
 )
 @pytest.mark.parametrize("columns", [None, [2]])
 def test_read_rows(session, ordered, keys, columns):
-    """Whatever the way (a list of integers, a join), the rows are the same."""
+    """The rows are the same by a list of integers and by a join."""
     expected = {row[:2]: row for row in ROWS if row[:2] in keys}
     assert session.read_rows(ordered, keys, columns) == expected
 
@@ -311,7 +311,7 @@ def test_a_large_append_is_all_or_nothing(session, managed):
 
 
 def test_a_lost_connection_is_not_tried_again(session, monkeypatch):
-    """Nobody knows what became of the COMMIT."""
+    """The outcome of the COMMIT is unknown."""
     asked = []
 
     def lose(sql, **_):

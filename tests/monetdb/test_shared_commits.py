@@ -77,7 +77,7 @@ def test_fenced_is_fenced(home, engine, process):
 
 
 def test_an_appended_commit_of_a_fenced_process_is_nobodys(pair, process, monkeypatch):
-    """P6: whoever follows skips it, and so does who joins later and who folds."""
+    """P6: processes that follow skip it, and so do those that join later or fold."""
     first, second = pair
     shared = second.database.engine.shared
     finish = shared.finish
@@ -108,7 +108,7 @@ def test_an_appended_commit_of_a_fenced_process_is_nobodys(pair, process, monkey
 def test_what_a_process_says_of_itself_is_said_again(
     pair, process, monkeypatch, change
 ):
-    """After a conflict with somebody else's definition; nothing was done then."""
+    """After a conflict with another process's DDL; nothing was done then."""
     first, _ = pair
     send = Connection._send
     refused = []
@@ -166,7 +166,7 @@ def test_a_commit_under_way_and_a_bulk_write(filled, pool, monkeypatch):
 
 
 def test_interrupted_while_timestamps_are_taken(pair, monkeypatch):
-    """P6: whoever may have one that it does not know of leaves."""
+    """P6: a process that may have one without knowing of it leaves."""
     first, second = pair
     certify = MonetDBSequencer.certify
 
@@ -185,7 +185,7 @@ def test_interrupted_while_timestamps_are_taken(pair, monkeypatch):
 
 
 def test_the_checkpointers_lease_ends(process):
-    """P9: of whoever does not come back."""
+    """P9: of a process that does not come back."""
     first, second = (process().database.engine.shared for _ in range(2))
     assert first.may_checkpoint(0.0)
     time.sleep(0.01)

@@ -33,7 +33,7 @@ from tique_backends.monetdb.statements import cut, substituted
     ],
 )
 def test_no_parameter_inside(session, text):
-    """The server reads the text as we do: what follows it is a parameter."""
+    """The server reads the text as we do: only the ``$1`` after it is a parameter."""
     sql = f'SELECT {text}, $1 AS b FROM (VALUES (1, 2, 3)) AS t("$1", "a""$1", c)'
     assert cut(sql)[1] == (1,)
     (row,) = session.execute(sql, ["p'\\"]).fetch_all()

@@ -34,9 +34,9 @@ class Engine(ABC):
 
     name: ClassVar[str]
     variant: ClassVar[str] = ""
-    """What tells two of them apart that are one engine."""
+    """The difference between two of them that are one engine."""
     text: ClassVar[str]
-    """What the engine calls a TEXT column's type."""
+    """The engine's name of a TEXT column's type."""
     schema: ClassVar[str]
     """Where a table is created that names no schema."""
     driver: ClassVar[ModuleType]
@@ -48,11 +48,11 @@ class Engine(ABC):
     tables: ClassVar[str]
     """The query for the names of the application's tables."""
     cache_append: ClassVar[str]
-    """What begins a call that appends versions to a cache table."""
+    """The beginning of a call that appends versions to a cache table."""
     commit_call: ClassVar[str] = "INSERT INTO tique.log"
-    """What begins the call that makes a commit's record."""
+    """The beginning of the call that makes a commit's record."""
     money: ClassVar[str] = "DECIMAL(8,2)"
-    """What the engine calls that type."""
+    """The engine's name of that type."""
     longest_name: ClassVar[int | None] = None
     """Bytes of a name, if there is a limit that a test can reach."""
     binary: ClassVar[str] = "BLOB"
@@ -71,7 +71,7 @@ class Engine(ABC):
     """Whether a commit in doubt is aborted when its process leaves the others."""
     format_before: ClassVar[tuple[str, ...]] = ()
     """Statements that give tique's schema the shape that it had in the format before."""
-    # What it can: MonetDB's row of this matrix says what not.
+    # Its features: MonetDB's row of this matrix names those that it lacks.
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True
@@ -174,19 +174,19 @@ class Engine(ABC):
         self.let_go()
 
     def end_sessions(self, chance: random.Random, count: int) -> int:
-        """End so many of the server's sessions, anybody's; how many it has ended."""
+        """End so many sessions of the server, of any client; how many it has ended."""
         return 0
 
     @abstractmethod
     def _connect_natively(self) -> Any: ...
 
     def failure(self) -> Exception:
-        """What the driver raises when the engine could not do something."""
+        """The driver's error when the engine could not do something."""
         return self.driver.OperationalError("the disk went away")
 
     @abstractmethod
     def interruption(self) -> Exception:
-        """What the driver raises when a statement was stopped."""
+        """The driver's error when a statement was stopped."""
 
     @staticmethod
     def _close(connections: list[Any]) -> None:
@@ -445,7 +445,7 @@ ENGINES: tuple[type[Engine], ...] = (DuckDB, MonetDB, PostgreSQL, PlainPostgreSQ
 
 
 def label(engine: type[Engine]) -> str:
-    """What tests call it."""
+    """Its name in tests."""
     return "-".join(filter(None, (engine.name, engine.variant)))
 
 

@@ -72,7 +72,7 @@ def in_database(url: str, name: str) -> str:
 def empty(url: str) -> None:
     """Drop every schema of the database that is not PostgreSQL's own."""
     with closing(psycopg.connect(url, autocommit=True)) as connection:
-        # Whoever was killed by a test may have a statement under way.
+        # A process that a test killed may have a statement under way.
         connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -145,7 +145,7 @@ def pg_config(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
 @pytest.fixture(scope="session")
 def postgresql_cluster() -> Iterator[Cluster]:
     """One server for the whole run."""
-    # A test that kills it waits for the recovery of what came since its checkpoint.
+    # A test that kills it waits for the recovery of all changes since its checkpoint.
     # Every database with a sequencer takes 15 MB until the server ends, and a
     # container's /dev/shm has 64.
     with private_cluster(

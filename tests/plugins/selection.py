@@ -1,11 +1,11 @@
 """Marks that say where a test runs; ``make`` selects by them and by nothing else.
 
-Every test has one *subject*, what it is about: the mark that it, its class or its module
-was given, or else the engine that it takes as a parameter, or the server whose fixture
-it uses, or what its folder is about, or else DuckDB, which is in every environment. The
-subject and the folder tell the *runs* that the test is in, which are marks too.
+Every test has one *subject*: the mark that it, its class or its module was given, or
+else the engine that it takes as a parameter, or the server whose fixture it uses, or
+the subject of its folder, or else DuckDB, which is in every environment. The subject
+and the folder tell the *runs* that the test is in, which are marks too.
 
-A test that nothing is known of is in two runs, and none is in no run: ``add_marks`` is
+A test without any of these is in two runs, and none is in no run: ``add_marks`` is
 total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 """
 
@@ -27,7 +27,7 @@ SUBJECTS = {
     MONETDB: "needs MonetDB",
     POSTGRESQL: "needs PostgreSQL",
     PLAIN: "needs PostgreSQL, with the sequencer in plain SQL",
-    REWRITER: "is about what sqlglot makes of a text, which is compiled or not",
+    REWRITER: "is about sqlglot's parse of a text, which is compiled or not",
     ENGINE_FREE: "asks no engine and parses no SQL: one environment is enough",
 }
 
@@ -63,10 +63,10 @@ _ABOUT_TIQUE = {
     "poison",
     "signals",
 }
-"""What is here is about tique, and about DuckDB's releases by the way: half of it runs
-with either release, and in a long run all of it with both."""
+"""Folders of tests about tique, and about DuckDB's releases by the way: half of them
+run with either release, and in a long run all of them with both."""
 
-# Where the two sequencers differ: in what several clients do at the same time.
+# Where the two sequencers differ: with several clients at the same time.
 _BOTH_SEQUENCERS = {"processes", "sharing"}
 
 
@@ -127,7 +127,7 @@ def _derived(item: pytest.Item) -> str:
 
 
 def _folder(item: pytest.Item) -> str:
-    """Below ``tests``; empty for what is elsewhere."""
+    """Below ``tests``; empty for tests elsewhere."""
     if not item.path.is_relative_to(_TESTS):
         return ""
     return item.path.parent.relative_to(_TESTS).as_posix()

@@ -1,4 +1,4 @@
-"""The marks ``notimpl`` and ``never``: what is known not to work on an engine.
+"""The marks ``notimpl`` and ``never``: features known not to work on an engine.
 
 And ``written_for``: a body in the SQL of some engines, which says nothing of others and
 does not run there.

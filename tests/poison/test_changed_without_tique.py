@@ -1,4 +1,4 @@
-"""P4: what others do to one managed table keeps nobody from using the others."""
+"""P4: a managed table that was changed without tique does not affect the others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """P4, P9: every value that is acknowledged can be kept, and no other is.
 
-What the engine itself takes or refuses, tique takes or refuses, in the same statement.
-What it took is there after every way to storage: from the log after a crash, from memory
-at a checkpoint, from a staging table; and after detaching.
+tique takes or refuses the values that the engine itself takes or refuses, in the same
+statement. An accepted value is there after every way to storage: from the log after a
+crash, from memory at a checkpoint, from a staging table; and after detaching.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.written_for(list(CASES), reason="types and values are t
 
 
 def tables(engine, shape):
-    """Of each table its name, its definitions and the values it is tried with."""
+    """Of each table its name, its DDL and the values it is tried with."""
     cases = CASES[engine.name]
     if shape == "bag":
         cases = {**cases, **UNINDEXED[engine.name]}
@@ -69,7 +69,7 @@ def contents(connection, engine, name):
 
 
 def natively(engine, shape):
-    """By table, what the engine does with statements, and what is there in the end."""
+    """By table, the engine's verdicts on statements, and the rows in the end."""
     verdicts, found = {}, {}
     native = engine.native()
     for name, definitions, values in tables(engine, shape):

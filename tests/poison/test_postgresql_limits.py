@@ -1,8 +1,8 @@
-"""P4, P9: a row that an index or a page has no room for is refused at its statement.
+"""P4, P9: a row that does not fit an index or a page is refused at its statement.
 
 The same statements run on a table of tique's and on a twin that is PostgreSQL's alone:
-what PostgreSQL refuses tique does, with the same SQLSTATE, and what is acknowledged is
-folded and detached.
+tique refuses the rows that PostgreSQL refuses, with the same SQLSTATE, and acknowledged
+rows are folded and detached.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def texts() -> Iterator[str]:
 
 
 class Case(NamedTuple):
-    """A table whose storage has not room for everything."""
+    """A table whose storage cannot hold every value."""
 
     columns: str
     values: Callable[[], Iterator[Any]] = texts
@@ -399,7 +399,7 @@ def test_by_every_way_in_which_rows_are_written(engine, kind):
 
 @pytest.mark.written_for(["postgresql"], reason="its indexes")
 def test_a_new_index_takes_recent_versions_too_or_is_refused(engine):
-    """P4: what was acknowledged before the index was made is in storage only later."""
+    """P4: rows acknowledged before the index was made are in storage only later."""
     with closing(engine.connect(autocommit=True, checkpoint="manual")) as connection:
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")
         connection.execute("INSERT INTO t VALUES (1, %s)", [letters(5000)])

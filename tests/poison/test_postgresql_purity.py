@@ -1,6 +1,6 @@
-"""P4, P9: what storage checks again depends on the row alone, or is refused.
+"""P4, P9: a condition of storage depends on the row alone, or is refused.
 
-It is checked again when the row is folded, and might say no to what was acknowledged.
+It is checked again when the row is folded, and might refuse an acknowledged row.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ IMPURE = {
     "format('%s', s) > ''": "calls format(",
     "CAST(string_to_array(s, ',') AS DATE[]) = ARRAY[d]": "converts date from or to",
     "CAST(xmlelement(NAME a, b) AS TEXT) > ''": "makes XML",
-    # Of the application's own making, whatever they are declared to be:
+    # Of the application's own making, with any declaration:
     "sure(n)": "calls sure(integer), which is neither",
     "twice(n) > 2": "calls twice(integer), which is neither",
     "n ~~~~ 1": "calls same(integer,integer), which is neither",

@@ -1,7 +1,6 @@
 """P4, P9: a CHECK that depends on more than the row is refused when the table is defined.
 
-It would be judged again when the row is folded, and might say no to what was
-acknowledged.
+It would be judged again when the row is folded, and might refuse an acknowledged row.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def contents(connection, number):
 
 @pytest.mark.written_for(["duckdb"], reason="its functions")
 def test_a_pure_check_judges_once_and_as_the_engine_does(engine):
-    """What it lets pass is there after a restart, a checkpoint and a detachment."""
+    """A row that passes is there after a restart, a checkpoint and a detachment."""
     rows = [f"(id, {row})" for row in ROWS]
     native = engine.native()
     expected = []
@@ -218,7 +217,7 @@ def test_an_index_on_an_expression_is_not_adopted(engine, key):
 
 @pytest.mark.written_for(["duckdb"], reason="its functions")
 def test_a_default_is_evaluated_by_the_statement_and_once(engine):
-    """P4: what storage gets is what the statement saw, however late it is folded."""
+    """P4: storage gets the value that the statement saw, however late it is folded."""
     connection = engine.connect(checkpoint="manual")
     connection.execute(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, x DOUBLE DEFAULT random(), "

@@ -95,7 +95,7 @@ def test_the_others_are_folded_and_the_log_is_kept(engine, connection):
         }
         assert "no room in the inn" in obstacles(connection)[label]
         assert label in status.checkpoint.last_error
-        # What it needs of the log is there, what came before is not.
+        # The entries of the log that it needs are there, earlier ones are not.
         assert 0 < logged(connection) <= before
         # Reads and commits go on, of that table too.
         connection.execute("UPDATE bad SET v = v + 1 WHERE id = 1")
@@ -226,7 +226,7 @@ def test_it_can_be_dropped(engine, connection):
         connection.execute("DROP TABLE bad")
         connection.checkpoint()
         assert set(obstacles(connection).values()) == {None}
-        # The definition's own entry may be there.
+        # The DDL's own entry may be there.
         assert logged(connection) <= 1
 
 

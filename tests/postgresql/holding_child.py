@@ -1,4 +1,4 @@
-"""A process that takes the lock of whoever folds, and keeps it.
+"""A process that takes the lock of the folding process, and keeps it.
 
 python -m tests.postgresql.holding_child URL LEASE
 """

@@ -42,7 +42,7 @@ class Failure(NamedTuple):
 
 
 def outcome(body: Callable[[Any], Any], connection: Any) -> Any:
-    """What a body returns or raises; the transaction is undone."""
+    """The result or the error of a body; the transaction is undone."""
     try:
         return body(connection)
     except Exception as error:
@@ -63,10 +63,10 @@ class Pair:
         return outcome(body, self.native), outcome(body, self.ours)
 
     def same(self, body: Callable[[Any], Any]) -> Any:
-        """Run a body on both; what both came to. Values must be of one type too."""
+        """Run a body on both; their one outcome. Values must be of one type too."""
         native, ours = self.both(body)
         if isinstance(native, Failure) and native.sqlstate is None:
-            # What psycopg says without asking the server; tique always has a code.
+            # An error of psycopg's own, without the server; tique always has a code.
             assert isinstance(ours, Failure)
             assert ours.kind == native.kind
         else:

@@ -37,7 +37,7 @@ class Shop:
                 "GRANT CREATE ON DATABASE tique TO keeper",
                 "GRANT USAGE, CREATE ON SCHEMA public TO keeper",
             )
-        # What an owner does to spare himself the single grants.
+        # An owner may do this to avoid single grants.
         for kind in ("TABLES", "SEQUENCES", "FUNCTIONS"):
             self.natively(
                 f"ALTER DEFAULT PRIVILEGES FOR ROLE {self.keeper} "

@@ -1,4 +1,4 @@
-"""PostgreSQL's sequencer in its forms, and what tests do with it."""
+"""PostgreSQL's sequencer in its forms, as tests call it."""
 
 from __future__ import annotations
 

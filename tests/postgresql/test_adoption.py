@@ -36,7 +36,7 @@ def natively(url: str, *statements: str) -> list[tuple[Any, ...]]:
 
 
 def traces(url: str) -> list[tuple[Any, ...]]:
-    """What there is of tique in a database."""
+    """tique's objects in a database."""
     return natively(
         url,
         "SELECT nspname FROM pg_namespace WHERE nspname = 'tique' UNION ALL "
@@ -169,7 +169,7 @@ REFUSED_FROM_18 = {
 
 @pytest.mark.parametrize("case", [*REFUSED, *REFUSED_FROM_18])
 def test_refused(url, case):
-    """P10: what tique could not keep is named, and nothing is left of the attempt."""
+    """P10: a table that tique could not keep is named; the attempt leaves nothing."""
     if case in REFUSED_FROM_18 and int(*natively(url, "SHOW server_version_num")[0]) < (
         180_000
     ):
@@ -299,7 +299,7 @@ def test_there_is_no_other_form(url):
 
 
 def test_views_of_adopted_tables(url):
-    """P1: a view's query would miss what no checkpoint has folded: it is refused."""
+    """P1: a view's query would miss versions not yet folded: it is refused."""
     natively(
         url,
         "CREATE TABLE t (id INTEGER PRIMARY KEY)",

@@ -1,7 +1,7 @@
 """P11, P6: every function of schema tique, called by every kind of role with bad arguments.
 
-The functions come from ``pg_proc``, and the views that take calls from ``pg_class``: what is
-added later is attacked by itself.
+The functions come from ``pg_proc``, and the views that take calls from ``pg_class``:
+later additions are attacked without a change here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECRETS = ("secret open", "secret closed")
 
 
 class Healthy(threading.Thread):
-    """A process of the owner's that commits all the time, and notices what it waits for."""
+    """A process of the owner's that commits all the time, and notes its stalls."""
 
     def __init__(self, process):
         super().__init__(daemon=True)
@@ -60,7 +60,7 @@ class Healthy(threading.Thread):
 
 
 class Attacker:
-    """A role's connection, and a client of its own; collects what it is shown."""
+    """A role's connection, and a client of its own; collects all that it is shown."""
 
     def __init__(self, connection, shop, seed):
         self.connection = connection
@@ -72,7 +72,7 @@ class Attacker:
         self.others = shop.owner.database.engine.shared._client
 
     def values(self, kind):
-        """Arguments of a type; not what would be right for all of a function's."""
+        """Arguments of a type; they need not be right together for a function."""
         tables = [int(number) for number in self.tables.values()]
         whole = [None, 0, -1, 1, 1 << 31, (1 << 62), (1 << 63) - 1, -(1 << 63)]
         if kind == "bigint":
@@ -214,7 +214,7 @@ def test_every_function(shop, privileges, readable):
 
 
 def test_settings_of_the_caller_change_no_value(shop):
-    """Versions are moved for everybody: nobody's settings decide how they are read."""
+    """Versions are moved for all roles: no caller's settings decide their values."""
     shop.natively("GRANT USAGE ON SCHEMA tique TO stranger")
     shop.owner.commit(
         "CREATE TABLE many (id INTEGER PRIMARY KEY, a INTEGER[], t TEXT[], "

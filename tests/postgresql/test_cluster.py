@@ -1,4 +1,4 @@
-"""Servers that commands start: with the extension or without, whatever is installed."""
+"""Servers that commands start: with the extension or without, in any installation."""
 
 import os
 import signal

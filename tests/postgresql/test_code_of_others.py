@@ -14,7 +14,7 @@ import pytest
 import tique
 from tests.postgresql.privileges import tables_of
 
-# ``stranger`` may use schema tique and no table, and takes what he gets.
+# ``stranger`` may use schema tique and no table, and keeps all that the code reads.
 LAIR = """
 CREATE SCHEMA lair;
 GRANT USAGE ON SCHEMA lair TO PUBLIC;
@@ -63,7 +63,7 @@ MAINTENANCE = {
 
 
 class Victim:
-    """The shop, and what the attacker has made in it."""
+    """The shop, and the attacker's objects in it."""
 
     def __init__(self, shop):
         self.shop = shop
@@ -162,7 +162,7 @@ def test_code_of_a_table_that_a_superuser_writes(victim, kind):
 
 
 def test_a_mark_that_is_somebody_elses(victim):
-    """P6: whoever ends the sessions of a given-up process ends no others."""
+    """P6: ending the sessions of a given-up process ends no others."""
     shop = victim.shop
     presence = shop.owner.database.engine._presence
     pid = presence._connection.pid
@@ -185,7 +185,7 @@ def test_a_mark_that_is_somebody_elses(victim):
 
 
 def test_a_calling_role_cannot_be_claimed(victim):
-    """What the functions are told of their caller is PostgreSQL's to say."""
+    """Only PostgreSQL tells the functions the role that calls them."""
     with victim.shop.by_hand("stranger") as connection:
         views = connection.execute(
             "SELECT c.oid::regclass::TEXT, a.attname, "
@@ -259,7 +259,7 @@ ADDED = {
 @pytest.mark.parametrize("folder", ["owner", "guest"])
 @pytest.mark.parametrize("kind", ADDED)
 def test_code_that_a_tables_owner_has_added(shop, kind, folder):
-    """A fold would run it with the rights of whoever owns schema tique."""
+    """A fold would run it with the rights of the owner of schema tique."""
     shop.natively(
         "GRANT CREATE ON SCHEMA public TO stranger",
         "GRANT CREATE ON DATABASE tique TO stranger",

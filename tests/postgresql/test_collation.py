@@ -1,7 +1,7 @@
 """The order of text in a database whose collation is not that of bytes (P8, P9).
 
-What is answered from memory must come in the server's order. The server itself is asked
-about the same rows in a table that tique does not manage.
+Answers from memory must come in the server's order. The server itself is asked about
+the same rows in a table that tique does not manage.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = [
 ]
 COLUMNS = "g INTEGER, t TEXT NOT NULL, v VARCHAR(9) NOT NULL, n INTEGER"
 KEYS = ("g, t", "g, n")
-"""Of the second one, what memory holds of a group can be sorted there."""
+"""Of the second one, the rows of a group in memory can be sorted there."""
 QUERIES = [
     "SELECT t, n FROM {} WHERE g = 1 ORDER BY t",
     "SELECT t FROM {} WHERE g = 1 ORDER BY t DESC LIMIT 4",
@@ -87,7 +87,7 @@ def fill(connection, table, key):
 def check(connection, native):
     for query in QUERIES:
         wanted = native.execute(query.replace("{}", "bare")).fetchall()
-        # Whoever asks often gets answers from memory.
+        # A repeated query gets its answers from memory.
         for _ in range(3):
             assert connection.execute(query.replace("{}", "t")).fetchall() == wanted, (
                 query
@@ -122,7 +122,7 @@ def test_text_is_in_the_servers_order(native, connection, key):
 
 
 def test_keys_that_sort_alike_are_two(native, connection):
-    """P3, P9: what is the same key is what has the same bytes, as for the server."""
+    """P3, P9: keys are the same if they have the same bytes, as for the server."""
     connection.execute("CREATE TABLE k (t TEXT PRIMARY KEY, n INTEGER)")
     connection.execute("INSERT INTO k VALUES ('é', 1), ('e\u0301', 2), ('a', 3)")
     connection.commit()

@@ -1,4 +1,4 @@
-"""Connections: what a URL says, what a role sets, and whom tique refuses to talk to."""
+"""Connections: options of a URL, settings of a role, and servers that tique refuses."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_role_settings_do_not_change_what_text_means(cluster):
     [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")],
 )
 def test_commits_are_durable_whatever_the_role_says(cluster, role_has, tique_has):
-    """P4: what waits for more than the server's own disk stays as it is."""
+    """P4: a setting that waits for more than the server's own disk stays as it is."""
     with role(cluster, f"synchronous_commit = {role_has}") as url:
         query = "SELECT current_setting('synchronous_commit')"
         assert ask(url, query) == [(tique_has,)]
@@ -253,7 +253,7 @@ def test_a_pooler_is_refused(cluster, mode):
 
 
 def test_a_standby_is_refused(cluster):
-    """P4: nothing could be written there, not even what a reader leaves."""
+    """P4: nothing could be written there, not even a reader's lease."""
     with tempfile.TemporaryDirectory(prefix="tique-standby-") as name:
         folder = Path(name)
         folder.chmod(0o755)

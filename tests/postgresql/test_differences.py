@@ -1,4 +1,4 @@
-"""What is not the same through tique as through psycopg: what either does, and why."""
+"""Differences between tique and psycopg: the behaviour of each, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """What psycopg comes to, what tique does, and why."""
+    """psycopg's outcome, tique's outcome, and why."""
 
     body: Callable[[Any], Any]
     psycopg: Any
@@ -92,7 +92,7 @@ DIFFERENCES = {
         _sql("DO $$ BEGIN RAISE EXCEPTION 'x'; END $$"),
         Failure("ProgrammingError", "P0001"),
         _REFUSED,
-        "nobody knows what is in its text (P10)",
+        "the effect of its text is unknown (P10)",
     ),
     "show": Difference(_sql("SHOW server_version_num"), 1, _REFUSED, "not built yet"),
     "definition_inside": Difference(
@@ -103,7 +103,7 @@ DIFFERENCES = {
         ),
         -1,
         Failure("NotSupportedError", "25001"),
-        "a definition is a transaction of its own",
+        "a schema change is a transaction of its own",
     ),
     "savepoint": Difference(
         _sql("RELEASE nope"),
@@ -152,6 +152,6 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_differences(pair, name):
-    """What differs does so as the table says: one that is gone leaves the table."""
+    """Differences are as the table says: one that is gone leaves the table."""
     known = DIFFERENCES[name]
     assert pair.both(known.body) == (known.psycopg, known.tique), known.reason

@@ -1,4 +1,4 @@
-"""P4, P6, P8: what becomes of each of the server's errors."""
+"""P4, P6, P8: the translation of each of the server's errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def engine(request):
 
 @pytest.fixture
 def fail(engine):
-    """Let the server raise an error; what the engine's session makes of it."""
+    """Let the server raise an error; the error of the engine's session."""
     database = engine.connect(checkpoint="manual")._database
     sessions = [database.engine.session()]
 
@@ -130,7 +130,7 @@ def test_what_the_sequencer_says_to_a_client_that_is_gone(fail, state):
     "state", ["08000", "08P01", "25P03", "57P01", "57P02", "57P03", "57P05"]
 )
 def test_what_may_have_been_the_sessions_last_word(fail, state):
-    """P4: nobody knows what became of the statement."""
+    """P4: the outcome of the statement is unknown."""
     error, is_lost = fail(raising(state))
     assert (type(error), is_lost) == (ConnectionLostError, True)
 

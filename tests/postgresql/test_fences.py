@@ -11,7 +11,7 @@ import pytest
 from tests.postgresql.privileges import Hand, tables_of
 
 PATIENCE = 2.0
-"""Seconds by which anybody may hold the others up."""
+"""Seconds by which a client may hold the others up."""
 
 BARRIERS = 16
 
@@ -94,7 +94,7 @@ def test_barriers_of_very_many_clients(shop, hand):
         process.connection.rollback()
         assert process.rows("SELECT v FROM open ORDER BY id") == [(12,), (21,)]
     assert (doubtful, cts) <= natively(shop, "SELECT tique.sts(), tique.cts()")[0]
-    # And there is room again.
+    # And barriers are granted again.
     tend_until(shop, NOTHING)
     flood(hand)
 
@@ -120,7 +120,7 @@ def test_a_fence_that_can_have_no_more_effect_is_forgotten(shop, hand):
             "SELECT fences FROM tique.sts_for((SELECT client FROM tique.clients LIMIT 1))",
         )
         assert barrier in fences
-        # What it commits counts for nothing, and goes.
+        # Its commit counts for nothing, and goes.
         late.execute("COMMIT")
     assert natively(shop, "SELECT txid FROM tique.log WHERE cts = %s", barrier) == [
         (hand.txid,)

@@ -1,4 +1,4 @@
-"""P11: what others wrote into the log is input, and stops nobody."""
+"""P11: log entries of other roles are untrusted input, and stop no process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.postgresql.privileges import Hand, denied, tables_of
 
 GOOD = '[{"%(open)s":[[0,9,90,"x"]]}]'
 
-# What a role that may write the table could log once, and an owner always can.
+# Entries that a role that may write the table could log once, and an owner always can.
 UNREADABLE = (
     '[{"%(open)s":[[0,7,{},"gap"]]}]',
     '[{"%(open)s":[[1,8,{},{}]]}]',
@@ -75,7 +75,7 @@ def expect(process, rows):
 @pytest.mark.parametrize("folder", ["owner", "reader"])
 @pytest.mark.parametrize("reads", [True, False], ids=["read", "unread"])
 def test_entries_that_cannot_be_applied(shop, folder, reads):
-    """They are named, and everybody reads, writes, folds and opens as before."""
+    """They are named, and all processes read, write, fold and open as before."""
     tables = tables_of(shop)
     reader = shop.process("reader")
     reader.rows("SELECT * FROM open")
@@ -100,14 +100,14 @@ def test_entries_that_cannot_be_applied(shop, folder, reads):
         assert stored.fetchall() == rows
     found = shop.owner.connection.status().set_aside
     shown = {part.cts for part in found if part.table == "public.open"}
-    # A tombstone of nothing harms nobody.
+    # A tombstone of a missing row does no harm.
     assert shown | {stamps[1]} == set(stamps)
     named = {part.cts for part in found if part.table is None}
     assert named.issuperset(set(nothing) - {nothing[11], nothing[12]})
 
 
 def test_entries_that_cannot_be_applied_after_a_restart(shop):
-    """P4, P5: recovery replays what it can."""
+    """P4, P5: recovery replays the entries that can be applied."""
     tables = tables_of(shop)
     for entry in (*UNREADABLE, *NO_COMMITS):
         by_owner(shop, entry % tables)
@@ -138,7 +138,7 @@ def hand(shop):
     ],
 )
 def test_entries_are_looked_at_when_they_are_appended(shop, hand, entry):
-    """What was never written nobody has to set aside."""
+    """An entry that was never written need not be set aside."""
     with pytest.raises(psycopg.Error) as caught:
         hand.append_text(entry % hand.tables)
     assert caught.value.sqlstate[:2] in ("22", "42")
@@ -225,7 +225,7 @@ def test_versions_of_a_row_that_is_gone(shop, hand):
 
 
 def test_a_failure_to_move_versions_shows_none(shop):
-    """Whoever folds a table need not be allowed to read it."""
+    """A role that folds a table need not be allowed to read it."""
     shop.natively("GRANT USAGE ON SCHEMA tique TO stranger")
     number = int(tables_of(shop)["closed"])
     shop.owner.commit("UPDATE closed SET v = 15, note = 'secret'")

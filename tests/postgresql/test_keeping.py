@@ -43,7 +43,7 @@ def is_bulk(engine, connection, sql, parameters=()):
 
 @pytest.mark.parametrize("type_name", sorted(VALUES.keys() - NOT_KEPT))
 def test_its_writes_are_ordinary_commits(engine, type_name):
-    """P6: nobody waits for a write of one row, whatever types its table has."""
+    """P6: no client waits for a write of one row, with any types in its table."""
     connection = engine.connect(checkpoint="manual")
     connection.execute(f"CREATE TABLE t (n INTEGER PRIMARY KEY, x {type_name})")
     literal = engine.literal(VALUES[type_name][-1])
@@ -126,7 +126,7 @@ def test_digits_that_do_not_count_are_kept_too(engine):
 
 
 def test_moments_are_shown_in_the_sessions_time_zone(engine):
-    """As psycopg shows them, whoever wrote them and wherever they come from."""
+    """As psycopg shows them, from any writer and from every place."""
     zones = ["Asia/Kolkata", "America/New_York"]
     urls = [
         conninfo.make_conninfo(engine.place, options=f"-c TimeZone={zone}")
@@ -291,7 +291,7 @@ def test_a_connection_that_is_lost_in_copy(engine):
 
 
 def test_copy_of_the_applications_own_is_refused(engine):
-    """P10: with what to write in its place."""
+    """P10: the error names the statement to write in its place."""
     connection = engine.connect()
     connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
     for statement in ("COPY t FROM STDIN", "COPY t TO STDOUT", "COPY t FROM '/tmp/x'"):

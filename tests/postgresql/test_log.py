@@ -1,4 +1,4 @@
-"""P4, P5, P6: what the log counts for, after a crash and when it is pruned."""
+"""P4, P5, P6: the role of the log after a crash and when it is pruned."""
 
 from __future__ import annotations
 

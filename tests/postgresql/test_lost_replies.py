@@ -66,7 +66,7 @@ def pair(process):
 
 
 class Gate:
-    """Whoever commits an entry of the log waits here while it is closed."""
+    """A transaction that commits an entry of the log waits here while it is closed."""
 
     def __init__(self, connection):
         self._connection = connection
@@ -86,7 +86,7 @@ class Gate:
         return found and found[0]
 
     def arrival(self):
-        """Wait for somebody; the number of its backend."""
+        """Wait for a transaction; the number of its backend."""
         return until(
             lambda: self._pid(
                 f"objid = {GATE} AND locktype = 'advisory' AND NOT granted"
@@ -155,7 +155,7 @@ def test_what_is_said_of_a_lost_commit_stays_true(process, pair, gate, wires, ch
 
 
 def test_a_barrier_whose_reply_was_lost(process, pair, monkeypatch):
-    """P6: it is not asked for again: nobody would finish the first one."""
+    """P6: it is not asked for again: no client would finish the first one."""
     first, second = pair
     ask, lost = Connection.ask, []
 
@@ -241,7 +241,7 @@ def ordinary(database, process, pair):
 def test_nobody_is_fenced_before_his_commit_is_over(
     request, monkeypatch, database, process, pair, gate, change, other
 ):
-    """P5, P6: of a killed process's transaction everybody sees all, or nothing."""
+    """P5, P6: every reader sees all of a killed process's transaction, or nothing."""
     looking = pair[1]
     if other == "patient":
         # A backend that waits for the disk cannot be ended.
@@ -260,7 +260,7 @@ def test_nobody_is_fenced_before_his_commit_is_over(
     with ThreadPoolExecutor(1) as pool:
         committing = pool.submit(looking.commit, "INSERT INTO t VALUES (-1, 5)")
         with pytest.raises(TimeoutError):
-            # It comes to the gate itself, or waits for who is there.
+            # It comes to the gate itself, or waits for the transaction that is there.
             committing.result(2 * LEASE)
         gate.open()
         gate.await_end(pid)

@@ -1,8 +1,8 @@
 """The same through tique as through psycopg: values, errors, rowcount, description.
 
 Every body runs on two databases of one server, through psycopg and through tique, and
-must come to the same. What differs is in ``test_differences.py``;
-``backends/tique_backends/postgresql/README.md`` says it to users.
+must come to the same. The differences are in ``test_differences.py``;
+``backends/tique_backends/postgresql/README.md`` lists them for users.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def named(value):
 
 @pytest.mark.parametrize("value", PARAMETERS, ids=named)
 def test_parameters(pair, value):
-    """P11, P8: what a value is, on its own and in a column of every type."""
+    """P11, P8: the meaning of a value, on its own and in a column of every type."""
     pair.same(lambda c: c.execute("SELECT %s, pg_typeof(%s)", [value] * 2).fetchall())
     for name in COLUMNS:
 
@@ -243,7 +243,7 @@ def test_errors(pair, sqlstate, statement):
     ],
 )
 def test_assignments(pair, value):
-    """What an assignment converts it converts alike."""
+    """An assignment's conversions are the same."""
     column = value.split()[0]
     pair.same(
         lambda c: (
@@ -331,7 +331,7 @@ def test_executemany(pair):
 
 
 def test_types_of_parameters(pair):
-    """What an assignment takes depends on each execution's parameters."""
+    """Whether an assignment is refused depends on each execution's parameters."""
 
     def body(c, statement, *values):
         counts = [c.execute(statement, [value]).rowcount for value in values[:-1]]

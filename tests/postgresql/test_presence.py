@@ -1,4 +1,4 @@
-"""P6: what a process shows of itself in the server, and what goes with it."""
+"""P6: a process's presence in the server, and the locks that go with it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_nobody_waits_long_for_a_process_that_was_about_to_fold(database, number
         child.await_lines("holding")
         child.signal(number)
         started = time.monotonic()
-        # It waits for whoever folds.
+        # It waits for the process that folds.
         assert connection.checkpoint() == 1
         assert time.monotonic() - started < LEASE + 3
         child.kill()
 
 
 def test_a_session_that_idles_in_a_transaction_is_ended(database):
-    """Its locks would hold up everybody's folds and reads."""
+    """Its locks would hold up all processes' folds and reads."""
     connection = database.connect()
     session = connection._session
     ((seconds,),) = session.execute(
@@ -48,7 +48,7 @@ def test_a_session_that_idles_in_a_transaction_is_ended(database):
 
 
 def test_a_definition_does_not_wait_long_for_a_result_that_is_read_slowly(database):
-    """Everybody's commits wait with it."""
+    """All processes' commits wait with it."""
     reader = database.connect(autocommit=True)
     reader.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     reader.execute(f"INSERT INTO t SELECT number FROM {numbers(5000)}")
@@ -67,7 +67,7 @@ def test_a_definition_does_not_wait_long_for_a_result_that_is_read_slowly(databa
 
 
 def test_a_connection_that_is_ended_again_and_again_is_replaced(monkeypatch, database):
-    """P4, P6: whoever gives a process up does so until none of its sessions is left."""
+    """P4, P6: a process is given up until none of its sessions is left."""
     presence = database.connect()._database.engine._presence
     ended, ask = [], Connection.ask
 

@@ -54,7 +54,7 @@ def test_a_role_without_grants_is_told_what_to_grant(shop):
 
 
 def test_transactions_of_an_ordinary_role(shop):
-    """P1, P2, P3: as anybody's."""
+    """P1, P2, P3: as any role's."""
     writer = shop.process("writer")
     writer.run("UPDATE open SET v = v + 1 WHERE id = 1")
     writer.run("INSERT INTO open VALUES (3, 30, 'c')")
@@ -219,7 +219,7 @@ def test_revoked_for_one_in_a_group(shop):
 @pytest.mark.parametrize("drained", [True, False])
 @pytest.mark.parametrize("folded", [True, False])
 def test_granted_after_versions_that_could_not_be_read(shop, drained, folded):
-    """P1, P3: what was hidden as the process followed is there, once it may be read."""
+    """P1, P3: versions hidden while the process followed appear with the grant."""
     shop.natively("GRANT SELECT ON closed TO stranger", "GRANT reader TO stranger")
     reader = shop.process("stranger")
     shop.owner.commit("UPDATE closed SET v = 11 WHERE id = 1")
@@ -294,7 +294,7 @@ def test_checkpoints(shop, folder):
 
 @pytest.mark.parametrize("reads", [True, False], ids=["drained", "folded"])
 def test_values_on_their_way_through_the_server(shop, reads):
-    """What the server takes from the log is what was written."""
+    """The server takes from the log the values that were written."""
     shop.owner.commit(f"CREATE TABLE many ({TYPES})")
     shop.owner.commit("CREATE TABLE bag (a INTEGER, t TEXT)")
     shop.natively("GRANT ALL ON many, bag TO writer")
@@ -365,7 +365,7 @@ def test_definitions_are_the_owners(shop, statement):
 
 
 def test_what_the_owner_could_not_fold_is_not_taken_in(shop):
-    """Versions are moved in the owner's name, whoever folds."""
+    """Versions are moved in the owner's name, by any folding role."""
     if shop.engine.sequencer == "extension":
         shop.natively("ALTER SCHEMA tique OWNER TO keeper")
         shop.natively("GRANT CREATE ON SCHEMA public TO keeper")
@@ -412,7 +412,7 @@ def test_a_role_that_is_set(shop):
 
 
 def test_after_a_restart_the_owner_comes_first(shop):
-    """Recovery is not for everybody."""
+    """Recovery is for the owner only."""
     writer = shop.process("writer")
     writer.commit("UPDATE open SET v = 11 WHERE id = 1")
     shop.restart()

@@ -1,4 +1,4 @@
-"""P11: what a role can do in schema tique with SQL of its own."""
+"""P11: a role's possibilities in schema tique with SQL of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def refused(match=BAD):
 
 @pytest.fixture
 def hand(shop):
-    """A connection of ``writer``, who may read and write ``open`` only, with a client."""
+    """A client and a connection of ``writer``, which may use the table ``open`` only."""
     with shop.by_hand("writer") as connection:
         yield Hand(connection, tables_of(shop))
 
@@ -44,7 +44,7 @@ OWNERS = (
 
 
 def test_functions_that_are_the_owners(shop, hand):
-    """What grants.sql does not list is nobody else's, in either form."""
+    """Functions that grants.sql does not list are the owner's only, in either form."""
     with shop.by_hand() as connection:
         rows = connection.execute(
             "SELECT p.proname, has_function_privilege('writer', p.oid, 'EXECUTE') "
@@ -82,7 +82,7 @@ def test_functions_with_the_owners_rights_look_nothing_up_in_the_callers_schemas
 
 
 def test_tables_that_are_the_owners(shop, hand):
-    """Of the log and of clients only what gives nothing away can be read."""
+    """Of the log and of clients only columns that reveal nothing can be read."""
     with shop.by_hand() as connection:
         tables = connection.execute(
             "SELECT format('tique.%I', relname) FROM pg_class WHERE relkind IN ('r', 'S') "
@@ -110,7 +110,7 @@ def test_tables_that_are_the_owners(shop, hand):
 
 
 def test_rows_of_a_table_that_was_not_granted(shop, hand):
-    """In the log, and in the cache table; what was granted is there."""
+    """In the log, and in the cache table; rows of granted tables are there."""
     for table in ("open", "closed"):
         shop.owner.commit(f"UPDATE {table} SET note = 'secret {table}' WHERE id = 1")
         hand.run("SELECT tique.guest_drain(%s, tique.sts())", int(hand.tables[table]))
@@ -128,7 +128,7 @@ def test_rows_of_a_table_that_was_not_granted(shop, hand):
 
 
 def test_rows_of_a_table_that_was_dropped(shop, hand):
-    """Nobody says any more who may read them."""
+    """No grants tell any more which roles may read them."""
     hand.run("SELECT tique.guest_join(60000)")
     shop.owner.commit("CREATE TABLE gone (id INTEGER PRIMARY KEY, note TEXT)")
     shop.owner.commit("INSERT INTO gone VALUES (1, 'secret')")
@@ -152,7 +152,7 @@ GOOD = [0, 9, 90, "x"]
 
 
 def test_a_commit_by_hand(shop, hand):
-    """What is refused below is refused for what is said there."""
+    """So the refusals below have the reasons that they name."""
     assert hand.append({"open": [GOOD, [1, 1, 10, "a"]]}) > 0
     assert shop.owner.rows("SELECT id, v FROM open ORDER BY id") == [(2, 20), (9, 90)]
     shop.owner.connection.checkpoint()
@@ -181,7 +181,7 @@ def test_a_commit_by_hand(shop, hand):
     ],
 )
 def test_versions_that_are_not_his_to_write(shop, hand, versions):
-    """Of another's table, or such as would stop whoever follows."""
+    """Of another role's table, or such as would stop a following process."""
     with refused():
         hand.append(versions)
     shop.owner.commit("UPDATE open SET v = 11 WHERE id = 1")
@@ -263,7 +263,7 @@ def test_transactions_of_others(shop, hand):
 
 
 def test_clients_of_others(shop, hand):
-    """P6: nobody's number can be read, and a barrier is its client's."""
+    """P6: no client's number can be read, and a barrier is its client's."""
     barrier = shop.owner.database.engine.shared.barrier()
     for function in ("finish", "abort"):
         with pytest.raises(psycopg.Error, match="not known"):
@@ -309,7 +309,7 @@ def test_a_fence_is_written_down_first(shop, hand):
 
 
 def test_the_mark_of_another_role(shop, hand):
-    """P6: whoever ends the sessions of a process that was given up ends no others."""
+    """P6: ending the sessions of a process that was given up ends no others."""
     owner = shop.owner.database.engine._presence
     ((client,),) = hand.run("SELECT tique.guest_join(60000)")
     hand.run("SELECT tique.guest_introduce(%s, %s)", client, owner.mark)
@@ -396,7 +396,7 @@ def test_bounds_of_moving_versions(shop, hand):
     ],
 )
 def test_a_snapshot_of_before(hand, call):
-    """What it does not show would be lost."""
+    """Versions that it does not show would be lost."""
     hand.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
     with pytest.raises(psycopg.Error, match="READ COMMITTED") as caught:
         hand.run("SELECT " + call % hand.tables)
@@ -405,7 +405,7 @@ def test_a_snapshot_of_before(hand, call):
 
 
 def test_a_lease_ends(shop, hand):
-    """A client that nobody renews holds nothing back for long."""
+    """A client whose lease is not renewed holds nothing back for long."""
     with pytest.raises(psycopg.Error):
         hand.run("SELECT tique.join_client(1000000000000)")
     hand.run("SELECT tique.guest_renew(%s, 1000000000000)", hand.client)

@@ -35,7 +35,7 @@ def outlive(milliseconds=SHORT):
 
 
 def in_background(call, *arguments):
-    """Call it in a thread; what gives the result, or raises what it has raised."""
+    """Call it in a thread; a function that returns its result or raises its error."""
     outcome = []
 
     def run():
@@ -72,7 +72,7 @@ def test_a_commit_is_covered_when_it_is_visible_and_not_before(service, client):
     with service.main.connection.transaction():
         cts = service.commit(client, 1)
         assert cts > service.base
-        # What it sees itself must not get out before it has committed.
+        # A timestamp that only it sees must not get out before it has committed.
         assert service.main.sts() == watcher.sts() == service.base
         assert service.main.sts_for(client) == service.base
     assert watcher.sts() == service.main.sts() == watcher.cts() == cts
@@ -221,7 +221,7 @@ def test_barriers_finish_in_any_order(service, client, other):
 
 
 def test_a_barrier_refuses_who_has_not_certified_up_to_it(service, client, other):
-    """P3: nobody knows what its transaction writes."""
+    """P3: the write set of the barrier's transaction is unknown."""
     barrier = service.main.next_cts(client)
     assert service.commit(other, 1) == -barrier
     service.main.finish(client, barrier)

@@ -1,4 +1,4 @@
-"""What the sequencer gives for a time only, or to a role only so often, in both forms."""
+"""The sequencer's limits in time, and in number per role, in both forms."""
 
 from __future__ import annotations
 

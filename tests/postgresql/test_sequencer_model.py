@@ -1,4 +1,4 @@
-"""Every form of PostgreSQL's sequencer does what the one in Python does."""
+"""Every form of PostgreSQL's sequencer behaves like the one in Python."""
 
 import random
 
@@ -15,7 +15,7 @@ NEVER = 3600.0
 
 
 class Pair:
-    """The same calls to both; their numbers differ by what was before."""
+    """The same calls to both; their numbers differ by earlier calls."""
 
     def __init__(self, service, seed):
         self.main = service.main
@@ -28,7 +28,7 @@ class Pair:
         self.held = (self.main.clients(), self.main.active())
 
     def both(self, ours, theirs):
-        """What both answer, or how both refuse."""
+        """Both answers, or None if both refuse alike."""
         try:
             expected = theirs()
         except SequencerError as error:
@@ -50,7 +50,7 @@ class Pair:
             assert answers[0] == answers[1]
 
     def stamp(self):
-        # What was before is not known to both.
+        # Earlier timestamps are not known to both.
         first = max(self.service.base, self.model.sts() - 3)
         return self.chance.randint(first, self.model.cts() + 1)
 

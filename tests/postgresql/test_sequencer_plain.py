@@ -1,4 +1,4 @@
-"""What is particular to the sequencer that is made of PL/pgSQL and tables."""
+"""Properties of the sequencer that is made of PL/pgSQL and tables."""
 
 import psycopg
 import pytest
@@ -60,7 +60,7 @@ def stranger(service):
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 def test_snapshots_that_are_older_than_the_mutex_are_refused(service, client, level):
-    """P3: certification would not see what was committed meanwhile."""
+    """P3: certification would not see the commits since."""
     main = service.main
     for call in (
         lambda: service.commit(client, 1),
@@ -75,7 +75,7 @@ def test_snapshots_that_are_older_than_the_mutex_are_refused(service, client, le
 
 
 def test_keys_are_forgotten_and_covered_by_the_barrier(service, client, many):
-    """P3, P6: the memory is bounded, and who is behind has to follow."""
+    """P3, P6: the memory is bounded, and a client that is behind has to follow."""
     many(client, 2300)
     assert 2048 <= service.main.keys() < 2048 + 64 + 1
     (steps,) = service.main.execute(
@@ -97,7 +97,7 @@ def test_a_very_large_write_set_is_a_barrier(service, client):
 
 
 def test_a_transaction_that_was_left_open_slows_nothing_down(service, client, many):
-    """P6: what cannot be vacuumed is not looked at."""
+    """P6: rows that cannot be vacuumed are not looked at."""
 
     def buffers():
         (plan,) = service.main.execute(

@@ -17,7 +17,7 @@ KEYS = 8
 
 
 def together(work, count=THREADS):
-    """Run it in so many threads; what failed first is raised."""
+    """Run it in so many threads; the first failure is raised."""
     failures = []
 
     def run(number):
@@ -119,7 +119,7 @@ def test_barriers_among_commits(service, log):
             if kind < 0.9:
                 while not caller.wait(barrier - 1, 10_000):
                     fence(caller)
-                # Everybody else has to wait for it.
+                # All other clients have to wait for it.
                 before = caller.execute("SELECT max(cts) FROM tique.log").fetchone()[0]
                 time.sleep(0.005)
                 after = caller.execute("SELECT max(cts) FROM tique.log").fetchone()[0]

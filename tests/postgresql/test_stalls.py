@@ -1,4 +1,4 @@
-"""P6, P11: what a role takes and does not give back holds nobody up for long.
+"""P6, P11: a resource that a role takes and keeps holds no other role up for long.
 
 Seconds are those of a healthy process of the owner's, which commits meanwhile.
 """
@@ -27,7 +27,7 @@ APPEND = (
 
 @pytest.fixture
 def shop(shop):
-    """With an owner who may end others' sessions, as README asks of one without C."""
+    """With an owner that may end others' sessions, as README asks of one without C."""
     if shop.keeper != "tique":
         shop.natively(f"GRANT pg_signal_backend TO {shop.keeper}")
     shop.healthy = shop.process()
@@ -110,7 +110,7 @@ def test_one_barrier_at_a_time(shop, hand):
 
 
 def test_barriers_again_and_again(shop, hand):
-    """A role whose last one had to be fenced gets no other until that is forgotten."""
+    """A role whose last one had to be fenced gets no other until the fence is gone."""
 
     def keep_on():
         with shop.by_hand("writer") as connection:
@@ -122,7 +122,7 @@ def test_barriers_again_and_again(shop, hand):
     done = threading.Event()
     thread = threading.Thread(target=keep_on, daemon=True)
     with shop.by_hand("writer") as late:
-        # What keeps the fence.
+        # An older transaction, which keeps the fence.
         late.execute("BEGIN; SELECT pg_current_xact_id()")
         hand.run("SELECT tique.guest_barrier(%s)", hand.client)
         stall(shop.healthy)
@@ -166,7 +166,7 @@ def test_barriers_again_and_again(shop, hand):
     ],
 )
 def test_a_transaction_that_is_left_open(shop, hand, statements):
-    """However its session is set, and whatever it does or catches."""
+    """With any settings of its session, and any statements or handlers."""
     connection = hand._connection
     *first, last = [
         sql.replace("{append}", append(hand)).replace("{client}", str(hand.client))
@@ -273,7 +273,7 @@ def slowed(monkeypatch, owner, method):
     ids=["append", "log", "commit", "finish"],
 )
 def test_a_commit_in_bulk_that_takes_too_long(shop, monkeypatch, owner, method):
-    """P1, P4: aborted for everybody, wherever it was; the process goes on."""
+    """P1, P4: aborted for every reader, at any step; the process goes on."""
     writer, reader = shop.process("writer"), shop.process("reader")
     with closing(writer.another()) as other:
         assert other.execute("SELECT v FROM open WHERE id = 1").fetchall() == [(10,)]
@@ -309,7 +309,7 @@ def test_a_commit_in_bulk_that_takes_too_long(shop, monkeypatch, owner, method):
         process.connection.rollback()
         assert process.rows("SELECT id, note FROM open ORDER BY id") == rows
     expect_no_stall(shop)
-    # Its fence is forgotten with the next beats; then the role may write in bulk again.
+    # Its fence is removed with the next beats; then the role may write in bulk again.
     deadline = time.monotonic() + 20
     while commits_in_bulk(writer) is False:
         assert time.monotonic() < deadline

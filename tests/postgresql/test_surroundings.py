@@ -1,4 +1,4 @@
-"""What a database's settings change: where tables are, how text sorts, what sums are."""
+"""A database's settings: schemas of tables, order of text, results of sums."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ EQUAL = [
 
 @pytest.mark.parametrize(("type_name", "one", "other"), EQUAL)
 def test_equal_values_are_one_key(engine, type_name, one, other):
-    """P3, P9: however they are written; for those who write at the same time too."""
+    """P3, P9: however they are written; for concurrent transactions too."""
     connection = engine.connect(checkpoint="manual")
     connection.execute(f"CREATE TABLE t (x {type_name} PRIMARY KEY, n INTEGER)")
     insert = "INSERT INTO t VALUES ({}, {})".format

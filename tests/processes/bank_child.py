@@ -3,8 +3,8 @@
     python -m tests.processes.bank_child URL NUMBER
 
 Each line of standard output is a kind and its values: ``begun``, ``committed`` (a
-transfer's number), ``again`` (what lost its connection, and goes on with another one),
-``slow`` (seconds), ``torn``, ``failed``. It ends when standard input does.
+transfer's number), ``again`` (a thread lost its connection, and goes on with another
+one), ``slow`` (seconds), ``torn``, ``failed``. It ends when standard input does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ACCOUNTS = 40
 START = 1000
 BULK = 3000
 LOST = ("08006", tique.OutcomeUnknown.sqlstate)
-"""What is said when a connection is lost, or the process was given up."""
+"""The SQLSTATEs when a connection is lost, or the process was given up."""
 
 
 def create(connection):

@@ -63,7 +63,7 @@ def transfer(connection, chance, process, number):
 
 
 def outcome(url, txid):
-    """What became of a transaction whose commit ended with the connection."""
+    """The outcome of a transaction whose commit ended with the connection."""
     with connected(url) as connection:
         return connection.outcome(txid)
 
@@ -90,7 +90,7 @@ def work(url, process, stop):
             connection = connected(url)
             say("again")
         except tique.OperationalError:
-            # Whatever was not acknowledged, and is not unknown, is not there.
+            # A transaction that is neither acknowledged nor unknown is not there.
             connection.close()
             say("aborted", number)
             connection = connected(url)

@@ -1,10 +1,10 @@
-"""A process that stops itself in the middle of a commit or a definition.
+"""A process that stops itself in the middle of a commit or a schema change.
 
     python -m tests.processes.stopped_child URL LEASE
 
 It reads a kind (of :data:`KINDS`) and a number per line: before which statement of the
 next commit, counted in half steps (an odd one: after its reply), it stops. It says
-``stopping`` then, and ``outcome`` with what became of it when it runs again.
+``stopping`` then, and ``outcome`` with the commit's outcome when it runs again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _CALLS = (
     (PostgreSQLConnection, "ask"),
     (PostgreSQLSession, "_run"),
 )
-"""What sends statements and waits for the reply."""
+"""The methods that send statements and wait for the reply."""
 
 
 class Brake:
-    """Stops the process at one half step of what one thread sends."""
+    """Stops the process at one half step of one thread's statements."""
 
     def __init__(self):
         self.left = None

@@ -1,6 +1,6 @@
 """P1, P2, P4, P6, P9: eight processes on one bank, two of which are killed all the time.
 
-Where the server has a process per connection, some of these are ended too, anybody's.
+Where the server has a process per connection, some of these are ended too, at random.
 Six seconds, a minute in a long run.
 """
 
@@ -75,7 +75,7 @@ def test_some_are_killed(shared_engine):
         f"{len(everyone) - PROCESSES} kills, {ended} sessions ended, "
         f"{again} again, {slowest=}"
     )
-    # Nobody loses a connection otherwise.
+    # No thread loses a connection otherwise.
     assert again <= ended * THREADS
     assert len(acknowledged) > 20 * SECONDS
     assert defined > 0

@@ -1,4 +1,4 @@
-"""P6: what a killed process held is free long before its lease ends."""
+"""P6: a killed process's locks and snapshots are free long before its lease ends."""
 
 from __future__ import annotations
 

@@ -54,12 +54,12 @@ CASES = {
     ),
     # Before and after: barrier, append, COMMIT, finish.
     "bulk": (filled, 8, {"any": (8, 7)}),
-    # A definition is there with its COMMIT, though the process, which was given up, is
-    # not told so.
+    # A schema change is there with its COMMIT, though the process, which was given up,
+    # is not told so.
     "definition": (defined, _DEFINITIONS, {"any": (8, 5)}),
 }
-"""What to look at, the rounds, and by engine: the half steps of what is stopped, and
-from which of them on it is there."""
+"""The reader of the result, the rounds, and by engine: the half steps of the stopped
+operation, and from which of them on it is there."""
 
 
 @pytest.mark.crash
@@ -102,7 +102,7 @@ def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine, kind):
             connection.commit()
             child.signal(signal.SIGCONT)
             outcome = child.await_lines("outcome", number + 1)
-            # Only what was finished before it stopped can be committed.
+            # Only a commit that was finished before it stopped can be committed.
             is_committed = step == steps - 1 and kind != "definition"
             assert outcome == [str(number), "committed" if is_committed else "aborted"]
             increments += is_committed

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def render(rewriter: Rewriter, sql: str) -> list[str]:
-    """What the rewriter makes of a statement, as ``key: value`` lines."""
+    """The rewriter's plan of a statement, as ``key: value`` lines."""
     try:
         prepared = rewriter.plan(sql)
     except RewriteError as error:

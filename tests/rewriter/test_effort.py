@@ -1,4 +1,4 @@
-"""What a plan takes grows as the text does: counted, so that no load disturbs it."""
+"""A plan's effort grows as the text does: counted, so that no load disturbs it."""
 
 from __future__ import annotations
 

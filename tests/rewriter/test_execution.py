@@ -1,4 +1,4 @@
-"""Filled holes mean what the application's own text means to the engine."""
+"""Filled holes mean the same to the engine as the application's own text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quoted(name: str) -> str:
 
 
 def named(expression: str) -> str:
-    """What DuckDB calls a result that is this expression."""
+    """DuckDB's name of a result that is this expression."""
     row = duckdb.execute(naming([expression])).fetchone()
     return name_in(expression, *row)
 

@@ -1,4 +1,4 @@
-"""What is computed locally is what the engine stores, value and Python type."""
+"""Locally computed values are those that the engine stores, value and Python type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filled holes mean what the application's own text means to MonetDB."""
+"""Filled holes mean the same to MonetDB as the application's own text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed locally is what MonetDB stores, value and Python type."""
+"""Locally computed values are those that MonetDB stores, value and Python type."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OTHERS = (
 TYPES = INTEGERS + DECIMALS + WIDE + TEXTS + OTHERS
 
 LEAST = [-(2 ** (bits - 1)) for bits in (8, 16, 32, 64, 128)]
-# pymonetdb misreads the control characters from U+0080 to U+009F in what it is sent.
+# pymonetdb misreads the control characters from U+0080 to U+009F in replies.
 READABLE = st.characters(
     exclude_categories=["Cs"], exclude_characters=[chr(c) for c in range(0x80, 0xA0)]
 )

@@ -84,7 +84,7 @@ def test_places_map_back(pieces: list[str], data: st.DataObject):
 @example("a$1%s")
 @example("$a$ $a %s $a$")
 def test_the_engine_sees_the_same_placeholders(text: str):
-    """What the lexer calls a placeholder is outside the engine's own strings."""
+    """The lexer's placeholders are outside the engine's own strings."""
     try:
         lexed = number_placeholders(text)
     except SyntaxProblem:

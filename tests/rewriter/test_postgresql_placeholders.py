@@ -104,7 +104,7 @@ ROUGH = st.text(alphabet="'\"\\%seEbBxXnuU&$ta#-/*(?),@\n\r 1_", max_size=30)
 @example("@--%s\n1")
 @example("@/*%s*/1")
 def test_what_is_cut_is_cut_in_one_way(text: str):
-    """Each character is in a word, or in what is blank or a comment, for both."""
+    """Each character is in a word, or in blanks or a comment, for both."""
     try:
         source = cut(text)
     except RewriteError:
@@ -274,7 +274,7 @@ HOSTILE = (
 def test_hostile_literals_stay_what_they_are(
     server: psycopg.RawCursor[Any], hostile: str, prefix: str
 ):
-    """P11: what is in a string is a value, for us as for the server."""
+    """P11: the content of a string is a value, for us as for the server."""
     literal = "'" + hostile.replace("'", "''") + "'"
     if prefix == "E":
         literal = "E" + literal.replace("\\", "\\\\")
@@ -303,7 +303,7 @@ def test_names_are_compared_as_the_server_folds_them(server: psycopg.RawCursor[A
 
 @pytest.mark.parametrize("values", ["(%s,%s)", "(%s,%s,%s::text)", "(%(a)s,%(b)s)"])
 def test_placeholders_without_a_blank_between_them(values: str):
-    """A parser takes ``$1,$`` for what opens a string: a blank keeps them apart."""
+    """A parser takes ``$1,$`` for the opening of a string: a blank keeps them apart."""
     made = lex(f"VALUES {values}")
     assert "$1 ," in made.text
     assert [made.text[s : s + 2] for s in made.starts] == [

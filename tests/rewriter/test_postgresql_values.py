@@ -1,4 +1,4 @@
-"""What we take for a value of PostgreSQL's is one: stored and given back as it is."""
+"""Accepted values are PostgreSQL's: stored and given back unchanged."""
 
 from __future__ import annotations
 

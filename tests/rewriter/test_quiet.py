@@ -1,4 +1,4 @@
-"""No log holds what a statement says (P11)."""
+"""No log holds a statement's content (P11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are played within this one, and what stops them."""
+"""Processes that are played within this one, and ways to stop them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Process:
 
 @contextmanager
 def waiting(monkeypatch, owner, method):
-    """Hold whoever calls the method back; yields two events: it is there, go on."""
+    """Hold callers of the method back; yields two events: one is there, go on."""
     arrived, go_on = threading.Event(), threading.Event()
     original = getattr(owner, method)
 

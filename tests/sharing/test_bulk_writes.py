@@ -71,7 +71,7 @@ def test_a_commit_during_a_bulk_write(filled, pool, monkeypatch):
 
 
 def test_stopped_in_a_bulk_write(filled, monkeypatch):
-    """P6: no row of it is ever visible, to whoever reads, joins or folds."""
+    """P6: no row of it is ever visible to a process that reads, joins or folds."""
     first, second = filled
 
     def work():
@@ -135,7 +135,7 @@ def test_a_fence_beside_a_drop(pair, monkeypatch):
 
 
 def test_more_keys_than_are_certified_at_a_time(filled, monkeypatch):
-    """P3, P6: what is too large a write set goes as a bulk write, under a barrier."""
+    """P3, P6: a write set that is too large goes as a bulk write, under a barrier."""
     first, second = filled
     monkeypatch.setattr(shared_commit, "MOST_KEYS", 6)
     barriers = []

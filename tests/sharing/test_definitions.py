@@ -1,4 +1,4 @@
-"""Definitions while other processes use the database (P6, P9)."""
+"""Schema changes while other processes use the database (P6, P9)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_everybody_knows_a_new_table_at_once(pair):
 
 
 def test_rows_of_a_new_table_are_followed(pair):
-    """P1: though the definition and they are followed in one step."""
+    """P1: though the DDL and they are followed in one step."""
     first, second = pair
     first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER)")
     first.commit("INSERT INTO u VALUES (1, 7)")
@@ -63,7 +63,7 @@ def test_what_was_planned_is_planned_anew(pair):
 
 
 def test_dropped_beside_a_transaction(pair):
-    """P9: what it wrote goes nowhere, not to a new table of the same name either."""
+    """P9: its writes go nowhere, not to a new table of the same name either."""
     first, second = pair
     second.run("UPDATE t SET v = 99 WHERE id = 1")
     first.commit("DROP TABLE t")
@@ -106,7 +106,7 @@ def test_who_commits_with_a_dropped_tables_writer_commits(pair, process):
 
 
 def test_a_commit_waits_for_a_definition(pair, pool, monkeypatch):
-    """P9: and is certified by what is defined then."""
+    """P9: and is certified by the schema of that time."""
     first, second = pair
     second.run("UPDATE t SET v = 5 WHERE id = 1")
     with waiting(monkeypatch, sequencer_of(first), "transact") as (arrived, go_on):
@@ -216,7 +216,7 @@ def test_a_definition_that_is_refused_holds_up_nobody(pair):
 
 
 def test_interrupted_while_a_barrier_is_taken(pair, monkeypatch):
-    """P6: whoever may have a timestamp that it does not know of leaves."""
+    """P6: a process that may have a timestamp without knowing of it leaves."""
     first, second = pair
     barrier = sequencer_of(first).barrier
 

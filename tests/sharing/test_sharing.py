@@ -1,4 +1,4 @@
-"""What processes that share a database tell each other (P1, P3, P6, P7).
+"""The exchange among processes that share a database (P1, P3, P6, P7).
 
 Each process is played by an engine and a database of its own within this one.
 """
@@ -63,7 +63,7 @@ def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch
         assert answered.wait(10)
         first.commit("UPDATE t SET v = 7 WHERE id = 1")
         late = [pool.submit(one.execute, query) for one in others]
-        # Time to get in line; whoever comes later is answered all the same.
+        # Time to get in line; a later question is answered all the same.
         time.sleep(0.5)
         go_on.set()
         assert early.result(10) == [(0,)]
@@ -91,7 +91,7 @@ def test_nobody_waits_for_anothers_answer_that_does_not_come(pair, pool, monkeyp
 
 
 def test_a_snapshot_stays(pair):
-    """P1: whatever others commit, and fold, meanwhile."""
+    """P1: beside any commits and folds of other processes."""
     first, second = pair
     before = second.run("SELECT * FROM t ORDER BY id").fetchall()
     first.commit("UPDATE t SET v = 9 WHERE id = 1")
@@ -194,7 +194,7 @@ def test_one_folds_and_the_other_forgets(pair):
 
 
 def test_who_was_given_up_folds_no_more_than_it_knows(pair, monkeypatch):
-    """P4, P7: stopped in a checkpoint, while λ passes what it has followed."""
+    """P4, P7: stopped in a checkpoint, while λ passes the commits that it followed."""
     first, second = pair
     timeline = second.database.timeline
     timeline._stopping.set()
@@ -218,7 +218,7 @@ def test_who_was_given_up_folds_no_more_than_it_knows(pair, monkeypatch):
 
 
 def test_a_fold_from_an_older_state_is_refused(pair):
-    """P7: it would bring back what a newer one replaced."""
+    """P7: it would bring back rows that a newer one replaced."""
     first, _ = pair
     engine = first.database.engine
     (table,) = first.database.catalog
@@ -247,7 +247,7 @@ def test_a_later_process_knows_what_is_not_folded(pair, process):
 
 
 def test_a_client_whose_lease_ended_reads_and_writes_no_more(pair):
-    """P6: what it reads might not be its snapshot any more."""
+    """P6: its reads might not be of its snapshot any more."""
     first, second = pair
     second.run("SELECT * FROM t").fetchall()
     second.database.timeline._stopping.set()
@@ -275,7 +275,7 @@ def test_a_silent_process_knows_that_it_was_given_up(pair):
 
 
 def test_interrupted_while_following(process, monkeypatch):
-    """P1: what is in memory by then is not added once more."""
+    """P1: versions that are in memory by then are not added once more."""
     one, other = process(), process()
     one.commit("CREATE TABLE bag (x INTEGER)")
     one.database.timeline._stopping.set()

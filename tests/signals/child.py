@@ -2,9 +2,10 @@
 
     python -m tests.signals.child URL SCENARIO TIMES
 
-Signals come TIMES in a row, each while it may still be busy with the one before. It prints ``done`` with the number of interruptions if all was as it should be. What
-other threads were told goes to standard error, and so does whatever is not
-KeyboardInterrupt in the main thread.
+Signals come TIMES in a row, each while it may still be busy with the one before. It
+prints ``done`` with the number of interruptions if all was as it should be. Errors of
+other threads go to standard error, and so does every error but KeyboardInterrupt in the
+main thread.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Interrupter:
 
 
 class Others:
-    """Threads that go on meanwhile; what they are told of it is a fault."""
+    """Threads that go on meanwhile; any error that reaches them is a fault."""
 
     def __init__(self, url, work, count=2):
         self.stop = threading.Event()
@@ -284,7 +285,7 @@ SCENARIOS = (statements, fetching, writes, commits, folds, connecting, locks)
 
 
 def main(url, scenario, times):
-    # Whatever started the tests may have had it ignored.
+    # The process that started the tests may have had it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupter = Interrupter(scenario, int(times))
     (work,) = (each for each in SCENARIOS if each.__name__ == scenario)

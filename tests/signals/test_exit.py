@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.crash
 @pytest.mark.parametrize("seconds", [0.5, 0.9])
 def test_daemon_threads_that_write(engine, seconds):
-    """P4, P5: it ends at once and in peace, and what was acknowledged is there."""
+    """P4, P5: it ends at once and in peace, and acknowledged commits are there."""
     with engine.connect() as connection:
         connection.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)")
     engine.close()
@@ -29,6 +29,6 @@ def test_daemon_threads_that_write(engine, seconds):
     assert "FATAL" not in child.stderr
     acknowledged = {int(line) for line in child.stdout.split()}
     there = {k for (k,) in engine.connect().execute("SELECT id FROM t").fetchall()}
-    # A commit may be done whose thread did not come to say so.
+    # A commit may be done before its thread could report it.
     assert acknowledged <= there
     assert len(there - acknowledged) <= 4

@@ -20,9 +20,9 @@ from tests.signals.child import SCENARIOS, commits, prepare, writes
     ],
 )
 def test_an_interrupted_main_thread(engine, scenario, times):
-    """P4, P6, P8: what it did is done or not done, and other threads go on.
+    """P4, P6, P8: its work is done or not done, and other threads go on.
 
-    It may be interrupted again, several times, while it undoes what it did.
+    It may be interrupted again, several times, while it undoes its work.
     """
     prepare(engine.url)
     engine.close()

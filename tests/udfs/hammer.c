@@ -1,7 +1,7 @@
 /*
  * Threads that begin, refresh, commit, abort and end as fast as they can, beside
  * checkpointers that read lambda, clients that die in any step, whose doubtful
- * timestamps are fenced by whoever waits, and clients that write the same few keys.
+ * timestamps are fenced by waiting clients, and clients that write the same few keys.
  * Exits with 1 and a message when a promise breaks.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -117,7 +117,7 @@ die(void *seed)
 			        "leave");
 			require(tique_end_for(handle, client, begun.txid) ==
 			            TIQUE_FENCED,
-			        "who left is fenced");
+			        "a client that left is fenced");
 		} else if (!(choice & 1)) {
 			require(tique_end_for(handle, client, begun.txid) ==
 			            TIQUE_OK,
@@ -131,7 +131,7 @@ die(void *seed)
 }
 
 /* Writes a key or two, which were read some commits ago. Between that and the end
- * nobody else may. */
+ * no other client may. */
 static void *
 write_keys(void *seed)
 {
@@ -141,7 +141,7 @@ write_keys(void *seed)
 	int64_t sts = 0;
 	int commits = 0;
 
-	/* Nobody is refused for ever. */
+	/* No client is refused for ever. */
 	while (atomic_load(&working) > 0 || commits == 0) {
 		struct tique_key keys[2] = {0};
 		int64_t winner = 0;
@@ -193,7 +193,7 @@ commit(int64_t sts, unsigned choice)
 	require(tique_finish(handle, cts) == TIQUE_OK, "finish");
 	require(tique_finish(handle, cts) == TIQUE_OK, "finish twice");
 	await(cts);
-	require(tique_sts(handle) >= cts, "sts covers what was waited for");
+	require(tique_sts(handle) >= cts, "sts covers the awaited timestamp");
 }
 
 static void *
@@ -263,8 +263,8 @@ main(void)
 		pthread_join(clients[i], NULL);
 	await(tique_cts(handle));
 	require(tique_fences(handle, NULL, 0) > 0, "some died");
-	require(tique_client_count(handle) == 0, "nobody lives on");
-	require(tique_active_count(handle) == 0, "nobody is active");
+	require(tique_client_count(handle) == 0, "no client lives on");
+	require(tique_active_count(handle) == 0, "no client is active");
 	require(tique_sts(handle) == tique_cts(handle), "no hole is left");
 	require(tique_lambda(handle) == tique_sts(handle), "lambda is sts");
 	require(tique_close(handle) == TIQUE_OK, "close");

@@ -1,7 +1,7 @@
 /*
  * A server's side of the module, of the version that the first argument names: opens
  * the library that the second one names, starts it if it asked to be started, and
- * shows what it registers and what a call of its first function gives.
+ * shows its registrations and the result of a call of its first function.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -206,7 +206,7 @@ def test_memory_is_bounded(native):
 
 
 def test_who_is_behind_what_is_forgotten_follows(small, sequencer, client, other):
-    """Which keys are forgotten, and what the barrier is: the newest timestamp of them."""
+    """The keys that are forgotten, and the barrier: their newest timestamp."""
     old = other.begin()
     for start in range(0, 12, 3):
         client.write(start, start + 1, start + 2)
@@ -228,7 +228,7 @@ def test_the_barrier_is_not_older_than_it_must_be(small, sequencer, client, othe
 
 
 def test_what_is_under_way_is_not_forgotten(small, sequencer, client, other):
-    """It would make everybody wait for its end."""
+    """It would make all clients wait for its end."""
     old = other.begin()
     slow = client.certify(client.begin(), 0)
     for number in range(1, 8):
@@ -286,7 +286,7 @@ PATIENCE = 2.0
 
 
 def in_time(call):
-    """Run it; nobody else waited for it longer than that."""
+    """Run it; no other client waited for it longer than that."""
     started = time.monotonic()
     result = call()
     assert time.monotonic() - started < PATIENCE
@@ -299,7 +299,7 @@ def collisions(count):
 
 
 def test_keys_that_were_chosen_to_collide_hold_nobody_up(sequencer, client, other):
-    """P6: the time for a write set is linear in its keys, whatever they are."""
+    """P6: the time for a write set is linear in its keys, for any keys."""
     old = other.begin()[1]
     keys = collisions(KEYS_PER_CALL)
     cts = in_time(lambda: sequencer.certify_for(client.number, 0, keys))

@@ -22,7 +22,7 @@ def client(sequencer):
 
 
 def die(sequencer):
-    """A client of whom nothing is heard, after it began and took a timestamp."""
+    """A client that is silent after it began and took a timestamp."""
     client = sequencer.join(SHORT)
     begun = sequencer.begin_for(client)
     cts = sequencer.next_cts_for(client)
@@ -386,7 +386,7 @@ def do(name, who, sequencer, clients, *, txid, behind, ahead, keys):
 
 
 def test_one_client_has_no_more_than_its_share(sequencer, client):
-    """P6: room is left for the others, and little to fence when it goes."""
+    """P6: capacity is left for the others, and little to fence when it goes."""
     other = sequencer.join(LONG)
     begun = [sequencer.begin_for(client)[0] for _ in range(SNAPSHOTS_PER_CLIENT)]
     taken = [sequencer.next_cts_for(client) for _ in range(BARRIERS_PER_CLIENT)]
@@ -431,7 +431,7 @@ def test_what_is_in_doubt_is_fenced_in_sets(sequencer):
 
 
 def test_many_leases_that_run_out_together_hold_nobody_up(sequencer):
-    """P6: what they leave is settled in one pass, not in one for each of them."""
+    """P6: their open timestamps are settled in one pass, not in one for each client."""
     kept = sequencer.join(LONG)
     stuck = sequencer.next_cts_for(kept)
     lasting, each = 3.0, 16

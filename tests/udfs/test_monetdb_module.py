@@ -1,4 +1,4 @@
-"""The library for MonetDB, opened by what stands for servers of several releases."""
+"""The library for MonetDB, opened by stubs for servers of several releases."""
 
 import subprocess
 import time

@@ -1,4 +1,4 @@
-"""One body for both sequencers: what a sequencer promises."""
+"""One body for both sequencers: the promises of a sequencer."""
 
 import gc
 import math

@@ -92,7 +92,7 @@ def test_a_conflict_among_many_keys(engine, rows):
 @pytest.mark.parametrize("mine", ["few", "many"])
 @pytest.mark.parametrize("theirs", ["few", "many"])
 def test_large_and_small_transactions_meet(engine, certifier, mine, theirs):
-    """P3: what is staged and what is buffered are certified against each other."""
+    """P3: staged and buffered writes are certified against each other."""
     one = engine.connect(certifier=certifier, checkpoint="manual")
     one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     one.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(3000)}")

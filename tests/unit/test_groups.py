@@ -1,4 +1,4 @@
-"""Groups of storage rows: what they answer, and how folds keep them up to date."""
+"""Groups of storage rows: their answers, and how folds keep them up to date."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_rows_by_value():
 
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_group_follows_the_folds(versions, indexed):
-    """P1, P7: it has what storage has, in its indexes too."""
+    """P1, P7: it has the rows of storage, in its indexes too."""
     found = remember(versions, [(1, "x"), (2, "y"), (3, "x"), (4, None)])
     if indexed:
         found.numbers(A, "x")
@@ -135,11 +135,11 @@ CHANGES = [
     (201, "new", True),
     (3, None, False),
 ]
-"""Of rows by number: what they have in A then, and whether they are deleted."""
+"""Of rows by number: their values of A then, and whether they are deleted."""
 
 
 def test_many_rows_lie_in_a_block(versions):
-    """P1, P7: who looks for some of them by value sees the same, whatever was folded."""
+    """P1, P7: a lookup of some of them by value finds the same rows after any fold."""
     rows = [(n, f"x{n % 7}") for n in range(200)]
     everything = Stretch(PREFIX, -(2**31), 2**31 - 1)
     groups = read(everything, reversed(rows), as_rows=False)

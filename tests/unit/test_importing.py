@@ -1,4 +1,4 @@
-"""`import tique` costs little: what is heavy is loaded when it is first used."""
+"""`import tique` costs little: heavy modules are loaded when they are first used."""
 
 from __future__ import annotations
 

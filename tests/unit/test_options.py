@@ -1,4 +1,4 @@
-"""What a type checker knows of ``connect()``'s options is what there is."""
+"""A type checker knows exactly the options of ``connect()``."""
 
 from __future__ import annotations
 

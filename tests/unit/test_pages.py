@@ -1,4 +1,4 @@
-"""Pages and high-water marks: what is answered without the engine, and what not."""
+"""Pages and high-water marks: which reads are answered without the engine."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_who_reads_while_a_row_is_replaced_never_sees_its_old_page(versions):
 
 
 def test_a_page_is_told_before_a_row_is_forgotten(cache, monkeypatch):
-    """P1: who misses the row in between would take what was there before a fold."""
+    """P1: a reader that misses the row in between would take a value before a fold."""
     versions = TableVersions(TABLE, CachePolicy(rows=1), cache=cache)
     versions.remember_page(versions.epoch, (1, 0), page([5, 6]))
     found = []
@@ -162,7 +162,7 @@ def test_a_page_is_told_before_a_row_is_forgotten(cache, monkeypatch):
 
 
 def test_what_is_read_during_a_fold_is_not_kept_after_it(versions, monkeypatch):
-    """P1: who fills a version's gaps reads, along with them, what the fold changes."""
+    """P1: a reader that fills a version's gaps also reads what a fold changes."""
     versions.changed_columns = frozenset({A})
     versions.remember_page(versions.epoch, (1, 0), page([5]))
     versions.publish(3, [((1, 5), row(1, 5, a=99), False)])

@@ -26,7 +26,7 @@ def connection(engine):
 
 
 def child(code, *arguments, **options):
-    """Run a script in another process; what it printed."""
+    """Run a script in another process; its output."""
     finished = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -229,7 +229,7 @@ READ_ONLY = """
     import os, sys, tique
     tique.connect("duckdb:///:memory:").close()  # imports everything
     if os.getuid() == 0:
-        # Not bound by permissions: become somebody who is.
+        # Root is not bound by permissions: become a user that is.
         os.setgid(65534)
         os.setuid(65534)
     try:
@@ -280,7 +280,7 @@ FULL = """
             committed += 1
     except tique.OperationalError as error:
         print(committed, isinstance(error, tique.OutcomeUnknown), error.sqlstate, error)
-    # Whatever is left of the engine, an error is one of tique's own.
+    # In any state of the engine, an error is one of tique's own.
     for statement in ("SELECT count(*) FROM big", "INSERT INTO big VALUES (-1, 'x')"):
         try:
             connection.rollback()
@@ -293,7 +293,7 @@ FULL = """
 
 @pytest.mark.written_for(["duckdb"], reason="it is about a file")
 def test_a_full_disk(engine, connection):
-    """A commit that does not fit is refused; what was acknowledged is there."""
+    """A commit that does not fit is refused; acknowledged commits are there."""
     engine.close()
     said = child(FULL, engine.url)
     committed, unknown, sqlstate, message = said.split(" ", 3)

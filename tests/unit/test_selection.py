@@ -1,4 +1,4 @@
-"""Every test runs somewhere: what ``make`` selects, held against all there are."""
+"""Every test runs somewhere: the selections of ``make``, held against all tests."""
 
 from __future__ import annotations
 

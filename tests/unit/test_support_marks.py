@@ -1,4 +1,4 @@
-"""The marks for what an engine cannot do keep their word."""
+"""The marks for an engine's limits keep their word."""
 
 import os
 import sys

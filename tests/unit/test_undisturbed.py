@@ -69,7 +69,7 @@ def test_all_of_it_or_nothing(interruptions, times):
             attempt()
         interruptions.clear()
         sender.join()
-        # It goes on to its end whatever its caller was told.
+        # It goes on to its end with any outcome for its caller.
         while len(begun) > len(done):
             time.sleep(0.001)
     assert hit > 20

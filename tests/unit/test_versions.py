@@ -47,7 +47,7 @@ def test_newest_visible(versions):
 
 
 def test_last_commits(versions):
-    """P3: who wrote a key or a UNIQUE value last; a deleted one does not count."""
+    """P3: the last writer of a key or a UNIQUE value; a deleted one does not count."""
     assert versions.last_commit((1, 1)) == 0
     versions.publish(5, [write(1, 1, 10)])
     versions.publish(6, [write(1, 1, 10, deleted=True)])
@@ -57,7 +57,7 @@ def test_last_commits(versions):
 
 
 def test_fold(versions):
-    """P7: what is folded is forgotten, and what it left is known of storage."""
+    """P7: folded versions leave memory, and the resulting storage rows are known."""
     versions.publish(5, [write(1, 1, 10), write(2, 2, 20)])
     versions.publish(6, [write(2, 2, 20, deleted=True)])
     versions.publish(8, [write(1, 1, 11)])
@@ -74,7 +74,7 @@ def test_fold(versions):
 
 
 def test_a_fold_of_what_other_processes_wrote():
-    """P7: what was known stays true; what is not known here need not be."""
+    """P7: known rows stay true; rows that are not known here need not become known."""
     versions = TableVersions(KEYED, CachePolicy(rows=30), shared=object())
     versions.remember(versions.epoch, [((1, 1), (1, 1, 9)), ((5, 5), None)])
     versions.remember_mark(versions.epoch, (3,), 7)
@@ -88,7 +88,7 @@ def test_a_fold_of_what_other_processes_wrote():
 
 
 def test_a_row_read_before_a_fold_is_not_remembered_after_it(versions):
-    """P1: it may be older than what the fold brought."""
+    """P1: it may be older than the row that the fold brought."""
     epoch = versions.epoch
     versions.publish(5, [write(1, 1, 10)])
     versions.folded(5)

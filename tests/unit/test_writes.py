@@ -14,7 +14,7 @@ BAG = Table("main", "b", (Column("v", "INTEGER"),))
 
 
 class Stage:
-    """What a staging table holds, as (row, sequence, deleted)."""
+    """The rows of a staging table, as (row, sequence, deleted)."""
 
     def __init__(self):
         self.rows = None
@@ -67,7 +67,7 @@ def test_newest_counts(stage):
 @pytest.mark.parametrize("switched_after", [None, 2, 4, 6])
 @pytest.mark.parametrize("back_to", [0, 2, 4])
 def test_going_back(stage, spilled_after, switched_after, back_to):
-    """P8: whatever was spilled or staged meanwhile, a savepoint means one state."""
+    """P8: a savepoint means one state, with any spilled or staged writes meanwhile."""
     writes = TableWrites(KEYED)
     steps = {
         2: [(1, 10, False), (2, 20, False)],

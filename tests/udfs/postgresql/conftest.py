@@ -22,7 +22,7 @@ def url(postgresql_cluster):
 
 @pytest.fixture
 def connection(url):
-    """What nobody else of the test uses."""
+    """A connection that no other part of the test uses."""
     with closing(connect(url)) as connection:
         yield connection
 

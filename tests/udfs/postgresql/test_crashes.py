@@ -29,7 +29,7 @@ BURST = 8000
 
 @pytest.fixture(scope="module")
 def server():
-    # What is not flushed by the commit itself is lost in a crash.
+    # WAL that the commit itself does not flush is lost in a crash.
     with private_cluster(wal_writer_delay="10s") as cluster:
         create_extension(cluster.url)
         with closing(connect(cluster.url)) as connection:
@@ -113,7 +113,7 @@ def test_a_crash_of_one_backend(cluster):
 
 
 def test_a_standby_is_not_recovered(cluster):
-    """P8: what a standby has may not be all that will have been committed."""
+    """P8: a standby may not have all commits yet."""
     cluster.stop()
     standby = cluster.folder / "data" / "standby.signal"
     standby.touch()
@@ -145,7 +145,7 @@ def test_only_one_recovers(cluster):
 
 
 def write(url, client, number):
-    """Certify again and again; what was committed and what was aborted."""
+    """Certify again and again; the committed and the aborted timestamps."""
     chance = random.Random(number)
     committed, aborted = [], []
     with closing(connect(url)) as connection:
@@ -176,7 +176,7 @@ def read(url, stop):
 
 
 def test_many_backends_certify_at_once(cluster):
-    """P2, P3: no timestamp twice, none lost; who sees sts sees what was committed."""
+    """P2, P3: no timestamp twice, none lost; all commits up to sts are visible."""
     client = recovered(cluster.url, 0)
     stop = Event()
     with ThreadPoolExecutor(WRITERS + READERS) as pool:

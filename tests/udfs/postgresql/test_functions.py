@@ -1,4 +1,4 @@
-"""The extension's functions: what its own form of the sequencer promises."""
+"""The extension's functions: the promises of its own form of the sequencer."""
 
 from contextlib import closing
 

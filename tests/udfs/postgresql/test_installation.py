@@ -93,8 +93,8 @@ def test_a_folder_that_cannot_be_written_is_named(cache, tmp_path, pg_config):
 
 
 def test_two_builds_do_not_share_a_sequencer(cache, postgresql_cluster):
-    """What one has laid out in memory, the other must not touch; nor may one's functions
-    call the other's, which the server loads with names for everybody."""
+    """One must not touch the other's shared memory; nor may one's functions call the
+    other's, which the server loads with names that are visible to all libraries."""
     postgresql_cluster.run("createdb", "builds")
     url = in_database(postgresql_cluster.url, "builds")
     create_extension(url)
@@ -119,7 +119,7 @@ def test_two_builds_do_not_share_a_sequencer(cache, postgresql_cluster):
 
 
 def test_installcheck(postgresql_cluster, tmp_path):
-    """Who compiles with PostgreSQL's makefiles can check what he installed with them."""
+    """A build with PostgreSQL's makefiles can check its installation with them."""
     makefile = Path(tique_udfs.__file__).parent / "postgresql" / "Makefile"
     server = urlsplit(postgresql_cluster.socket_url)
     done = subprocess.run(

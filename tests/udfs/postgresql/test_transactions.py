@@ -108,7 +108,7 @@ def test_a_commit_that_fails_is_an_abort(connection, client):
 
 @pytest.mark.parametrize("how", ["terminate", "disconnect", "cancel", "time limit"])
 def test_a_transaction_that_is_ended_from_outside(connection, url, client, how):
-    """Nobody is left waiting for it, and its keys are free."""
+    """No client is left waiting for it, and its keys are free."""
     after = ask(connection, "sts")
     with closing(psycopg.connect(url)) as doomed:
         ask(doomed, "certify", client, after, A)
@@ -150,7 +150,7 @@ def test_a_transaction_with_a_timestamp_cannot_be_prepared(connection, client):
 def test_the_end_of_a_lease_does_not_touch_what_postgresql_ends(
     connection, other, client, ending
 ):
-    """P6: neither lost nor doubtful, whatever becomes of its client."""
+    """P6: neither lost nor doubtful, with any fate of its client."""
     after = ask(connection, "sts")
     brief = ask(connection, "join_client", 100)
     connection.execute("BEGIN")

@@ -56,7 +56,7 @@ def test_waiting_can_be_interrupted(connection, other, client, how):
         expected = errors.AdminShutdown if how == "terminate" else errors.QueryCanceled
         with pytest.raises(expected):
             waiting.result(timeout=20)
-    # Whoever left no longer sleeps there: the next commit must not need it.
+    # A backend that left no longer sleeps there: the next commit must not need it.
     after = ask(connection, "sts")
     assert ask(connection, "certify", client, after, A) == after + 1
 
