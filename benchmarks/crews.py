@@ -71,7 +71,7 @@ class Crew(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Let every client finish what it is doing, and wait for it."""
+        """Let every client finish its transaction, and wait for it."""
 
 
 class ClientCrew(Crew):
@@ -82,7 +82,7 @@ class ClientCrew(Crew):
     target : Target
         Gives every client its connection.
     workload : Workload
-        What they run.
+        Makes their transactions.
     numbers : sequence of int
         The clients' numbers.
     """
@@ -135,7 +135,7 @@ class ClientCrew(Crew):
 
     @override
     def stop(self) -> None:
-        """Let every client finish what it is doing, and wait for it."""
+        """Let every client finish its transaction, and wait for it."""
         self._stopping.set()
         deadline = perf_counter() + STUCK_AFTER
         for thread, tally in zip(self._threads, self.tallies, strict=True):
@@ -199,7 +199,7 @@ class ProcessCrew(Crew):
     target : Target
         Says where the prepared database is.
     workload : Workload
-        What they run.
+        Makes their transactions.
     clients, processes : int
         Their numbers.
     """

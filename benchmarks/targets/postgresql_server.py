@@ -102,7 +102,7 @@ class LoadedServer:
                 "SELECT table_name FROM duckdb_tables() WHERE NOT internal"
             ).fetchall():
                 connection.execute(_definition(source, table))
-                # The server's account reads what this process writes into its folder.
+                # The server's account reads files that this process writes there.
                 rows = self._cluster.folder / f"{table}.csv"
                 source.execute(f"COPY {table} TO '{rows}' (FORMAT csv, HEADER false)")
                 connection.execute(f"COPY {table} FROM '{rows}' (FORMAT csv)")

@@ -88,7 +88,7 @@ def _internal(
     what = elements(items) if whole else f"a list that ends with {elements(items)}"
     return (
         f"T1 = {transaction(each)}",
-        f"by what it did before, key {edn.text(key)} is {what}; T1 read "
+        f"by its earlier operations key {edn.text(key)} is {what}; T1 read "
         f"{elements(value)}",
     )
 

@@ -66,6 +66,6 @@ def _compare(
         findings.add(
             "lost-change",
             f"account {edn.text(account)} began with {opening} and should hold "
-            f"{expected} by what was acknowledged; the read at index "
-            f"{closing_read.index}, after all of it, found {closing}",
+            f"{expected} by the acknowledged changes; the read at index "
+            f"{closing_read.index}, after all of them, found {closing}",
         )

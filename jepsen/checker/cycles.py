@@ -12,7 +12,7 @@ components of this graph of twice the size are exactly the violations.
 
 Components tell whether there is a cycle; one short cycle of each is sought to show it. A
 component is left out where one of the graphs whose edges it has all of has a cycle within it:
-that one is told, it is proscribed wherever this one is, and what remains has no cycle but of
+that one is told, it is proscribed wherever this one is, and the rest has no cycle but of
 its own name.
 """
 

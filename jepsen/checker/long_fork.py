@@ -79,7 +79,7 @@ def _check_read(
         if write is None:
             if key in seen:
                 raise MalformedHistory(
-                    f"operation {read.index}: nobody wrote key {key!r}"
+                    f"operation {read.index}: key {key!r} was never written"
                 )
         elif key in seen and write.outcome == "fail":
             findings.add(

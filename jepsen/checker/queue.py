@@ -48,7 +48,7 @@ def check(operations: Sequence[Operation]) -> Verdict:
     for element, takers in taken.items():
         if element not in enqueued:
             raise MalformedHistory(
-                f"operation {takers[0].index}: nobody enqueued {element!r}"
+                f"operation {takers[0].index}: {element!r} was never enqueued"
             )
         places = [each.index for each in takers]
         if enqueued[element].outcome == "fail":

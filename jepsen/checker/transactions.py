@@ -111,7 +111,7 @@ def pairs(operations: Sequence[Operation]) -> list[Transaction]:
         if operation.process not in open_by_process:
             raise MalformedHistory(
                 f"operation {operation.index}: process {operation.process} completes "
-                "what it did not invoke"
+                "an operation that it did not invoke"
             )
         number, begun_at = open_by_process.pop(operation.process)
         invoke = operations[begun_at]

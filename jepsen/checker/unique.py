@@ -87,7 +87,7 @@ def _check_read(
             )
     for row in rows:
         if row not in by_row:
-            raise MalformedHistory(f"operation {read.index}: nobody inserted {row!r}")
+            raise MalformedHistory(f"operation {read.index}: {row!r} was not inserted")
         insert = by_row[row]
         if insert.outcome == "fail":
             findings.add(

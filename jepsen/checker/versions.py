@@ -125,7 +125,7 @@ def _order(known: KeyVersions, transactions: Sequence[Transaction]) -> None:
             if element not in known.writers:
                 raise MalformedHistory(
                     f"operation {transactions[number].index}: reads {element!r} of key "
-                    f"{known.key!r}, which nobody appended"
+                    f"{known.key!r}, which was never appended"
                 )
 
 

@@ -23,7 +23,7 @@ class Server(Nemesis):
     def obstacle(cls, system: System) -> str | None:
         """Refuse a server that is not the run's own: it is not killed."""
         if system.is_embedded:
-            return "an embedded database has no server: kill is what kills it"
+            return "an embedded database has no server: use the nemesis kill"
         if not system.is_own:
             return "the server is not the run's own: give the URL's scheme alone"
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Ancestors:
     """The nodes of one tree that are of some kind, from any node upwards.
 
-    Each node is walked over once, whatever is asked. The tree must not change meanwhile.
+    Each node is walked over once for all questions. The tree must not change meanwhile.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def select_bindings(source: Source, tree: exp.Expr, reads: Reads) -> Bindings:
 
 
 def _depends_on_other_rows(join: exp.Join) -> bool:
-    """Whether leaving out a row changes what other rows are joined with."""
+    """Whether leaving out a row changes the partners of other rows in a join."""
     return join.method.upper() in ("POSITIONAL", "ASOF")
 
 

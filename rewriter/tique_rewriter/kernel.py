@@ -1,8 +1,8 @@
 """Evaluation of simple expressions without the engine, where that is exact.
 
-The result is what the engine would store in the target column, or the value must
-be left to the engine (:class:`NotLocal`): every operand and every result on the way
-must fit the target column's type.
+The result is the value that the engine would store in the target column, or the value
+must be left to the engine (:class:`NotLocal`): every operand and every result on the
+way must fit the target column's type.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ class Beside(Enum):
 class Reference:
     """One place where a managed table is read.
 
-    ``alias`` is what must follow the text that fills the hole so that the
-    statement's other names still resolve (`` AS "stock"``), empty when the
+    ``alias`` must follow the text that fills the hole so that the
+    statement's other names still resolve (`` AS "stock"``); it is empty when the
     application gave an alias itself. ``binding`` says which columns are bound by
     equality: rows with other values there cannot influence the result.
     ``columns`` is a superset of the columns that the statement looks at, None

@@ -1,4 +1,4 @@
-"""What the rewriter knows of the application's tables.
+"""The application's tables as the rewriter knows them.
 
 An *abstract table* (DESIGN, "Words") is described by a :class:`Table`; the
 :class:`Catalog` protocol is all that the rewriter asks of the catalog's owner.
@@ -49,7 +49,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Table:
-    """An abstract table: what the application created and names in its SQL.
+    """An abstract table, which the application created and names in its SQL.
 
     ``primary_key`` and each entry of ``unique`` are column positions. A table
     without a primary key (a *keyless table*) tells its rows apart by value only.

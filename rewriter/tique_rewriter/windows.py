@@ -26,7 +26,7 @@ def check_windows(source: Source, tree: exp.Expr) -> None:
     """Refuse functions that crash the engine over a snapshot.
 
     The dialect's ``crashing_windows`` are functions over all rows, unordered, beside a
-    semi join, which is also what an engine makes of IN and EXISTS.
+    semi join, into which an engine also turns IN and EXISTS.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The verdicts on list-append histories are Elle's, and the definitions'."""
+"""The verdicts on list-append histories are Elle's, and those of the definitions."""
 
 import json
 import random
@@ -48,7 +48,7 @@ def test_verdict_is_the_expected_one(entry):
     [
         (
             "completion-without-invoke",
-            "operation 0: process 0 completes what it did not",
+            "operation 0: process 0 completes an operation that it did not",
         ),
         (
             "double-invoke",
@@ -60,7 +60,10 @@ def test_verdict_is_the_expected_one(entry):
         ),
         ("empty", "no operations"),
         ("unknown-micro-op", "operation 0: unknown micro-operation 'incr'"),
-        ("unwritten-element", "operation 3: reads 99 of key 1, which nobody appended"),
+        (
+            "unwritten-element",
+            "operation 3: reads 99 of key 1, which was never appended",
+        ),
     ],
 )
 def test_malformed_history_is_refused(name, says):

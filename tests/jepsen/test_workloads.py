@@ -354,14 +354,14 @@ MALFORMED = {
         done("transfer", 3) + done("read", {1: 1}),
         "not those of bank",
     ),
-    "element that nobody enqueued": (done("drain", [1]), "nobody enqueued 1"),
+    "element that nobody enqueued": (done("drain", [1]), "1 was never enqueued"),
     "row that nobody inserted": (
         done("insert", [1, "a"]) + done("read", [[1, "b"]]),
-        "nobody inserted",
+        "was not inserted",
     ),
     "key that nobody wrote": (
         done("write", 1) + done("read", {1: 1, 2: 1}),
-        "nobody wrote key 2",
+        "key 2 was never written",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Replies as Arrow tables: the short way gives what the long one gives."""
+"""Replies as Arrow tables: the short way and the long way give the same."""
 
 from __future__ import annotations
 

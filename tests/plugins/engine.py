@@ -330,7 +330,7 @@ class MonetDB(Engine):
 
     @property
     def place(self) -> str:
-        """What the database can be opened by in another process."""
+        """The URL or path by which another process opens the database."""
         return self.url
 
     def literal(self, text: str) -> str:
@@ -400,7 +400,7 @@ class PostgreSQL(Engine):
 
     @property
     def place(self) -> str:
-        """What the database can be opened by in another process."""
+        """The URL or path by which another process opens the database."""
         return self._cluster.socket_url
 
     def begin_again(self) -> None:

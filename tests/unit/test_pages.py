@@ -162,7 +162,7 @@ def test_a_page_is_told_before_a_row_is_forgotten(cache, monkeypatch):
 
 
 def test_what_is_read_during_a_fold_is_not_kept_after_it(versions, monkeypatch):
-    """P1: a reader that fills a version's gaps also reads what a fold changes."""
+    """P1: a reader that fills a version's gaps also reads values that folds change."""
     versions.changed_columns = frozenset({A})
     versions.remember_page(versions.epoch, (1, 0), page([5]))
     versions.publish(3, [((1, 5), row(1, 5, a=99), False)])
