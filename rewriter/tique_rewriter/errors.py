@@ -75,7 +75,7 @@ class UnknownColumn(RewriteError):
 
 
 class UnknownKey(RewriteError):
-    """The table has not exactly one key for an ON CONFLICT (``ProgrammingError``)."""
+    """No single key of the table fits ON CONFLICT (``ProgrammingError``)."""
 
 
 class ParameterError(RewriteError):

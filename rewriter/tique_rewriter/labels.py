@@ -47,7 +47,7 @@ class _Items:
 def labels(
     source: Source, tree: exp.Expr, reads: Sequence[Read | Listed]
 ) -> list[Mark]:
-    """Return a label for every result that the engine would call by its filled text.
+    """Return a label for every result that the engine would name after its filled text.
 
     Raises
     ------

@@ -64,7 +64,7 @@ def common_table(source: Source, table: exp.Table, name: str) -> exp.CTE | None:
 def _seen_from(
     source: Source, with_: exp.With, common: exp.CTE, table: exp.Table, name: str
 ) -> exp.CTE | None:
-    """Return the WITH list's member ``name`` as seen where its ``common`` is read."""
+    """Return WITH's member ``name`` as seen where its member ``common`` is read."""
     if with_.args.get("recursive") and source.rules.recursive_sees_all:
         return _member(source, with_, name)
     sibling = _member(source, with_, name)
@@ -91,7 +91,7 @@ def _number(common: exp.CTE) -> int:
 
 
 def _member(source: Source, with_: exp.With, name: str) -> exp.CTE | None:
-    """Return the first member of a WITH list that is called so."""
+    """Return the first member of a WITH list with this name."""
     members = source.members.get(id(with_))
     if members is None:
         members = source.members[id(with_)] = {}

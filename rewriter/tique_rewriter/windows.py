@@ -1,4 +1,4 @@
-"""Windows without PARTITION BY and ORDER BY, which not every engine is ready for."""
+"""Windows without PARTITION BY and ORDER BY, which not every engine can run."""
 
 from __future__ import annotations
 

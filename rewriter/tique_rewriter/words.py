@@ -100,8 +100,8 @@ def _check_lengths(source: Source) -> None:
 def check_functions(source: Source, tree: exp.Expr) -> None:
     """Refuse calls of functions that are not known to keep away from tables.
 
-    A function of the application's own may read tables behind the snapshot's back, and
-    write to them. Names of relations and their columns may stand before brackets too.
+    A function of the application's own may read tables outside the snapshot, and write
+    to them. Names of relations and their columns may stand before brackets too.
 
     Raises
     ------

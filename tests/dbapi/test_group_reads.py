@@ -82,7 +82,7 @@ def by_the_engine(connection, sql):
 
 
 def test_the_engine_agrees(connection):
-    """P1, P8: without versions, with one's own, with others', and after a fold."""
+    """P1, P8: without versions, with own ones, with others', and after a fold."""
 
     def compare():
         for sql in QUERIES:
@@ -269,7 +269,7 @@ def test_a_group_that_made_room_meanwhile(connection, engine, monkeypatch):
 
 
 def test_few_rows_of_a_large_group(engine):
-    """P1, P7: by a value they have; and as many as the engine had better find."""
+    """P1, P7: found by a value; and so many that the engine had better find them."""
     connection = engine.connect(checkpoint="manual")
     connection.execute(
         "CREATE TABLE big (a INTEGER, n INTEGER, kind INTEGER, same INTEGER, note TEXT, "

@@ -100,7 +100,7 @@ def test_barriers_of_very_many_clients(shop, hand):
 
 
 def test_a_fence_that_can_have_no_more_effect_is_forgotten(shop, hand):
-    """P1: nothing of it is there when it is; a late transaction keeps it."""
+    """P1: nothing of its commit is there then; a late transaction keeps the fence."""
     table = int(hand.tables["open"])
     ((barrier,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
     entry = f'[{{}},{{"{table}":1}}]'

@@ -180,7 +180,7 @@ def test_a_barrier_whose_reply_was_lost(process, pair, monkeypatch):
 
 @pytest.mark.parametrize("change", [bulk, definition])
 def test_nobody_is_fenced_while_the_server_commits_for_him(process, pair, gate, change):
-    """P5, P6: his versions would come after they were removed."""
+    """P5, P6: the client's versions would come after their removal."""
     first, second = pair
     first.database.timeline._stopping.set()
     first.database.timeline._thread.join()
@@ -204,7 +204,7 @@ def test_nobody_is_fenced_while_the_server_commits_for_him(process, pair, gate, 
 def test_what_the_server_still_commits_is_not_aborted(
     monkeypatch, database, process, pair, gate
 ):
-    """P4: of a killed process's transaction nothing is said that becomes wrong."""
+    """P4: no answer about a killed process's transaction becomes wrong later."""
     looking = pair[1]
     # A backend that waits for the disk cannot be ended.
     monkeypatch.setattr(Presence, "end", lambda *_: None)

@@ -165,7 +165,7 @@ def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
     ],
 )
 def test_stopped_in_a_definition(shared_engine, pair, process, monkeypatch, definition):
-    """P6: the others went on without it, so it does not happen any more."""
+    """P6: the others went on, so the schema change does not happen any more."""
     first, second = pair
 
     def work():
@@ -187,7 +187,7 @@ def test_stopped_in_a_definition(shared_engine, pair, process, monkeypatch, defi
 
 
 def test_killed_after_a_definitions_commit(pair, monkeypatch):
-    """P9: it is there, and the others know, though its timestamp is fenced."""
+    """P9: the schema change is there for all, though its timestamp is fenced."""
     first, second = pair
     finish = sequencer_of(first).finish
 

@@ -52,7 +52,7 @@ def holding_first_answer(monkeypatch, process):
 
 
 def test_threads_share_an_answer_that_was_asked_for_after_them(pair, monkeypatch):
-    """P2: an older one, though it is still under way, is not for them."""
+    """P2: an older answer, though still under way, is not for later transactions."""
     first, second = pair
     monkeypatch.setattr(shared_timeline, "_SLICE", 20)
     others = [second.another() for _ in range(3)]
@@ -376,7 +376,7 @@ def test_the_outcome_of_what_a_process_left(pair):
 
 
 def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
-    """It folds, then; it does not return as if it had."""
+    """The checkpoint folds then; it does not return as if it had folded."""
     first, second = pair
     first.rows("SELECT 1 FROM t")
     second.database.timeline._beat()

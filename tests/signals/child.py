@@ -190,7 +190,7 @@ def writes(url, interrupter):
 
 
 def commits(url, interrupter):
-    """P4, P6: others' commits go on; of one's own the outcome can be asked for."""
+    """P4, P6: others' commits go on; the interrupted one's outcome can be asked for."""
     told = {}
 
     def add(connection, number, turn):

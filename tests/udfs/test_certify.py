@@ -195,7 +195,7 @@ def test_an_old_snapshot_holds_no_memory(sequencer, client, other):
 
 @pytest.mark.skipif(not STATM.exists(), reason="no /proc")
 def test_memory_is_bounded(native):
-    """Of the process, not only by the sequencer's own account."""
+    """The memory of the process, not only by the sequencer's own account."""
     client, page = Client(native), os.sysconf("SC_PAGE_SIZE")
     client.begin()
     resident = []

@@ -218,7 +218,7 @@ def test_the_cache_keeps_to_its_budget():
 
 
 def test_what_is_used_is_kept():
-    """However many others come that are not."""
+    """A page that is read again survives the eviction of many that are not."""
     pages = {(7, n): page([n]) for n in range(60)}
     cache = Cache("pages", 10 * pages[7, 0].size, 2, POLICY)
     for place, each in pages.items():

@@ -202,7 +202,7 @@ def test_the_garbage_collector_does_not_follow_versions(versions):
 
 
 def test_a_fold_reads_while_others_commit(versions):
-    """P7: whenever Python lets others run, in the middle of a list for instance."""
+    """P7: wherever Python yields the GIL, in the middle of a list for instance."""
     # More than Python has empty pairs in store for: it makes objects, and collects.
     versions.publish(1, [write(key, 0, key) for key in range(3000)])
     turn, done, over = threading.Event(), threading.Event(), threading.Event()
