@@ -3,6 +3,9 @@
 Some engines call such a result by its text, and that text would be the filled one, with
 the values of rows in it. So the name that the application's own text has is put after
 it: queries around it may use the name, and it is the result's.
+
+MonetDB numbers such results, and of SELECT DISTINCT gives none at all where it knows the
+rows to be distinct (``backends/tique_backends/monetdb/README.md``), unless they are named.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.ancestors import Ancestors
 from tique_rewriter.outputs import star_of
-from tique_rewriter.plan import Label
+from tique_rewriter.plan import UNNAMED, Label, Variant
 from tique_rewriter.source import Mark
 
 if TYPE_CHECKING:
@@ -35,13 +38,17 @@ _ENDS = frozenset(
 
 @dataclass(frozen=True)
 class _Items:
-    """The words of a select list, its place, and the number of the word after it."""
+    """The words of a select list, its place, and the number of the word after it.
+
+    ``distinct`` is the word DISTINCT before it, if it is there.
+    """
 
     items: list[list[Word]]
     start: int
     end: int
     following: int
     depth: int
+    distinct: Word | None
 
 
 def labels(
@@ -93,9 +100,65 @@ def labels(
     return list(found.values())
 
 
-def _unclear(source: Source, start: int) -> Exception:
+def distinct_names(source: Source, tree: exp.Expr) -> list[Mark]:
+    """Return a name for every result of the outermost SELECT DISTINCT that has none.
+
+    The engine is asked what they are called of the text without these, and without
+    DISTINCT, which makes no difference to names.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Where it is not certain which words are a result.
+    """
+    if not source.rules.distinct_needs_names:
+        return []
+    select, depth = _outermost(tree)
+    if select is None or not select.args.get("distinct"):
+        return []
+    results: list[exp.Expr] = select.expressions
+    unnamed = [
+        number
+        for number, item in enumerate(results)
+        if not isinstance(item, exp.Column) and not _is_named(item)
+    ]
+    if not unnamed:
+        return []
+    names = {name.meta.get("start") for name in tree.find_all(exp.Identifier)}
+    lists = [
+        (items.distinct, items.items)
+        for items in _lists(source, names)
+        if items.depth == depth and items.distinct is not None
+    ]
+    if len(lists) != 1 or len(lists[0][1]) != len(results) or not all(lists[0][1]):
+        what = "a result of SELECT DISTINCT in this place"
+        raise _unclear(source, source.find("DISTINCT"), what)
+    ((distinct, items),) = lists
+    ends = [items[number][-1].end for number in unnamed]
+    return [
+        Mark(distinct.start, distinct.end, Variant("", "DISTINCT")),
+        *(
+            Mark(end, end, Variant("", f" AS {UNNAMED}{number}"))
+            for number, end in enumerate(ends, 1)
+        ),
+    ]
+
+
+def _outermost(tree: exp.Expr) -> tuple[exp.Select | None, int]:
+    """Return the outermost query, if it is one SELECT, and the brackets around it."""
+    query = tree.expression if isinstance(tree, exp.Insert) else tree
+    depth = 0
+    while isinstance(query, exp.Subquery):
+        query = query.this
+        depth += 1
+    return (query if isinstance(query, exp.Select) else None), depth
+
+
+def _unclear(
+    source: Source, start: int, what: str = "a result with a subquery"
+) -> Exception:
     return source.unsupported(
-        "a result with a subquery and without a name",
+        f"{what} and without a name",
         start,
         "give every result of the query an alias",
     )
@@ -153,7 +216,9 @@ def _lists(source: Source, names: set[int | None]) -> Iterator[_Items]:
         if not is_list or word.start in names:
             continue
         first = number + 1
+        distinct = None
         if words[first : first + 1] and words[first].keyword in ("DISTINCT", "ALL"):
+            distinct = words[first] if words[first].keyword == "DISTINCT" else None
             first += 1
             if words[first : first + 1] and words[first].keyword == "ON":
                 first += 2 + source.closing(words[first + 1 :])
@@ -161,7 +226,7 @@ def _lists(source: Source, names: set[int | None]) -> Iterator[_Items]:
         items = _at_level(words[first:last], word.depth)
         start = words[first].start if first < len(words) else source.end
         end = words[last].start if last < len(words) else source.end
-        yield _Items(items, start, end, last, word.depth)
+        yield _Items(items, start, end, last, word.depth, distinct)
 
 
 def _windows(source: Source, items: _Items, names: set[int | None]) -> str:

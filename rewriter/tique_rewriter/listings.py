@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.names import quote
-from tique_rewriter.plan import Listing
+from tique_rewriter.plan import Variant
 from tique_rewriter.shape import function_name, starts_at
 from tique_rewriter.source import Mark, Span
 
@@ -42,7 +42,7 @@ class Listed:
         """The plan's listing at that place."""
         start, end = self.span.start, self.span.end
         alias = "" if self.node.alias else f" AS {quote(self.name)}"
-        listing = Listing(source.text[start:end], f"({self.query}){alias}")
+        listing = Variant(source.text[start:end], f"({self.query}){alias}")
         return Mark(start, end, listing)
 
 

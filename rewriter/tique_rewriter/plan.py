@@ -36,17 +36,20 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """The place of a relation of the engine's own, called ``written`` by the application.
+class Variant:
+    """A place where the engine gets ``text``.
 
-    ``text`` is a query for those of its rows that are there natively, as a relation.
+    It gets ``written`` there where it is only asked what results are called.
     """
 
     written: str
     text: str
 
 
-Piece = str | Hole | Label | Listing
+Piece = str | Hole | Label | Variant
+
+UNNAMED = "_unnamed_"
+"""How the names begin that results have in a plan and not in the application's text."""
 
 Text = tuple[Piece, ...]
 """SQL text with holes. Placeholders in it are ``$n``, counted from 1."""

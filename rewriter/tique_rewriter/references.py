@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
-from tique_rewriter.labels import labels
+from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.names import check_case, quote
 from tique_rewriter.plan import Hole
@@ -66,7 +66,7 @@ class Reads:
     listed: list[Listed] = field(default_factory=list)
     """The engine's own relations, where not all of them is shown."""
     others: list[Mark] = field(default_factory=list)
-    """The plan's marks for these, and labels."""
+    """The plan's marks for these, labels, and names of results."""
     _by_node: dict[int, Read] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -193,6 +193,7 @@ def find_reads(
     reads.others = [
         *marks_of(source, own),
         *labels(source, parts[0].root(), [*found, *own]),
+        *distinct_names(source, parts[0].root()),
     ]
     return reads
 

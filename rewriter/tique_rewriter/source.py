@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
-    from tique_rewriter.plan import Hole, Label, Listing, Piece, Text
+    from tique_rewriter.plan import Hole, Label, Piece, Text, Variant
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
@@ -87,13 +87,13 @@ class Span:
 class Mark:
     """The piece of a plan in the place of ``text[start:end]``.
 
-    A hole takes the place of a table's name, a listing that of the name of one of the
+    A hole takes the place of a table's name, a variant that of the name of one of the
     engine's own relations, a label the place of nothing.
     """
 
     start: int
     end: int
-    piece: Hole | Label | Listing
+    piece: Hole | Label | Variant
 
 
 class Source:

@@ -98,3 +98,49 @@ def test_a_query_around_it_may_use_the_name(connection):
         'SELECT (SELECT max(b) FROM t) UNION SELECT 1 ORDER BY "(SELECT max(b) FROM t)"'
     )
     assert names(cursor) == ["(SELECT max(b) FROM t)"]
+
+
+DISTINCT = (
+    "SELECT DISTINCT 1, w.* FROM w WHERE b = 3",
+    "SELECT DISTINCT a + 1, a, b, c + d, d, e FROM w WHERE b IN (SELECT b FROM t)",
+    "(SELECT DISTINCT a, a, %s + 1, c, d, e, (SELECT max(a) FROM t) FROM w WHERE b > 0)",
+    "WITH v AS (SELECT DISTINCT b AS f FROM t) "
+    "SELECT DISTINCT -a, a, b, c, d, e FROM w JOIN v ON f = b",
+)
+
+
+@pytest.mark.parametrize("sql", DISTINCT)
+def test_distinct_results_need_no_names(connection, sql):
+    """MonetDB gives no result for some of these, and PREPARE of them crashes it."""
+    connection.execute(
+        "CREATE TABLE w (a INTEGER PRIMARY KEY, b INTEGER, c INTEGER, d INTEGER, "
+        "e INTEGER)"
+    )
+    connection.execute("INSERT INTO w VALUES (1, 3, 3, 4, 5)")
+    connection.execute("INSERT INTO t VALUES (3, 3)")
+    parameters = (7,) * sql.count("%s")
+    answers = []
+    for step in (connection.commit, connection.commit, connection.checkpoint):
+        cursor = connection.execute(sql, parameters)
+        answers.append((names(cursor), cursor.fetchall()))
+        step()
+    # Another text: its names are asked for when all is stored.
+    cursor = connection.execute(f"{sql} ", parameters)
+    answers.append((names(cursor), cursor.fetchall()))
+    assert answers == [answers[0]] * 4
+    assert len(answers[0][1]) == 1
+    assert not any("unnamed" in name for name in answers[0][0])
+
+
+def test_distinct_results_are_inserted(connection):
+    for table in ("v", "w"):
+        connection.execute(
+            f"CREATE TABLE {table} (a INTEGER PRIMARY KEY, b INTEGER, c INTEGER, "
+            "d INTEGER, e INTEGER)"
+        )
+    connection.execute("INSERT INTO v VALUES (1, 3, 3, 4, 5)")
+    connection.commit()
+    connection.checkpoint()
+    query = "SELECT DISTINCT a + 1, b, c, d, a FROM v WHERE b = 3"
+    assert connection.execute(f"INSERT INTO w {query}").rowcount == 1
+    assert connection.execute("SELECT * FROM w").fetchall() == [(2, 3, 3, 4, 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter import RewriteError, Rewriter, plan
-from tique_rewriter.plan import Hole, Label, Listing, Plan, Text
+from tique_rewriter.plan import Hole, Label, Plan, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +33,11 @@ def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
 
 
 def _marked(
-    piece: Hole | Label | Listing, references: tuple[plan.Reference, ...]
+    piece: Hole | Label | Variant, references: tuple[plan.Reference, ...]
 ) -> str:
     if isinstance(piece, Label):
         return f"⟦as {piece.expression}⟧"
-    if isinstance(piece, Listing):
+    if isinstance(piece, Variant):
         return f"⟦{piece.text}⟧"
     return _hole(references[piece.index])
 

@@ -11,7 +11,7 @@ from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.tables import SETUP, Tables
 from tique_backends.duckdb.labels import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
-from tique_rewriter.plan import Label, Listing, Piece, Reference, Select, Text
+from tique_rewriter.plan import Label, Piece, Reference, Select, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def fill(
             return piece
         if isinstance(piece, Label):
             return f" AS {quoted(named(piece.expression))}"
-        if isinstance(piece, Listing):
+        if isinstance(piece, Variant):
             return piece.text
         reference = references[piece.index]
         table = reference.table

@@ -20,9 +20,12 @@ from tests.rewriter.test_execution import (
     with_bindings,
 )
 from tique_rewriter import Rewriter
+from tique_rewriter.plan import UNNAMED, Variant
 
 if TYPE_CHECKING:
-    from tique_rewriter.plan import Plan
+    from collections.abc import Callable
+
+    from tique_rewriter.plan import Plan, Reference, Text
 
 QUERIES = [c for c in read_cases("select", folder=MONETDB_FOLDER) if is_query(c)]
 
@@ -56,6 +59,20 @@ def run(cursor: pymonetdb.sql.cursors.Cursor, sql: str):
     return names, sorted(cursor.fetchall(), key=repr)
 
 
+def answer(
+    cursor: pymonetdb.sql.cursors.Cursor,
+    text: Text,
+    references: tuple[Reference, ...],
+    filled: Callable[[Text, tuple[Reference, ...]], str],
+):
+    """As :func:`run`, with the names that the driver shows."""
+    found = run(cursor, filled(text, references))
+    if found == "an error" or not any(name.startswith(UNNAMED) for name in found[0]):
+        return found
+    asked = tuple(p.written if isinstance(p, Variant) else p for p in text)
+    return run(cursor, filled(asked, references))[0], found[1]
+
+
 def planned(case: Case) -> Plan:
     return Rewriter(MonetDBTables(), dialect="monetdb").plan(case.sql).plan
 
@@ -64,9 +81,9 @@ def planned(case: Case) -> Plan:
 def test_a_query_answers_as_before(shop: pymonetdb.sql.cursors.Cursor, case: Case):
     made = planned(case)
     expected = run(shop, case.sql.replace("%%", "%"))
-    assert run(shop, fill(made.text, made.references)) == expected
+    assert answer(shop, made.text, made.references, fill) == expected
     if expected != "an error":
-        assert run(shop, with_bindings(made.text, made.references)) == expected
+        assert answer(shop, made.text, made.references, with_bindings) == expected
 
 
 @pytest.mark.parametrize("case", QUERIES, ids=lambda case: case.name)

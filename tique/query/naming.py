@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tique_rewriter.plan import UNNAMED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -51,7 +53,8 @@ class ResultNames:
         if not prefix:
             return columns
         if not self._is_known:
-            if any(column.name.startswith(prefix) for column in columns):
+            unnamed = (prefix, UNNAMED)
+            if any(column.name.startswith(unnamed) for column in columns):
                 plain = self._plain(transaction)
                 if plain == sql:
                     self._names = [column.name for column in columns]

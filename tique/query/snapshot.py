@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique.query.sources import Source
-from tique_rewriter.plan import Hole, JoinRead, Label, Listing, Piece, Text
+from tique_rewriter.plan import Hole, JoinRead, Label, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class SnapshotText:
             for number, source in enumerate(self.sources)
         }
         filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
-        written = [p.written if isinstance(p, Listing) else p for p in text]
+        written = [p.written if isinstance(p, Variant) else p for p in text]
         return _complete(written, filled)
 
     def _named(
@@ -116,7 +116,7 @@ def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:
     )
 
 
-def _filling(piece: Hole | Label | Listing, filled: Mapping[int | str, str]) -> str:
-    if isinstance(piece, Listing):
+def _filling(piece: Hole | Label | Variant, filled: Mapping[int | str, str]) -> str:
+    if isinstance(piece, Variant):
         return piece.text
     return filled[piece.index if isinstance(piece, Hole) else piece.expression]

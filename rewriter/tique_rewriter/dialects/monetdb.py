@@ -120,4 +120,5 @@ MONETDB = Rules(
     default_may_lack=False,
     exact_quoted_names=True,
     joins_in_parts=True,
+    distinct_needs_names=True,
 )

@@ -165,6 +165,9 @@ class Rules:
         everywhere.
     names_by_text
         Whether a result without an alias is called by its expression's text.
+    distinct_needs_names
+        Whether the engine fails at SELECT DISTINCT, as the outermost query, of
+        expressions without an alias.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -211,6 +214,7 @@ class Rules:
     conflict_needs_key: bool = False
     recursive_sees_all: bool = False
     names_by_text: bool = False
+    distinct_needs_names: bool = False
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:
