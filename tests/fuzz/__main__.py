@@ -14,7 +14,7 @@ import time
 
 from tests.fuzz.runs import ENGINES, place_of, run
 
-_BATCH = 2000
+_BATCH = 5000
 
 
 def main():

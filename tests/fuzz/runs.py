@@ -10,13 +10,16 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pymonetdb
+
 from tests.fuzz.mutations import statement
+from tests.plugins.monetdb import connect_natively
 from tests.plugins.postgresql import private_cluster
-from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.monetdb.server import MonetDBServer, ServerError
 
 ENGINES = ("duckdb", "monetdb", "postgresql")
 _PATIENCE = 120.0
@@ -39,20 +42,35 @@ class Outcome:
 
 @contextmanager
 def place_of(engine):
-    """A database of the run's own: the address by which a child opens it."""
+    """A database of the run's own: tells what a child needs to open it."""
     with tempfile.TemporaryDirectory(prefix="tique-fuzz-") as folder:
         if engine == "duckdb":
-            yield str(Path(folder) / "fuzz.duckdb")
+            yield lambda: str(Path(folder) / "fuzz.duckdb")
         elif engine == "monetdb":
             with MonetDBServer(Path(folder) / "server") as server:
-                yield server.url
+                yield lambda: _revived(server)
         else:
             with private_cluster(dynamic_shared_memory_type="mmap") as cluster:
-                yield cluster.socket_url
+                yield lambda: cluster.socket_url
+
+
+def _revived(server):
+    """The URL of a server that a statement may have ended; the next ones need it."""
+    try:
+        with closing(connect_natively(server.url)):
+            pass
+    except (OSError, pymonetdb.Error):
+        with suppress(ServerError):
+            server.stop()
+        server.start()
+    return server.url
 
 
 def run(engine, place, seed, start, stop, *, report=None):
-    """Run the statements ``start`` up to ``stop`` of a seed; a crash is a finding."""
+    """Run the statements ``start`` up to ``stop`` of a seed; a crash is a finding.
+
+    ``place`` tells where; it is asked before each child.
+    """
     outcome = Outcome()
 
     def found(finding):
@@ -62,7 +80,7 @@ def run(engine, place, seed, start, stop, *, report=None):
 
     at = start
     while at < stop:
-        last, fate = _child(engine, place, seed, at, stop, outcome, found)
+        last, fate = _child(engine, place(), seed, at, stop, outcome, found)
         if fate is None:
             last = stop - 1
         else:
