@@ -400,3 +400,13 @@ def test_a_statement_that_was_cut_short_is_waited_for(
     assert engine.find_commit(witness, 70) == found
     with pytest.raises(ConnectionLostError):
         session.execute("SELECT 1")
+
+
+def test_a_query_without_a_result_is_no_result_without_rows(session):
+    """P10: MonetDB says nothing at all to some queries (its README here)."""
+    session.execute("CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT, d INT, e INT)")
+    for ask in (session.execute, lambda sql: session.execute_some(sql, (), 2)):
+        with pytest.raises(EngineError, match="no result") as caught:
+            ask("SELECT DISTINCT 1, t.* FROM t WHERE b = 3")
+        assert caught.value.kind is ErrorKind.INTERNAL
+    assert session.execute("SELECT DISTINCT 1 AS f, t.* FROM t WHERE b = 3").columns

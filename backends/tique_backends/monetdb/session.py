@@ -39,7 +39,7 @@ from tique_backends.base import (
     Session,
     Versions,
 )
-from tique_backends.errors import ConflictError, EngineError
+from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.forms import known_rows, listed_equality
@@ -172,6 +172,9 @@ class MonetDBSession(Session):
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         text = self._run_text(substituted(sql, parameters), wide=wide, whole=False)
+        if not text:
+            # Even of a definition it says that it was done.
+            raise EngineError(ErrorKind.INTERNAL, "MonetDB gave no result and no error")
         return MonetDBResult(text, self._read_more, self._unread)
 
     def _read_more(self, rest: Rest, until: int) -> str:
