@@ -100,6 +100,8 @@ class _Lexer:
         """Where the word begins and ends that was looked at last."""
 
     def run(self) -> Lexed:
+        if not self.sql.isascii():
+            self._check_unicode()
         if self.lexicon.strict and "\0" in self.sql:
             self.refuse("the character U+0000", self.sql.index("\0"))
         position = 0
@@ -339,6 +341,13 @@ class _Lexer:
             message += f"; {advice}"
         raise SyntaxProblem(message, start, line, column)
 
+    def _check_unicode(self) -> None:
+        """Refuse what no engine can be sent, wherever in the text it is."""
+        try:
+            self.sql.encode()
+        except UnicodeEncodeError as error:
+            self.fail("half of a surrogate pair", error.start)
+
     def refuse(self, what: str, start: int, advice: str = "") -> NoReturn:
         line, column = line_and_column(self.sql, start)
         message = f"{what} at line {line}, column {column} is not supported"
@@ -369,8 +378,8 @@ def number_placeholders(
     Raises
     ------
     SyntaxProblem
-        For an unterminated string or comment, a placeholder of another style and
-        a percent sign that begins no placeholder.
+        For an unterminated string or comment, a placeholder of another style,
+        a percent sign that begins no placeholder and half of a surrogate pair.
     UnsupportedSQL
         Under a strict lexicon, where it is not certain how the engine cuts the text.
     """

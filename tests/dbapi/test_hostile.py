@@ -160,10 +160,20 @@ def test_half_a_surrogate_is_refused(connection):
     for query, parameters in (
         ("INSERT INTO t VALUES (?, NULL)", ("\ud800",)),
         ("SELECT * FROM t WHERE k = ?", ("\ud800",)),
-        ("SELECT '\ud800'", None),
     ):
         with pytest.raises(tique.DatabaseError):
             connection.execute(query, parameters)
+    for query in (
+        "SELECT '\ud800'",
+        "SELECT 1 -- \ud800",
+        "SELECT 1 AS \udfff",
+        'SAVEPOINT "\ud800"',
+        'EXPLAIN SELECT * FROM "\ud800"',
+        'DROP TABLE "\ud800"',
+        f'DELETE FROM "{"n" * 100}\ud800"',
+    ):
+        with pytest.raises(tique.ProgrammingError, match="surrogate pair at line 1"):
+            connection.execute(query)
     with pytest.raises(tique.DatabaseError):
         connection.cursor().executemany(
             "INSERT INTO t VALUES (?, NULL)", [("fine",), ("\udfff",)]
