@@ -57,44 +57,48 @@ class World:
         self.renew()
 
     def renew(self):
-        os.write(1, b"...\n")
         if self.connection is not None:
             with suppress(tique.Error):
                 self.connection.close()
         url = _emptied(self.engine, self.place)
         self.connection = tique.connect(url, checkpoint="manual")
-        execute = self.connection.execute
         kind = _KINDS[self.engine]
         inserts = []
         for sql in _SETUPS[self.engine].split(";"):
             if sql.strip().startswith("INSERT"):
                 inserts.append(sql)
             elif sql.strip() and "CREATE SCHEMA" not in sql:
-                execute(sql)
+                self.execute(sql)
         shown = _Shown(kind)
-        world.create(shown, self.connection)
+        world.create(shown, self)
         for number, sql in enumerate(inserts):
-            execute(sql)
+            self.execute(sql)
             if number == len(inserts) // 2:
                 self._fill(shown, range(2))
                 self.connection.commit()
                 self.connection.checkpoint()
         self._fill(shown, range(2, 4))
-        execute("DELETE FROM account WHERE id = 1")
-        execute("UPDATE stock SET quantity = 8 WHERE item = 1")
+        self.execute("DELETE FROM account WHERE id = 1")
+        self.execute("UPDATE stock SET quantity = 8 WHERE item = 1")
         self.connection.commit()
 
     def _fill(self, shown, numbers):
         for table, rows in world.rows_on(shown).items():
             for row in (rows[i] for i in numbers):
                 marks = ", ".join(["%s"] * len(row))
-                self.connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+                self.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+
+    def execute(self, sql, parameters=None):
+        """Run a statement that is none of those under test."""
+        # A world may take minutes where others use the machine.
+        os.write(1, b"...\n")
+        self.connection.execute(sql, parameters)
 
     def own(self):
         """The transaction writes before it is asked."""
         try:
             for sql in _OWN:
-                self.connection.execute(sql)
+                self.execute(sql)
         except tique.Error:
             # An earlier statement was a commit.
             self.renew()
