@@ -154,7 +154,7 @@ class Forms(ABC):
     def _is_whole_row(self, table: Table, columns: Sequence[int]) -> bool:
         """Whether ``columns`` are a keyless table's whole row, rather than a key."""
         return (
-            table.is_bag
+            table.is_keyless
             and len(columns) == len(table.columns)
             and tuple(columns) not in table.unique
         )

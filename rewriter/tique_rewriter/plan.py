@@ -142,7 +142,7 @@ class Reference:
     @property
     def key(self) -> tuple[Operand, ...] | None:
         """The whole primary key's operands in key order, if all are bound."""
-        if self.table.is_bag:
+        if self.table.is_keyless:
             return None
         if any(i not in self.binding for i in self.table.primary_key):
             return None

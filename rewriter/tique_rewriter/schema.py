@@ -79,7 +79,7 @@ class Table:
         return tuple([column.type for column in self.columns])
 
     @property
-    def is_bag(self) -> bool:
+    def is_keyless(self) -> bool:
         """Whether the table has no primary key."""
         return not self.primary_key
 

@@ -37,7 +37,7 @@ class Model:
         own = sorted(
             (e for e in self.stage if e[0] <= (staged or 0)), key=lambda e: e[0]
         )
-        if self.table.is_bag:
+        if self.table.is_keyless:
             rows = Counter(self.storage)
             rows.update(row for _, row, deleted in visible + own if not deleted)
             rows.subtract(row for _, row, deleted in visible + own if deleted)

@@ -400,7 +400,7 @@ def test_completed():
 
 def test_model():
     """The model itself, on a case that can be checked by eye."""
-    table = type("T", (), {"primary_key": (0,), "is_bag": False})()
+    table = type("T", (), {"primary_key": (0,), "is_keyless": False})()
     model = Model(table, [(1, "a"), (2, "b")])
     model.cache = [(5, (1, "c"), False), (6, (2, "b"), True), (7, (3, "d"), False)]
     assert model.snapshot(5) == Counter([(1, "c"), (2, "b")])

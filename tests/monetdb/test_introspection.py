@@ -92,7 +92,7 @@ def test_a_whole_definition(session, engine):
 def test_a_bag(session, engine):
     session.execute("CREATE TABLE app.bag (a INTEGER)")
     table = engine.describe(session, "app", "bag")
-    assert table.is_bag
+    assert table.is_keyless
     assert table.columns == (Column("a", "INTEGER"),)
 
 

@@ -311,7 +311,7 @@ class Checkpointer:
             bring_back(engine, session, table)
             versions.restore(engine.cached_commits(session, table))
         before = versions.rows
-        from_memory = not table.is_bag and self._catalog.buffers(table)
+        from_memory = not table.is_keyless and self._catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
             until = versions.batch_end(stable, _BATCH_ROWS)

@@ -47,9 +47,9 @@ def written_keys(
 ) -> Iterator[tuple[tuple[int, ...], list[tuple[Key, Write]]]]:
     """The write set: for each key (its columns), the values written under it."""
     table = writes.table
-    if table.is_bag:
+    if table.is_keyless:
         every_column = tuple(range(len(table.columns)))
-        deleted = [(write.row, write) for write in writes.bag if write.deleted]
+        deleted = [(write.row, write) for write in writes.copies if write.deleted]
         if deleted:
             yield every_column, deleted
     elif writes.rows:
@@ -137,7 +137,7 @@ class MemoryCertifier:
         """Look every key up; ask the engine for keyless tables, after bulk commits."""
         table = writes.table
         versions = self._catalog.versions(table)
-        if table.is_bag or not versions.is_complete:
+        if table.is_keyless or not versions.is_complete:
             return self._query.conflict(writes, session)
         for key, write in writes.rows.items():
             winner = versions.last_commit(key)

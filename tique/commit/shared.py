@@ -262,7 +262,7 @@ class AppendingCommitter(SharedCommitter):
 
 
 def _most_keys(writes: TableWrites) -> int:
-    return (len(writes.rows) + len(writes.bag)) * (1 + len(writes.table.unique))
+    return (len(writes.rows) + len(writes.copies)) * (1 + len(writes.table.unique))
 
 
 def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:

@@ -114,7 +114,7 @@ def check_buffered(
 
 def check_staged_keys(transaction: Transaction, table: Table) -> None:
     """Refuse primary keys of rows that the statement staged, as for buffered ones."""
-    if table.is_bag:
+    if table.is_keyless:
         return
     transaction.prepare_scan(table)
     sql = transaction.engine.forms.staged_duplicate(

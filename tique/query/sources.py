@@ -219,7 +219,7 @@ class Source:
         versions = transaction.versions(self.table)
         writes = transaction.writes.get(self.table.id)
         return (
-            not self.table.is_bag
+            not self.table.is_keyless
             and versions.is_complete
             and not (writes is not None and writes.is_staged)
             and transaction.catalog.buffers(self.table)

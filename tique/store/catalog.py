@@ -169,7 +169,7 @@ class ManagedCatalog:
             (kind_of(column.type) is not None and self._engine.round_trips(column.type))
             or (
                 self._engine.keeps(column.type)
-                and not table.is_bag
+                and not table.is_keyless
                 and position not in keys
             )
             for position, column in enumerate(table.columns)

@@ -102,7 +102,7 @@ class Chains:
         self._commits.append((cts, keys, tombstones))
         self.rows += len(keys)
         self.tombstones += tombstones
-        if self._table.is_bag:
+        if self._table.is_keyless:
             return
         heads = self._heads
         for key, row, deleted in writes:
@@ -146,7 +146,7 @@ class Chains:
     def rows_until(self, until: int) -> dict[Key, Row | None]:
         """The newest row with cts ≤ ``until`` (None: a tombstone), by key."""
         rows: dict[Key, Row | None] = {}
-        if self._table.is_bag:
+        if self._table.is_keyless:
             # Rows without a key have no chains.
             return rows
         heads = self._heads

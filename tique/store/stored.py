@@ -76,7 +76,9 @@ class StoredRows:
         self._rows: dict[Key, Row | None] = {}
         self._cache = cache
         self._paging = (
-            None if cache is None or table.is_bag else Paging(table, cache.page_keys)
+            None
+            if cache is None or table.is_keyless
+            else Paging(table, cache.page_keys)
         )
         self._largest_group: int | None = None
         """Rows of the largest group that was seen; None before the first."""
@@ -165,7 +167,7 @@ class StoredRows:
     def _find_in_group(
         self, key: Key, columns: Collection[int]
     ) -> tuple[bool, bool, Row | None]:
-        group = None if self._table.is_bag else self.group(key[:-1])
+        group = None if self._table.is_keyless else self.group(key[:-1])
         if group is None or not group.knows(columns):
             return False, False, None
         return True, True, group.get(key[-1])

@@ -246,7 +246,7 @@ class TableVersions:
 
     def mark_to_read(self, key: Key) -> Key | None:
         """The prefix whose high-water mark is worth reading for a new key, if any."""
-        if self.bulk or self.table.is_bag:
+        if self.bulk or self.table.is_keyless:
             return None
         return self._stored.marks.to_read(key)
 

@@ -45,7 +45,7 @@ class TableWrites:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.rows: dict[Key, Write] = {}
-        self.bag: list[Write] = []
+        self.copies: list[Write] = []
         self.is_staged = False
         self.is_doubtful = False
         """Whether the engine has yet to check that buffered rows fit into storage."""
@@ -55,16 +55,16 @@ class TableWrites:
         self._is_guarded = False
         self._history: list[tuple[int, Key, Write | None]] = []
         self._unspilled: dict[Key, None] = {}
-        self._spilled_bag = 0
+        self._spilled_copies = 0
 
     def __bool__(self) -> bool:
         """Whether there is anything to overlay or to commit."""
-        return bool(self.rows or self.bag or self.staged_count)
+        return bool(self.rows or self.copies or self.staged_count)
 
     @property
     def has_tombstones(self) -> bool:
         """Whether a keyless table's overlay may contain tombstones."""
-        return self.is_staged or any(write.deleted for write in self.bag)
+        return self.is_staged or any(write.deleted for write in self.copies)
 
     def put(self, key: Key, write: Write) -> None:
         """Buffer a row or tombstone under its primary key."""
@@ -74,12 +74,12 @@ class TableWrites:
 
     def add(self, write: Write) -> None:
         """Buffer an inserted or deleted copy of a keyless table's row."""
-        self.bag.append(write)
+        self.copies.append(write)
 
     def buffered(self) -> Iterator[tuple[Key, Write]]:
         """The buffered versions, newest per key, in order of first writing."""
-        if self.table.is_bag:
-            return ((write.row, write) for write in self.bag)
+        if self.table.is_keyless:
+            return ((write.row, write) for write in self.copies)
         return iter(self.rows.items())
 
     def open_stage(self, session: Session) -> None:
@@ -101,13 +101,13 @@ class TableWrites:
         if self.is_staged:
             return
         pending = (
-            self.bag[self._spilled_bag :]
-            if self.table.is_bag
+            self.copies[self._spilled_copies :]
+            if self.table.is_keyless
             else [self.rows[key] for key in self._unspilled if key in self.rows]
         )
         self._stage(session, pending)
         self._unspilled.clear()
-        self._spilled_bag = len(self.bag)
+        self._spilled_copies = len(self.copies)
 
     def switch_to_stage(self, session: Session) -> None:
         """Move the writes to the staging table, which holds them from now on.
@@ -125,7 +125,7 @@ class TableWrites:
         self.staged_count = len(sts)
         self.staged_sts = min(sts, default=None)
         self.rows.clear()
-        self.bag.clear()
+        self.copies.clear()
         self._history.clear()
         self.is_staged = True
 
@@ -143,9 +143,9 @@ class TableWrites:
             else:
                 self.rows[key] = previous
                 self._unspilled[key] = None
-        while self.bag and self.bag[-1].sequence > sequence:
-            self.bag.pop()
-        self._spilled_bag = min(self._spilled_bag, len(self.bag))
+        while self.copies and self.copies[-1].sequence > sequence:
+            self.copies.pop()
+        self._spilled_copies = min(self._spilled_copies, len(self.copies))
         self.is_doubtful = False
         if self._has_stage:
             session.unstage(self.table, sequence)

@@ -63,7 +63,7 @@ class Ticket:
         # Whether the ticket cannot share a batch.
         self.stands_alone = any(
             writes.is_staged
-            or (writes.bag and any(write.deleted for write in writes.bag))
+            or (writes.copies and any(write.deleted for write in writes.copies))
             for writes in self.writes
         )
         self.cts = 0

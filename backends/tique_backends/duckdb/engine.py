@@ -345,7 +345,7 @@ class DuckDBEngine(Engine):
         *,
         since: int | None = None,
     ) -> int:
-        fold = self._fold_bag if table.is_bag else self._fold_keyed
+        fold = self._fold_keyless if table.is_keyless else self._fold_keyed
         return session.transact(lambda: fold(session, table, until))
 
     def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
@@ -363,7 +363,7 @@ class DuckDBEngine(Engine):
         )
         return self._drop_versions(session, table, until)
 
-    def _fold_bag(self, session: Session, table: Table, until: int) -> int:
+    def _fold_keyless(self, session: Session, table: Table, until: int) -> int:
         """Remove one copy per tombstone, then add the inserted rows.
 
         Rows both inserted and deleted since cancel out: storage never had them.

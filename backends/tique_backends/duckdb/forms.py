@@ -132,14 +132,14 @@ class DuckDBForms(Forms):
     ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
-        if table.is_bag:
-            bag = (
+        if table.is_keyless:
+            rows = (
                 f"SELECT {columns} FROM {storage_name(table)} "
                 f"UNION ALL SELECT {columns} FROM {versions} WHERE NOT _deleted"
             )
             if tombstones:
-                bag += f" EXCEPT ALL SELECT {columns} FROM {versions} WHERE _deleted"
-            return (f"({bag})",)
+                rows += f" EXCEPT ALL SELECT {columns} FROM {versions} WHERE _deleted"
+            return (f"({rows})",)
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         current = versions if flat else f"({newest(table, versions, '_cts')})"
         return (

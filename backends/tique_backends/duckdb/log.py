@@ -69,7 +69,7 @@ def replay_statement(table: Table, after: int) -> str:
         if column.type == "BLOB":
             text = f"unhex({text})"
         value = f"CAST({text} AS {column.type})"
-        if position not in table.primary_key and not table.is_bag:
+        if position not in table.primary_key and not table.is_keyless:
             value = (
                 f"CASE WHEN json_type(_w, '$[{position + 1}]') = 'OBJECT' "
                 f"THEN _s.{quote(column.name)} ELSE {value} END"
@@ -80,7 +80,7 @@ def replay_statement(table: Table, after: int) -> str:
         "(SELECT cts AS _cts, unnest(json_extract(writes, "
         f"'$.\"{table.id}\"[*]')) AS _w FROM ({commits}))"
     )
-    if not table.is_bag:
+    if not table.is_keyless:
         same = " AND ".join(
             f"_s.{quote(table.columns[i].name)} = {values[i]}"
             for i in table.primary_key

@@ -460,7 +460,7 @@ class DuckDBSession(Session):
     def append_staged(self, table: Table, cts: int) -> int:
         columns = column_list(table)
         source = stage_name(table)
-        if not table.is_bag:
+        if not table.is_keyless:
             source = f"({newest(table, source, '_sequence')})"
         result = self.execute(
             f"INSERT INTO {cache_name(table)} "

@@ -375,8 +375,8 @@ class MonetDBEngine(Engine):
 
         def move() -> int:
             folding.claim_fold(session, table, since, until)
-            if table.is_bag:
-                return folding.fold_bag(session, table, until)
+            if table.is_keyless:
+                return folding.fold_keyless(session, table, until)
             return folding.fold_keyed(session, table, until)
 
         return session.transact(move)

@@ -55,7 +55,7 @@ def fold_keyed(session: Session, table: Table, until: int) -> int:
     return drop_versions(session, table, until)
 
 
-def fold_bag(session: MonetDBSession, table: Table, until: int) -> int:
+def fold_keyless(session: MonetDBSession, table: Table, until: int) -> int:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
@@ -248,7 +248,7 @@ def versions_to_replay(
     texts = [text for (text,) in entries]
     excluded = present | fences(session)
     versions = list(logged_versions(table, texts, folded, aside, excluded))
-    if table.is_bag:
+    if table.is_keyless:
         return versions
     keys = {
         tuple([row[i] for i in table.primary_key])

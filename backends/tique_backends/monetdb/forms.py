@@ -123,14 +123,14 @@ class MonetDBForms(Forms):
     ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
-        if table.is_bag:
+        if table.is_keyless:
             added = f"(SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted)"
-            bag = (added, f"(SELECT {columns} FROM {storage_name(table)})")
+            rows = (added, f"(SELECT {columns} FROM {storage_name(table)})")
             if not tombstones:
-                return bag
+                return rows
             # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
             return (
-                f"(SELECT {columns} FROM {together(bag)} AS _p EXCEPT ALL "
+                f"(SELECT {columns} FROM {together(rows)} AS _p EXCEPT ALL "
                 f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
             )
         # MonetDB appends the second to the first: the other way round it copies storage

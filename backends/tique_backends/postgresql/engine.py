@@ -296,7 +296,7 @@ class PostgreSQLEngine(Engine):
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
         )
-        if not table.is_bag:
+        if not table.is_keyless:
             session.execute(
                 f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"
             )
@@ -400,8 +400,8 @@ class PostgreSQLEngine(Engine):
 
         def move() -> int:
             folding.claim_fold(session, table, since, until)
-            if table.is_bag:
-                return folding.fold_bag(session, table, until)
+            if table.is_keyless:
+                return folding.fold_keyless(session, table, until)
             return folding.fold_keyed(session, table, until)
 
         return session.transact(move)

@@ -85,7 +85,7 @@ def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
     return drop_versions(session, table, until)
 
 
-def fold_bag(session: PostgreSQLSession, table: Table, until: int) -> int:
+def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
     """Remove one copy per tombstone, then add the inserted rows.
 
     Rows both inserted and deleted since cancel out: storage never had them.
@@ -260,7 +260,7 @@ def versions_to_replay(
     ).fetch_all()
     excluded = present | fences(session)
     versions = list(versions_of(table, decoded(entries, aside), aside, excluded))
-    if table.is_bag:
+    if table.is_keyless:
         return versions
     keys = {
         tuple([row[i] for i in table.primary_key])

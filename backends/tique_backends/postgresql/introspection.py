@@ -216,7 +216,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
     )
     # A managed table was checked before, and perhaps this role may not read it.
-    if table.is_bag and not table_id:
+    if table.is_keyless and not table_id:
         rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
         try:
             ask(f"EXPLAIN {rows} EXCEPT ALL {rows}")

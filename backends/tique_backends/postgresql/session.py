@@ -421,7 +421,7 @@ class PostgreSQLSession(Session):
     def append_staged(self, table: Table, cts: int) -> int:
         source = stage_name(table)
         latest = ""
-        if not table.is_bag:
+        if not table.is_keyless:
             latest = f" WHERE {newest(table, source, '_sequence', '_n')}"
         return self.change(
             f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "

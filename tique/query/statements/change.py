@@ -240,7 +240,7 @@ class ChangeStatement(WritingStatement):
         forms = transaction.engine.forms
         number = transaction.sequence
         is_delete = isinstance(self.plan, Delete)
-        if not is_delete and (self._changes_key or table.is_bag):
+        if not is_delete and (self._changes_key or table.is_keyless):
             # One query, so that a volatile WHERE clause finds the same rows for both.
             values = [items[i] for i in self._changed]
             inner = ", ".join(self._old_items(transaction) + values)

@@ -187,7 +187,7 @@ def buffer_changes(
     for _, new in changes:
         if new is not None:
             check_not_null(table, required, new)
-    if table.is_bag:
+    if table.is_keyless:
         for old, new in changes:
             if old is not None:
                 writes.add(transaction.version_of(old, deleted=True))
