@@ -80,7 +80,7 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     if not separator or not _SCHEME.fullmatch(scheme):
         raise InterfaceError(f"not a database URL, the backend is missing; {_SHAPES}")
     backend = scheme.lower()
-    if backend not in registry.names():
+    if not registry.is_known(backend):
         raise InterfaceError(_unknown(backend))
     location, _, query = rest.partition("?")
     if "#" in rest:
@@ -126,7 +126,7 @@ def _server(authority: str) -> Server:
 
 def _unknown(backend: str) -> str:
     dialect, plus, engine = backend.rpartition("+")
-    if plus and engine in registry.names():
+    if plus and registry.is_known(engine):
         return (
             f"{dialect}+{engine}:// is a form for SQLAlchemy's create_engine; "
             f"tique.connect takes {engine}:///path"
