@@ -16,7 +16,6 @@ from tique_backends.errors import ErrorKind
 from tique_backends.gaps import completed
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import logged_versions
-from tique_backends.monetdb.names import newest
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -24,6 +23,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError
 
 if TYPE_CHECKING:

@@ -27,24 +27,20 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique_backends.forms import Forms, together
 from tique_backends.monetdb.literals import quoted, typed
 from tique_backends.monetdb.names import (
     comparable,
     equality,
-    newest,
     same_rows,
     stage_name,
 )
 from tique_backends.monetdb.types import INTEGERS, text_length
 from tique_backends.names import (
-    cache_name,
-    column_list,
-    key_equality,
     key_list,
     quote,
     storage_name,
 )
+from tique_backends.server_forms import ServerForms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -104,85 +100,26 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
     )
 
 
-class MonetDBForms(Forms):
+class MonetDBForms(ServerForms):
     """The forms that measured fastest on MonetDB."""
+
+    # MonetDB appends the second part to the first: the other way round it copies storage
+    # twice.
+    storage_first = False
 
     @override
     def stage(self, table: Table) -> str:
         return stage_name(table)
 
     @override
-    def scan(
-        self,
-        table: Table,
-        sts: int,
-        *,
-        staged: int | None,
-        tombstones: bool = True,
-        flat: bool = False,
-    ) -> tuple[str, ...]:
-        versions = self._versions(table, sts, staged)
-        columns = column_list(table)
-        if table.is_keyless:
-            added = f"(SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted)"
-            rows = (added, f"(SELECT {columns} FROM {storage_name(table)})")
-            if not tombstones:
-                return rows
-            # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
-            return (
-                f"(SELECT {columns} FROM {together(rows)} AS _p EXCEPT ALL "
-                f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
-            )
-        # MonetDB appends the second to the first: the other way round it copies storage
-        # twice.
-        return self._current(table, versions, flat=flat), self._kept(table, versions)
-
-    def _current(self, table: Table, versions: str, *, flat: bool) -> str:
-        """The newest version of each key that has one and was not deleted."""
-        query = (
-            f"SELECT {column_list(table, '_c.')} FROM {versions} AS _c "
-            "WHERE NOT _c._deleted"
-        )
-        if not flat:
-            query += f" AND {newest(table, versions, '_cts', '_c')}"
-        return f"({query})"
-
-    def _kept(self, table: Table, versions: str) -> str:
-        """The storage rows of which there is no version."""
-        same = key_equality(table, table.primary_key, "_s.", "_v.")
-        return (
-            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
-        )
+    def typed(self, value: Any, type_name: str) -> str:
+        return typed(value, type_name)
 
     @override
-    def point(
-        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
+    def same_rows(
+        self, table: Table, columns: Sequence[int], left: str, right: str
     ) -> str:
-        columns = column_list(table)
-        match = " AND ".join(
-            f"{quote(table.columns[i].name)} = {text}"
-            for i, text in zip(table.primary_key, key, strict=True)
-        )
-        return (
-            f"(SELECT {columns} FROM (SELECT {columns}, _cts, _deleted FROM ("
-            f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
-            f"FROM {storage_name(table)} WHERE {match} UNION ALL "
-            f"SELECT {columns}, _cts, _deleted "
-            f"FROM {self._versions(table, sts, staged)} AS _v WHERE {match}) AS _u "
-            "ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
-        )
-
-    @override
-    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
-        if row is None:
-            names = key_list(table, columns)
-            return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
-        items = ", ".join(
-            f"{typed(row[i], table.columns[i].type)} AS {quote(table.columns[i].name)}"
-            for i in columns
-        )
-        return f"(SELECT {items})"
+        return same_rows(table, columns, left, right)
 
     @override
     def overlay(
@@ -314,27 +251,5 @@ class MonetDBForms(Forms):
             for ordinal in range(rows)
         ]
         aliases = ["_ordinal", *(quote(table.columns[i].name) for i in columns), "_sts"]
-        return (
-            f"SELECT _k._ordinal, max(_v._cts) FROM ({listed_rows(keys, aliases)}) "
-            f"AS _k JOIN {cache_name(table)} AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
-            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
-            "GROUP BY _k._ordinal"
-        )
-
-    @override
-    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
-        whole_row = self._is_whole_row(table, columns)
-        return (
-            f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
-            f"FROM {stage_name(table)} AS _k JOIN {cache_name(table)} AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
-            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
-            f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
-        )
-
-    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
-        """Equality of keys; of whole rows, NULLs included, where there is none."""
-        if self._is_whole_row(table, columns):
-            return same_rows(table, columns, left, right)
-        return key_equality(table, columns, left, right)
+        relation = f"({listed_rows(keys, aliases)}) AS _k"
+        return self._conflicts(table, columns, relation)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.monetdb.literals import literal, typed
+from tique_backends.monetdb.literals import typed
 from tique_backends.monetdb.types import is_text
-from tique_backends.names import key_equality, quote
+from tique_backends.names import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,16 +56,4 @@ def version_columns(table: Table, *stamps: str) -> str:
             for column in table.columns
         ]
         + [f"{stamp} NOT NULL" for stamp in stamps]
-    )
-
-
-def newest(
-    table: Table, source: str, stamp: str, alias: str, until: int | None = None
-) -> str:
-    """A condition: no row of ``source`` has the key of ``alias`` and a later stamp."""
-    same = key_equality(table, table.primary_key, f"{alias}.", "_l.")
-    bound = "" if until is None else f" AND _l.{stamp} <= {literal(until)}"
-    return (
-        f"NOT EXISTS (SELECT 1 FROM {source} AS _l WHERE {same} "
-        f"AND _l.{stamp} > {alias}.{stamp}{bound})"
     )

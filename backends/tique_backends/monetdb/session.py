@@ -46,7 +46,7 @@ from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import NOW, encode_commits
-from tique_backends.monetdb.names import newest, stage_name, version_columns
+from tique_backends.monetdb.names import stage_name, version_columns
 from tique_backends.monetdb.reading import (
     key_condition,
     key_literals,
@@ -58,6 +58,7 @@ from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.retrying import persist
+from tique_backends.server_forms import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -30,7 +30,8 @@ from tique_backends.names import (
 )
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
-from tique_backends.postgresql.names import newest, same_rows
+from tique_backends.postgresql.names import same_rows
+from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_backends.names import key_equality, quote
+from tique_backends.names import quote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +25,4 @@ def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> 
     names = (quote(table.columns[i].name) for i in positions)
     return " AND ".join(
         f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
-    )
-
-
-def newest(
-    table: Table, source: str, stamp: str, alias: str, until: int | None = None
-) -> str:
-    """A condition: no row of ``source`` has the key of ``alias`` and a later stamp."""
-    same = key_equality(table, table.primary_key, f"{alias}.", "_l.")
-    bound = "" if until is None else f" AND _l.{stamp} <= {until}"
-    return (
-        f"NOT EXISTS (SELECT 1 FROM {source} AS _l WHERE {same} "
-        f"AND _l.{stamp} > {alias}.{stamp}{bound})"
     )

@@ -32,7 +32,7 @@ from tique_backends.postgresql.literals import (
     arrays,
 )
 from tique_backends.postgresql.log import NOW, encode_content
-from tique_backends.postgresql.names import newest, stage_name
+from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.parameters import ParameterTypes
 from tique_backends.postgresql.results import (
     PIECE,
@@ -42,6 +42,7 @@ from tique_backends.postgresql.results import (
 )
 from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
 from tique_backends.retrying import persist
+from tique_backends.server_forms import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

@@ -1,0 +1,158 @@
+"""The SQL that the servers, MonetDB and PostgreSQL, have in common: pure text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique_backends.forms import Forms, together
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_equality,
+    key_list,
+    quote,
+    storage_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+
+def newest(
+    table: Table, source: str, stamp: str, alias: str, until: int | None = None
+) -> str:
+    """A condition: no row of ``source`` has the key of ``alias`` and a later stamp."""
+    same = key_equality(table, table.primary_key, f"{alias}.", "_l.")
+    bound = "" if until is None else f" AND _l.{stamp} <= {until}"
+    return (
+        f"NOT EXISTS (SELECT 1 FROM {source} AS _l WHERE {same} "
+        f"AND _l.{stamp} > {alias}.{stamp}{bound})"
+    )
+
+
+class ServerForms(Forms):
+    """Forms with NOT EXISTS, which these engines plan as an anti-join."""
+
+    storage_first = True
+    """Whether storage rows come before the versions that are added to them."""
+
+    @abstractmethod
+    def typed(self, value: Any, type_name: str) -> str:
+        """A literal of a value, of exactly that type."""
+
+    @abstractmethod
+    def same_rows(
+        self, table: Table, columns: Sequence[int], left: str, right: str
+    ) -> str:
+        """Equality of columns; NULL is the same as NULL."""
+
+    @override
+    def scan(
+        self,
+        table: Table,
+        sts: int,
+        *,
+        staged: int | None,
+        tombstones: bool = True,
+        flat: bool = False,
+    ) -> tuple[str, ...]:
+        versions = self._versions(table, sts, staged)
+        if table.is_keyless:
+            return self._keyless(table, versions, tombstones=tombstones)
+        parts = self._kept(table, versions), self._current(table, versions, flat=flat)
+        return parts if self.storage_first else parts[::-1]
+
+    def _keyless(
+        self, table: Table, versions: str, *, tombstones: bool
+    ) -> tuple[str, ...]:
+        columns = column_list(table)
+        added = f"(SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted)"
+        rows = (added, f"(SELECT {columns} FROM {storage_name(table)})")
+        if not tombstones:
+            return rows
+        # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
+        return (
+            f"(SELECT {columns} FROM {together(rows)} AS _p EXCEPT ALL "
+            f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
+        )
+
+    def _current(self, table: Table, versions: str, *, flat: bool) -> str:
+        """The newest version of each key that has one and was not deleted."""
+        query = (
+            f"SELECT {column_list(table, '_c.')} FROM {versions} AS _c "
+            "WHERE NOT _c._deleted"
+        )
+        if not flat:
+            query += f" AND {newest(table, versions, '_cts', '_c')}"
+        return f"({query})"
+
+    def _kept(self, table: Table, versions: str) -> str:
+        """The storage rows of which there is no version."""
+        same = key_equality(table, table.primary_key, "_s.", "_v.")
+        return (
+            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
+        )
+
+    @override
+    def point(
+        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
+    ) -> str:
+        columns = column_list(table)
+        match = " AND ".join(
+            f"{quote(table.columns[i].name)} = {text}"
+            for i, text in zip(table.primary_key, key, strict=True)
+        )
+        return (
+            f"(SELECT {columns} FROM (SELECT {columns}, _cts, _deleted FROM ("
+            f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
+            f"FROM {storage_name(table)} WHERE {match} UNION ALL "
+            f"SELECT {columns}, _cts, _deleted "
+            f"FROM {self._versions(table, sts, staged)} AS _v WHERE {match}) AS _u "
+            "ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
+        )
+
+    @override
+    def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
+        if row is None:
+            names = key_list(table, columns)
+            return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
+        items = ", ".join(
+            f"{self.typed(row[i], table.columns[i].type)} "
+            f"AS {quote(table.columns[i].name)}"
+            for i in columns
+        )
+        return f"(SELECT {items})"
+
+    def _conflicts(self, table: Table, columns: Sequence[int], keys: str) -> str:
+        """The rows of :meth:`conflicts`, of keys that the relation ``keys`` has."""
+        return (
+            f"SELECT _k._ordinal, max(_v._cts) FROM {keys} "
+            f"JOIN {cache_name(table)} AS _v "
+            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
+            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
+            "GROUP BY _k._ordinal"
+        )
+
+    @override
+    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
+        whole_row = self._is_whole_row(table, columns)
+        return (
+            f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
+            f"FROM {self.stage(table)} AS _k JOIN {cache_name(table)} AS _v "
+            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
+            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
+            f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
+        )
+
+    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
+        """Equality of keys; of whole rows, NULLs included, where there is none."""
+        if self._is_whole_row(table, columns):
+            return self.same_rows(table, columns, left, right)
+        return key_equality(table, columns, left, right)
