@@ -45,7 +45,7 @@ def server_pg_config() -> str:
 
 
 @contextmanager
-def private_cluster(**settings: str) -> Iterator[Cluster]:
+def private_cluster(auth: str = "md5", **settings: str) -> Iterator[Cluster]:
     """A server in a folder that goes with it, which has the extension's files."""
     home = os.environ.get(_HOME)
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir=home))
@@ -57,7 +57,7 @@ def private_cluster(**settings: str) -> Iterator[Cluster]:
             folder / "server",
             {"fsync": "off", "full_page_writes": "off", **settings},
             extension=True,
-            auth="md5",
+            auth=auth,
         ) as cluster:
             yield cluster
     finally:

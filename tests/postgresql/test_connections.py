@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 import tique
-from tests.plugins.postgresql import empty, in_database
+from tests.plugins.postgresql import empty, in_database, private_cluster
 from tique_backends.postgresql.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -109,6 +109,20 @@ def test_wrong_password(cluster):
         tique.connect(url)
     assert "letmein" not in str(caught.value)
     assert "'tique' at 127.0.0.1" in str(caught.value)
+
+
+def test_scram():
+    """P11: the password itself is never sent to a server of this kind."""
+    with private_cluster("scram-sha-256") as cluster:
+        with closing(psycopg.connect(cluster.url)) as native:
+            (kept,) = native.execute(
+                "SELECT rolpassword FROM pg_authid WHERE rolcanlogin"
+            ).fetchone()
+        assert kept.startswith("SCRAM-SHA-256$")
+        with closing(tique.connect(cluster.url)) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(tique.OperationalError, match="password authentication"):
+            tique.connect(cluster.url.replace(cluster.password, "letmein"))
 
 
 def test_unknown_database(cluster):
