@@ -43,7 +43,8 @@ def compile_kernel(
     kind = kind_of(target_column_type)
     if kind is None:
         return None
-    return _Compiler(kind, target_column_type, column_types).compile(kernel)
+    compiler = _Compiler(kind, target_column_type, column_types)
+    return compiler.compile(kernel)[0]
 
 
 class _Compiler:
@@ -52,13 +53,14 @@ class _Compiler:
         self.coerce = coercer(type_)
         self.column_types = column_types
 
-    def compile(self, kernel: Kernel) -> Evaluator | None:
+    def compile(self, kernel: Kernel) -> tuple[Evaluator | None, bool]:
+        """Return the function, and whether a column is in it."""
         if isinstance(kernel, Parameter):
-            return self.parameter(kernel.number - 1)
+            return self.parameter(kernel.number - 1), False
         if isinstance(kernel, Literal):
-            return self.literal(kernel.value)
+            return self.literal(kernel.value), False
         if isinstance(kernel, ColumnValue):
-            return self.column(kernel.position)
+            return self.column(kernel.position), True
         return self.arithmetic(kernel)
 
     def parameter(self, index: int) -> Evaluator:
@@ -79,39 +81,42 @@ class _Compiler:
             return None
         return lambda row, parameters: row[position]
 
-    def arithmetic(self, kernel: Arithmetic) -> Evaluator | None:
-        left, right = self.compile(kernel.left), self.compile(kernel.right)
+    def arithmetic(self, kernel: Arithmetic) -> tuple[Evaluator | None, bool]:
+        left, in_left = self.compile(kernel.left)
+        right, in_right = self.compile(kernel.right)
+        has_column = in_left or in_right
         if left is None or right is None:
-            return None
-        evaluate = self.combine(kernel, left, right)
-        if evaluate is None or _has_column(kernel):
-            return evaluate
-        return _typed(left, right, evaluate)
+            return None, has_column
+        evaluate = self.combine(kernel.operator, left, right, narrow=not has_column)
+        if evaluate is None or has_column:
+            return evaluate, has_column
+        return _typed(evaluate), has_column
 
     def combine(
-        self, kernel: Arithmetic, left: Evaluator, right: Evaluator
+        self, operator: str, left: Evaluator, right: Evaluator, *, narrow: bool
     ) -> Evaluator | None:
         if self.kind.family == "integer":
             # The engine types an operation on values alone by their size.
-            narrow = not _has_column(kernel)
             low = max(self.kind.least, _INT32.low) if narrow else self.kind.least
             high = min(self.kind.high, _INT32.high) if narrow else self.kind.high
-            return _integers(kernel.operator, left, right, low, high)
+            return _integers(operator, left, right, low, high)
         if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
-            return _decimals(kernel, left, right, self.kind)
+            return _decimals(operator, left, right, self.kind, narrow=narrow)
         return None
 
 
-def _typed(left: Evaluator, right: Evaluator, evaluate: Evaluator) -> Evaluator:
+def _typed(evaluate: Evaluator) -> Evaluator:
     """Leave NULL to the engine where no column gives it a type.
 
     MonetDB has no ``NULL + NULL``.
     """
 
     def checked(row: Sequence[Any], parameters: Sequence[Any]) -> object:
-        if left(row, parameters) is None or right(row, parameters) is None:
+        # It is None if an operand is. Each is evaluated once: they may be deep.
+        result = evaluate(row, parameters)
+        if result is None:
             raise NotLocal
-        return evaluate(row, parameters)
+        return result
 
     return checked
 
@@ -121,12 +126,6 @@ def _holds(target: Kind, kind: Kind) -> bool:
     if target.family == kind.family == "text":
         return not target.high or 0 < kind.high <= target.high
     return target == kind
-
-
-def _has_column(kernel: Kernel) -> bool:
-    if isinstance(kernel, Arithmetic):
-        return _has_column(kernel.left) or _has_column(kernel.right)
-    return isinstance(kernel, ColumnValue)
 
 
 def _integers(
@@ -147,12 +146,12 @@ def _integers(
 
 
 def _decimals(
-    kernel: Arithmetic, left: Evaluator, right: Evaluator, kind: Kind
+    operator: str, left: Evaluator, right: Evaluator, kind: Kind, *, narrow: bool
 ) -> Evaluator:
     limit = 10 ** (kind.precision - kind.scale)
-    if not _has_column(kernel):
+    if narrow:
         limit = min(limit, _INT32.high)
-    combine = EXACT.add if kernel.operator == "+" else EXACT.subtract
+    combine = EXACT.add if operator == "+" else EXACT.subtract
 
     def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
         one, other = left(row, parameters), right(row, parameters)

@@ -272,3 +272,20 @@ def test_reserved_names_are_refused(engine, name):
     with pytest.raises(tique.NotSupportedError, match="reserved"):
         connection.execute(f"CREATE TABLE t (id INTEGER, {name} INTEGER)")
     connection.execute("CREATE TABLE t (id INTEGER)")
+
+
+@pytest.mark.parametrize("count", [60, 600])
+@pytest.mark.parametrize("first", ["1", "n.n"])
+def test_long_sums_are_evaluated_in_time(engine, count, first):
+    """P11: each term once took twice the time; many were a RecursionError."""
+    connection = engine.connect()
+    connection.execute("CREATE TABLE n (k INTEGER PRIMARY KEY, n BIGINT)")
+    connection.execute("INSERT INTO n VALUES (1, 1)")
+    total = first + " + 1" * count
+    for sql in (
+        f"UPDATE n SET n = {total} WHERE k = 1",
+        f"INSERT INTO n VALUES (1, 1) ON CONFLICT (k) DO UPDATE SET n = {total}",
+    ):
+        connection.execute("UPDATE n SET n = 1")
+        connection.execute(sql)
+        assert connection.execute("SELECT n FROM n").fetchone() == (count + 1,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import sys
 import uuid
 from decimal import Decimal
 
@@ -273,3 +274,51 @@ def test_the_applications_decimal_context_does_not_matter():
     assert evaluate is not None
     with decimal.localcontext(decimal.Context(prec=3)):
         assert evaluate((Decimal("12345.67"),), (1,)) == Decimal("12346.67")
+
+
+@pytest.mark.parametrize("type_", ["BIGINT", "DECIMAL(12,2)"])
+@pytest.mark.parametrize("value", [1, None])
+def test_every_operand_is_evaluated_once(type_: str, value: object):
+    class Counted(list):
+        reads = 0
+
+        def __getitem__(self, position):
+            self.reads += 1
+            return super().__getitem__(position)
+
+    kernel = Parameter(1)
+    for number in range(12):
+        parts = (kernel, Parameter(1)) if number % 2 else (Parameter(1), kernel)
+        kernel = Arithmetic("+", *parts)
+    compiled = compile_kernel(kernel, type_, [])
+    assert compiled is not None
+    parameters = Counted([value])
+    if value is None:
+        with pytest.raises(NotLocal):
+            compiled((), parameters)
+    else:
+        assert compiled((), parameters) == 13
+        assert parameters.reads == 13
+    assert parameters.reads <= 13
+
+
+def test_compiling_a_kernel_takes_time_that_grows_as_it_does():
+    counts = []
+    for size in (100, 200):
+        kernel = ColumnValue(0)
+        for _ in range(size):
+            kernel = Arithmetic("+", kernel, Literal(1))
+        calls = 0
+
+        def count(frame, event, arg):
+            nonlocal calls
+            calls += 1
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            compile_kernel(kernel, "BIGINT", ["BIGINT"])
+        finally:
+            sys.setprofile(before)
+        counts.append(calls)
+    assert counts[1] < 2.3 * counts[0]
