@@ -118,6 +118,7 @@ class Beside(Enum):
 
     COMPARISON = "an IN, ANY or ALL of a subquery, or LATERAL"
     WHOLE_WINDOW = "a window without PARTITION BY and ORDER BY"
+    COMPUTED_ORDER = "a window ordered by an expression"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tique_rewriter.references import Read, Reads, find_reads
 from tique_rewriter.relations import only_read
 from tique_rewriter.shape import has_only
 from tique_rewriter.used import used_columns
-from tique_rewriter.windows import is_whole
+from tique_rewriter.windows import has_computed_order, is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,6 +73,8 @@ def _beside(part: exp.Expr) -> Iterator[Beside]:
         if isinstance(node, exp.Window):
             if is_whole(node):
                 yield Beside.WHOLE_WINDOW
+            elif has_computed_order(node):
+                yield Beside.COMPUTED_ORDER
         elif not isinstance(node, exp.In) or node.args.get("query") is not None:
             yield Beside.COMPARISON
 

@@ -1,4 +1,4 @@
-"""Windows without PARTITION BY and ORDER BY, which not every engine can run."""
+"""Windows that not every engine can run over a snapshot."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ def is_whole(window: exp.Window) -> bool:
     """
     args = window.args
     return not (args.get("partition_by") or args.get("order") or args.get("alias"))
+
+
+def has_computed_order(window: exp.Window) -> bool:
+    """Whether a window, or a definition, is ordered by anything but columns."""
+    order = window.args.get("order")
+    return order is not None and not all(
+        isinstance(item.this.unnest(), exp.Column) for item in order.expressions
+    )
 
 
 def check_windows(source: Source, tree: exp.Expr) -> None:

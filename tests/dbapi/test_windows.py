@@ -69,3 +69,35 @@ def test_window_over_all_rows(engine, rows):
         timeout=250,
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+ORDERS = {
+    "ORDER BY -i": [4, 3, 2, 1],
+    "ORDER BY j - 10, 1": [4, 3, 2, 1],
+    "ORDER BY CASE WHEN i > 2 THEN 1 ELSE 2 END, i": [3, 4, 1, 2],
+    "PARTITION BY i ORDER BY (SELECT max(j) FROM bag)": [1, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("table", ["keyed", "bag"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_window_may_be_ordered_by_an_expression(engine, table, order):
+    """P1: MonetDB gives no result of one over a UNION ALL."""
+    connection = engine.connect(checkpoint="manual")
+    for name, key in (("keyed", " PRIMARY KEY"), ("bag", "")):
+        connection.execute(f"CREATE TABLE {name} (i INTEGER{key}, j INTEGER)")
+        connection.execute(f"INSERT INTO {name} VALUES (1, 14), (2, 13)")
+        connection.commit()
+    connection.execute("CREATE TABLE kept (w INTEGER, i INTEGER)")
+    connection.checkpoint()
+    for name in ("keyed", "bag"):
+        connection.execute(f"INSERT INTO {name} VALUES (3, 12), (4, 11)")
+    plain = f"SELECT row_number() OVER ({order}) AS w, i FROM {table}"
+    named = f"SELECT row_number() OVER w AS w, i FROM {table} WINDOW w AS ({order})"
+    expected = list(enumerate(ORDERS[order], 1))
+    for finish in (connection.commit, connection.checkpoint, connection.commit):
+        for sql in (plain, named, f"SELECT * FROM ({plain}) AS q"):
+            rows = connection.execute(sql).fetchall()
+            assert sorted((i, w) for w, i in rows) == expected
+        assert connection.execute(f"INSERT INTO kept {plain}").rowcount == 4
+        finish()

@@ -3,7 +3,8 @@
 Beside IN, ANY, ALL and LATERAL, 11.41 takes a NOT EXISTS that it finds in a table of
 FROM for EXISTS, and a correlated NOT IN loses rows of any UNION ALL that it reads. LEFT
 JOINs come out right, and nothing is moved across a LIMIT. Beside EXISTS and scalar
-subqueries no fault was found.
+subqueries no fault was found. A window that is ordered by an expression has no result
+over a UNION ALL (README.md).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ALL = 1 << 62
 
 
 class ApartForms(MonetDBForms):
-    """The forms for statements with an IN, ANY or ALL of a subquery, or LATERAL."""
+    """The forms for statements with IN, ANY or ALL of a subquery, LATERAL, or such windows."""
 
     @override
     def scan(

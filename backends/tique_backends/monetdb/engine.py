@@ -118,7 +118,8 @@ class MonetDBEngine(Engine):
 
     @override
     def forms_beside(self, parts: frozenset[Beside]) -> Forms:
-        return self._forms_apart if Beside.COMPARISON in parts else self.forms
+        apart = parts & {Beside.COMPARISON, Beside.COMPUTED_ORDER}
+        return self._forms_apart if apart else self.forms
 
     @override
     def session(self, *, logs_only: bool = False) -> Session:
