@@ -207,6 +207,13 @@ def _check_missing(source: Source, node: exp.Expr) -> None:
     function = isinstance(node, exp.Lateral) and not isinstance(node.this, exp.Subquery)
     if function and not rules.lateral_functions:
         raise source.unsupported("LATERAL of a function", source.find("LATERAL"))
+    crashes = rules.lateral_selects_only and isinstance(node, exp.Lateral)
+    if crashes and not isinstance(node.this.unnest(), exp.Select):
+        raise source.unsupported(
+            "LATERAL of anything but one SELECT",
+            source.find("LATERAL"),
+            f"put it into a SELECT: {rules.engine} crashes",
+        )
     if isinstance(node, exp.Join):
         for word in (node.method.upper(), node.kind.upper(), node.side.upper()):
             if word in rules.refused_joins:

@@ -94,6 +94,7 @@ MONETDB = Rules(
     table_functions=re.compile("generate_series"),
     function_schemas=frozenset({"", "sys"}),
     lateral_functions=False,
+    lateral_selects_only=True,
     refused_functions=frozenset(
         ["get_value_for", "peak_next_value_for", "next_value_for", "restart_seq"]
     ),

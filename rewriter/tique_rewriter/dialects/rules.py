@@ -100,6 +100,8 @@ class Rules:
         The schemas that may be written before such a name; None for any.
     lateral_functions
         Whether LATERAL may stand before a function, and not just before a subquery.
+    lateral_selects_only
+        Whether LATERAL before VALUES or a set operation crashes the engine.
     refused_functions
         Folded names of functions that see or change state outside any snapshot.
     refused_kinds, refused_parts
@@ -194,6 +196,7 @@ class Rules:
     refused_joins: frozenset[str] = frozenset()
     crashing_windows: frozenset[str] = frozenset()
     lateral_functions: bool = True
+    lateral_selects_only: bool = False
     types: Pattern[str] | None = None
     checks: bool = True
     default_may_lack: bool = True
