@@ -410,3 +410,24 @@ def test_a_query_without_a_result_is_no_result_without_rows(session):
             ask("SELECT DISTINCT 1, t.* FROM t WHERE b = 3")
         assert caught.value.kind is ErrorKind.INTERNAL
     assert session.execute("SELECT DISTINCT 1 AS f, t.* FROM t WHERE b = 3").columns
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT 1, t.* FROM t WHERE b = 3",
+        "WITH q AS (SELECT 5 AS n, b FROM t) SELECT n, count(*) FROM q",
+        "SELECT n, max(b), ' = X_1:int := sql.resultSet(' || '\n=    X_1:int := "
+        "sql.resultSet(' FROM (SELECT 5 AS n, b FROM t) AS q",
+    ],
+)
+def test_a_query_without_a_result_is_not_prepared(session, sql):
+    """P6: PREPARE of it would end the server."""
+    session.execute("CREATE TABLE t (a INT PRIMARY KEY, b INT, c INT, d INT, e INT)")
+    for ask in (session.width, session.result_names):
+        with pytest.raises(EngineError, match="no result") as caught:
+            ask(sql)
+        assert caught.value.kind is ErrorKind.INTERNAL
+    assert session.result_names("SELECT a, b + 1 FROM t") == ["a", "%1"]
+    assert session.width("SELECT a, b + 1 FROM t WHERE a = $1", (1,)) == 2
+    assert session.width("SELECT count(*) FROM t") == 1

@@ -32,6 +32,9 @@ _UNFINISHED = re.compile(r"&1 (\d+) (\d+) \d+ (\d+)")
 _READINGS = 50
 _PAUSE = 0.001
 
+NO_RESULT = "MonetDB gave no result and no error"
+# A string in a plan has its line ends escaped.
+_RETURNING = re.compile(r"^=\s+X_\d+:int := sql\.resultSet\(", re.MULTILINE)
 _PREPARED = re.compile(r"\s*&5 (\d+) ")
 _MOST_PREPARED = 200
 
@@ -165,7 +168,16 @@ class Connection:
         return _repeated(lambda: self._execute(statement, arguments))
 
     def describe(self, query: str) -> str:
-        """Have the results of a query described, without running it."""
+        """Have the results of a query described, without running it.
+
+        Raises
+        ------
+        EngineError
+            As :meth:`ask_text`, and INTERNAL if MonetDB has no result of it: PREPARE
+            of such a query ends the server (README.md).
+        """
+        if _RETURNING.search(self._send(f"EXPLAIN {query}")) is None:
+            raise EngineError(ErrorKind.INTERNAL, NO_RESULT)
         text = self._send(f"PREPARE {query}")
         found = _PREPARED.match(text)
         assert found is not None

@@ -42,6 +42,7 @@ from tique_backends.base import (
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
+from tique_backends.monetdb.connection import NO_RESULT
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.literals import quoted
@@ -175,7 +176,7 @@ class MonetDBSession(Session):
         text = self._run_text(substituted(sql, parameters), wide=wide, whole=False)
         if not text:
             # Even of a definition it says that it was done.
-            raise EngineError(ErrorKind.INTERNAL, "MonetDB gave no result and no error")
+            raise EngineError(ErrorKind.INTERNAL, NO_RESULT)
         return MonetDBResult(text, self._read_more, self._unread)
 
     def _read_more(self, rest: Rest, until: int) -> str:
