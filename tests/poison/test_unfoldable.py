@@ -12,23 +12,26 @@ from contextlib import contextmanager
 import pytest
 
 import tique
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+
+NO_ROOM = EngineError(ErrorKind.INTEGRITY, "no room in the inn")
+LOST = ConnectionLostError(ErrorKind.OPERATIONAL, "the connection is lost")
 
 
 @contextmanager
-def failing(connection, *calls, table="bad"):
+def failing(connection, *calls, table="bad", error=NO_ROOM):
     """The engine cannot do these calls for a table."""
     engine = type(connection._database.engine)
     with pytest.MonkeyPatch.context() as patch:
         for name in calls:
-            patch.setattr(engine, name, _failing(getattr(engine, name), table))
+            patch.setattr(engine, name, _failing(getattr(engine, name), table, error))
         yield
 
 
-def _failing(call, name):
+def _failing(call, name, error):
     def fail(self, session, table, *arguments, **options):
         if table.name == name:
-            raise EngineError(ErrorKind.INTEGRITY, "no room in the inn")
+            raise error
         return call(self, session, table, *arguments, **options)
 
     return fail
@@ -258,3 +261,16 @@ def test_what_cannot_be_brought_back_is_not_used(engine, connection, call):
     connection.checkpoint()
     assert contents(connection, "bad") == ROWS
     assert logged(connection) == 0
+
+
+def test_a_connection_that_is_lost_meanwhile_is_told_as_such(connection):
+    """P6: the application connects again, as after any other call."""
+    connection.execute("INSERT INTO bad VALUES (100, 1, 100)")
+    connection.commit()
+    with (
+        failing(connection, "store", "fold", error=LOST),
+        pytest.raises(tique.OperationalError, match=r"bad cannot") as caught,
+    ):
+        connection.checkpoint()
+    assert caught.value.sqlstate == "08006"
+    connection.checkpoint()

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 from tique import errors
 from tique.checkpoint.obstacles import Obstacles
 from tique.timeline.recovery import bring_back
-from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRowError
 
 if TYPE_CHECKING:
@@ -341,6 +341,8 @@ class Checkpointer:
 def _named(table: Table, error: Exception) -> EngineError:
     """The same error, with the table's name."""
     message = f"table {table.qualified_name} cannot be folded: {error}"
+    if isinstance(error, ConnectionLostError):
+        return ConnectionLostError(error.kind, message, error.sqlstate)
     if isinstance(error, EngineError):
         return EngineError(error.kind, message, error.sqlstate)
     return EngineError(ErrorKind.INTERNAL, message)
