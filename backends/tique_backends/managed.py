@@ -20,8 +20,8 @@ MANAGED = 'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
 
 _FAULTS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED)
 
-
 _STAMPS = 2
+"""``_cts`` and ``_deleted``, behind the application's columns of a cache table."""
 
 
 def described(

@@ -21,7 +21,7 @@ class CachePolicy:
         Bytes for pages of all tables (option ``page_cache``).
     group_share, view_share : float
         The capacity for groups and for views, in parts of ``bytes``.
-    page_misses, group_misses, view_misses : int
+    page_misses, group_misses : int
         How often a part must be missed until all of it is read, which takes the engine
         a few times as long as one row does.
     candidates : int
@@ -60,7 +60,6 @@ class CachePolicy:
     view_share: float = 1 / 8
     page_misses: int = 2
     group_misses: int = 3
-    view_misses: int = 1
     candidates: int = 4096
     slack: int = 16
     narrow: int = 6

@@ -48,7 +48,7 @@ class StorageCache:
             "groups", int(size * policy.group_share), policy.group_misses, policy
         )
         self.views: Cache[View] = Cache(
-            "views", int(size * policy.view_share), policy.view_misses, policy
+            "views", int(size * policy.view_share), 1, policy
         )
 
 
