@@ -15,7 +15,7 @@ import operator
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from tique_backends.base import MISSING, CommitRecord
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Iterable,
         Iterator,
         Mapping,
+        Sequence,
     )
 
     from tique_backends.aside import Aside
@@ -161,41 +162,46 @@ def _version_reader(
         kinds if i in key else kinds | ({type(None), dict} if key else {type(None)})
         for i, kinds in enumerate(accepted)
     ]
-    known: set[tuple[type, ...]] = set()
+    known: dict[tuple[type, ...], _Steps] = {}
 
-    def expect(kinds: tuple[type, ...]) -> None:
+    def steps(kinds: tuple[type, ...]) -> _Steps:
         if (
             len(kinds) != len(allowed) + 1
             or kinds[0] is not int
             or not all(map(operator.contains, allowed, kinds[1:]))
         ):
             raise TypeError
+        found = (
+            [each for each in converted if kinds[each[0]] not in _UNCONVERTED],
+            [position for position, kind in enumerate(kinds) if kind is dict],
+        )
         if len(known) < _MOST_KINDS:
-            known.add(kinds)
+            known[kinds] = found
+        return found
 
     def read(version: list[Any]) -> tuple[Row, bool]:
         if type(version) is not list:
             raise TypeError
         kinds = tuple(map(type, version))
-        if kinds not in known:
-            expect(kinds)
+        conversions, gaps = known.get(kinds) or steps(kinds)
         deleted = version[0]
         if deleted not in (0, 1):
             raise ValueError
-        for position, convert in converted:
-            value = version[position]
-            if value is not None and value != _GAP:
-                version[position] = convert(value)
-        if dict in kinds:
-            if any(type(value) is dict and value for value in version):
+        for position, convert in conversions:
+            version[position] = convert(version[position])
+        for position in gaps:
+            if version[position]:
                 raise ValueError
-            row = [MISSING if value == _GAP else value for value in version[1:]]
-            return tuple(row), bool(deleted)
+            version[position] = MISSING
         return tuple(version[1:]), bool(deleted)
 
     return read
 
 
+_Steps: TypeAlias = "tuple[Sequence[tuple[int, Callable[[Any], Any]]], Sequence[int]]"
+"""Conversions by position, and the positions of gaps."""
+
+_UNCONVERTED = frozenset({type(None), dict})
 _PARTS = 3
 _MOST_KINDS = 4096
 
