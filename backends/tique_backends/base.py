@@ -60,6 +60,9 @@ class Capabilities:
         Bits of the widest integers whose SUM is an integer.
     number_prefix : str
         The prefix of results' names that the engine numbers; empty if it numbers none.
+    picks_joined_row : bool
+        Whether a row that UPDATE … FROM joins with several others takes the values of any
+        of them; else that is an error.
     """
 
     dialect: str
@@ -68,6 +71,7 @@ class Capabilities:
     sorts_by_bytes: bool = True
     widest_sum: int = 64
     number_prefix: str = ""
+    picks_joined_row: bool = True
 
 
 @dataclass(frozen=True)

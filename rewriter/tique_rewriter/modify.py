@@ -18,20 +18,20 @@ from tique_rewriter.bindings import (
     whole_key,
 )
 from tique_rewriter.clauses import find_clause, plan_returning
+from tique_rewriter.errors import DuplicateAlias
 from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, table_span
-from tique_rewriter.shape import clause_words
+from tique_rewriter.relations import with_joins
+from tique_rewriter.shape import clause_words, starts_at
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
 
 _CLAUSES = ("SET", "WHERE", "RETURNING")
-_KNOWN = frozenset({"this", "expressions", "where", "returning"})
+_KNOWN = frozenset({"this", "expressions", "from_", "using", "where", "returning"})
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "from_": ("UPDATE … FROM", ("FROM",), "use a subquery in SET and WHERE"),
-    "using": ("DELETE … USING", ("USING",), "use WHERE … IN (SELECT …)"),
     "with_": ("WITH before the statement", ("WITH",), "write WITH in a subquery"),
     "order": ("ORDER BY", ("ORDER",), ""),
     "limit": ("LIMIT", ("LIMIT",), "use WHERE key IN (SELECT … LIMIT …)"),
@@ -41,7 +41,8 @@ _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
 class _Change:
     """The common part of UPDATE and DELETE: a target, WHERE and RETURNING.
 
-    ``words`` are those before RETURNING.
+    ``words`` are those before RETURNING; ``joined`` are the relations that UPDATE … FROM
+    or DELETE … USING joins with the target.
     """
 
     def __init__(self, source: Source, catalog: Catalog, kind: type[exp.Expr]) -> None:
@@ -68,15 +69,86 @@ class _Change:
             raise source.unsupported(
                 "an alias with columns", node.parts[0].meta["start"]
             )
+        self.joined = self._joined()
         self.reads = self._find_reads(node, catalog)
         target = self.reads.of(node)
         if target is None:
             raise source.unsupported("the changed table", source.words[0].start)
         self.target: Read = target
-        self.scope: Scope = scope_of([node], self.reads)
+        self.scope: Scope = scope_of([node, *self.joined], self.reads)
+        self._check_joined()
+
+    def _joined(self) -> list[exp.Expr]:
+        from_ = self.tree.args.get("from_")
+        using: list[exp.Expr] = self.tree.args.get("using") or []
+        return with_joins([*([from_.this] if from_ is not None else ()), *using])
+
+    def _check_joined(self) -> None:
+        """Refuse joined relations where they could mean something else than natively."""
+        if not self.joined:
+            return
+        missing = self.source.rules.refused_parts.get(type(self.tree), {}).get("using")
+        if missing is not None:
+            construct, keywords = missing
+            raise self.source.unsupported(
+                construct, self.source.find(*keywords), "use a subquery"
+            )
+        start = self.joined[0]
+        if self.target.table.is_keyless:
+            raise self.source.unsupported(
+                "a join with a changed table that has no primary key",
+                starts_at(start),
+                "its rows cannot be told apart; use a subquery",
+            )
+        if self.tree.args.get("returning"):
+            raise self.source.unsupported(
+                "RETURNING of a change that joins tables",
+                self.source.find("RETURNING"),
+                "read the rows by their keys afterwards",
+            )
+        names = [each.alias_or_name.lower() for each in self.joined]
+        if self.target.name in names:
+            raise self.source.error(
+                DuplicateAlias,
+                f'the name "{self.target.name}" of two tables',
+                starts_at(self.joined[names.index(self.target.name)]),
+                "give an alias",
+            )
+
+    def joined_from(self, start: int, keyword: str) -> int:
+        """Return the number of the word that begins the list of joined relations.
+
+        The words from number ``start`` on are looked at; it is the number of words if
+        nothing is joined.
+        """
+        words = self.words
+        if not self.joined:
+            return len(words)
+        found = [
+            number
+            for number in range(start, len(words))
+            if words[number].keyword == keyword
+            and words[number].depth == 0
+            and words[number - 1].keyword != "DISTINCT"
+        ]
+        if not found or words[found[0]].start > starts_at(self.joined[0]):
+            raise self.source.unsupported(
+                f"the way {keyword} is written", starts_at(self.joined[0])
+            )
+        return found[0]
+
+    def cut_joined(self, first: int, last: int) -> Text:
+        """The relations after word ``first``, before word ``last``, as the plan has them."""
+        if not self.joined:
+            return ()
+        start, end = self.words[first + 1].start, self.words[last - 1].end
+        return self.source.cut(start, end, self.reads.marks)
 
     def _find_reads(self, node: exp.Table, catalog: Catalog) -> Reads:
         parts = [node, *self.tree.expressions]
+        if self.tree.args.get("from_"):
+            parts.append(self.tree.args["from_"])
+        parts += self.tree.args.get("using") or ()
         parts += [
             part for part in (self.where, self.tree.args.get("returning")) if part
         ]
@@ -101,10 +173,14 @@ class _Change:
 
     @property
     def key(self) -> tuple[Operand, ...] | None:
+        if self.joined:
+            return None
         return whole_key(self.source, self.scope, self.where, self.target)
 
     @property
     def is_bound(self) -> bool:
+        if self.joined:
+            return False
         bound = equalities(
             self.source, self.scope, conditions_of(self.where), self.target
         )
@@ -116,12 +192,18 @@ class _Change:
         own = bindings_of(self.source, self.scope, conditions_of(self.where))
         return references_of(self.reads, bindings | own, [self.tree], self.target)
 
-    def from_where(self, alias: Text, where: Text) -> Text:
-        """`` FROM <hole><alias> <where>``."""
+    def from_where(self, alias: Text, where: Text, joined: Text = ()) -> Text:
+        """`` FROM <hole><alias>, <joined> <where>``."""
         hole = self.source.cut(
             self.target.span.start, self.target.span.end, self.reads.marks
         )
-        return (" FROM ", *hole, *alias, *((" ", *where) if where else ()))
+        return (
+            " FROM ",
+            *hole,
+            *alias,
+            *((", ", *joined) if joined else ()),
+            *((" ", *where) if where else ()),
+        )
 
 
 def plan_update(source: Source, catalog: Catalog) -> Update:
@@ -134,6 +216,8 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
     if first == len(words):
         raise source.syntax("UPDATE without SET", words[-1].start)
     last = _number_of(words, "WHERE", first)
+    joins = min(change.joined_from(first, "FROM"), last)
+    joined = change.cut_joined(joins, last)
     _check_alias(source, words[start:first])
     alias = source.cut(name_end, words[first - 1].end) if first > start else ()
     where = (
@@ -144,12 +228,12 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
 
     def position_of(node: exp.Column) -> int | None:
         found = change.scope.column(node)
-        return None if found is None else found[1]
+        return None if found is None or change.joined else found[1]
 
     assignments = plan_assignments(
         source,
         change.target.table,
-        words[first + 1 : last],
+        words[first + 1 : joins],
         change.tree.expressions,
         position_of,
         lambda start, end: source.cut(start, end, change.reads.marks),
@@ -159,31 +243,40 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         change.references,
         change.target.table,
         assignments,
-        change.from_where(alias, where),
+        change.from_where(alias, where, joined),
         change.qualifier,
         change.key,
         change.is_bound,
         change.returning,
+        is_joined=bool(change.joined),
     )
 
 
 def plan_delete(source: Source, catalog: Catalog) -> Delete:
     """Return the plan of a DELETE."""
     change = _Change(source, catalog, exp.Delete)
+    words, end = change.words, change.words[-1].end
     _, name_end = table_span(source, change.target.node)
-    after = [w for w in change.words if w.start >= name_end]
-    where = next((i for i, w in enumerate(after) if w.keyword == "WHERE"), len(after))
-    _check_alias(source, after[:where])
-    rest = source.cut(name_end, change.words[-1].end, change.reads.marks)
+    start = source.number(name_end)
+    last = _number_of(words, "WHERE", start)
+    joins = min(change.joined_from(start, "USING"), last)
+    _check_alias(source, words[start:joins])
+    alias = source.cut(name_end, words[joins - 1].end) if joins > start else ()
+    where = (
+        source.cut(words[last].start, end, change.reads.marks)
+        if last < len(words)
+        else ()
+    )
     return Delete(
         change.parameters,
         change.references,
         change.target.table,
-        change.from_where(rest, ()),
+        change.from_where(alias, where, change.cut_joined(joins, last)),
         change.qualifier,
         change.key,
         change.is_bound,
         change.returning,
+        is_joined=bool(change.joined),
     )
 
 

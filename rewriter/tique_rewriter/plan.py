@@ -334,7 +334,8 @@ class Update(Plan):
     yields the rows to change. ``qualifier`` is the quoted name that the select
     list must use for the row's columns. ``key`` is set where the WHERE clause is
     exactly an equality on the whole primary key. ``is_bound`` says that it is exactly
-    the target's binding, and that nothing else is read.
+    the target's binding, and that nothing else is read. ``is_joined`` says that other
+    relations are joined, so that ``source`` may yield a row of the table several times.
     """
 
     table: Table
@@ -344,6 +345,7 @@ class Update(Plan):
     key: tuple[Operand, ...] | None = None
     is_bound: bool = False
     returning: Returning | None = None
+    is_joined: bool = False
 
     @property
     def changes_key(self) -> bool:
@@ -361,6 +363,7 @@ class Delete(Plan):
     key: tuple[Operand, ...] | None = None
     is_bound: bool = False
     returning: Returning | None = None
+    is_joined: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,15 @@ def relations_of(select: exp.Expr) -> list[exp.Expr]:
     relations = [from_.this] if from_ is not None else []
     relations.extend(join.this for join in select.args.get("joins") or ())
     relations.extend(select.args.get("laterals") or ())
-    for relation in list(relations):
-        relations.extend(join.this for join in relation.args.get("joins") or ())
-    return relations
+    return with_joins(relations)
+
+
+def with_joins(relations: list[exp.Expr]) -> list[exp.Expr]:
+    """Return these relations, and after them those that are joined to one of them."""
+    joined = [
+        join.this for relation in relations for join in relation.args.get("joins") or ()
+    ]
+    return [*relations, *joined]
 
 
 def only_read(tree: exp.Expr, reads: Reads) -> Read | None:

@@ -381,3 +381,35 @@ DELETE FROM log RETURNING coalesce(text, 'none') AS text, moment
 DELETE FROM item WHERE id = 1 RETURNING CAST(name AS INTEGER)
 
 DELETE FROM item RETURNING nothing
+
+UPDATE item SET price = s.total FROM (SELECT item AS sold, sum(quantity) AS total FROM sale GROUP BY item) AS s WHERE s.sold = item.id
+
+UPDATE item AS i SET name = n.label FROM node AS n WHERE n.id = i.id AND i.active
+
+UPDATE item SET kind = 'sold' FROM sale WHERE sale.item = item.id
+
+UPDATE item SET price = price + 1 FROM sale JOIN node ON node.id = sale.item WHERE sale.item = item.id AND sale.quantity > 0
+
+UPDATE item SET name = 'none' FROM node WHERE node.id = item.id AND node.id > 1000
+
+UPDATE node SET label = 'up ' || p.label FROM node AS p WHERE p.id = node.parent
+
+UPDATE node SET parent = NULL FROM node AS p LEFT JOIN item ON item.id = p.id WHERE p.id = node.parent AND item.id IS NULL
+
+UPDATE item SET id = item.id + 1000 FROM sale WHERE sale.item = item.id
+
+UPDATE code SET meaning = 'm' || i.id, rank = i.id FROM item AS i WHERE i.name = code.code
+
+UPDATE sale SET quantity = quantity + 1 FROM item AS i, node AS n WHERE i.id = sale.item AND n.id = i.id AND sale.quantity IS DISTINCT FROM 3
+
+UPDATE thing SET ratio = 2 FROM item WHERE item.id = thing.id
+
+DELETE FROM item USING sale WHERE sale.item = item.id
+
+DELETE FROM item AS i USING sale AS s, node AS n WHERE s.item = i.id AND n.id = i.id
+
+DELETE FROM item USING sale JOIN node ON node.id = sale.item WHERE sale.item = item.id
+
+DELETE FROM node USING node AS p WHERE p.parent = node.id
+
+DELETE FROM sale USING (SELECT id FROM item WHERE active) AS a WHERE a.id = sale.item

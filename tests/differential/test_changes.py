@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from unittest.mock import ANY
 
+import duckdb
 import psycopg
 import pymonetdb
 import pytest
@@ -39,6 +40,20 @@ def lacks_clause(error, sql):
     return isinstance(error, refusals) and PROVIDED.search(sql) is not None
 
 
+_JOINED = re.compile(
+    r"UPDATE \w+ (AS \w+ )?SET .* FROM|DELETE FROM \w+ (AS \w+ )?USING"
+)
+
+
+def counts_joined_rows(native, sql):
+    """Whether the engine counts a changed row for each row that it is joined with."""
+    return (
+        isinstance(native, duckdb.DuckDBPyConnection)
+        and duckdb.__version__ < "2"
+        and _JOINED.match(sql) is not None
+    )
+
+
 _KEYS = """
 SELECT conname, pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
 WHERE conrelid = to_regclass(%s) AND contype IN ('p', 'u')"""
@@ -69,6 +84,8 @@ def expected(native, sql):
                 result = (
                     cursor.fetchall()[0][0] if cursor.description else cursor.rowcount
                 )
+            if counts_joined_rows(native, sql):
+                result = ANY
             _expected[native, sql] = result, content(native, sql)
         except Exception as error:
             refused = "error", world.category(error)

@@ -92,7 +92,11 @@ class MonetDBEngine(Engine):
     # A page of 1024 rows takes the server as long as one row, and the driver 4 µs a
     # row; VALUES in FROM take more than linear time.
     capabilities = Capabilities(
-        dialect="monetdb", page_keys=1024, overlay_values=2000, number_prefix="%"
+        dialect="monetdb",
+        page_keys=1024,
+        overlay_values=2000,
+        number_prefix="%",
+        picks_joined_row=False,
     )
 
     def __init__(self, address: Address) -> None:

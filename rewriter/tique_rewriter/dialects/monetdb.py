@@ -104,6 +104,7 @@ MONETDB = Rules(
         exp.Unnest: ("UNNEST()", ("UNNEST",)),
     },
     refused_parts={
+        exp.Delete: {"using": ("DELETE … USING", ("USING",))},
         exp.Select: {"sample": _SAMPLE},
         exp.Table: {"sample": _SAMPLE},
         exp.Star: {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique import errors
 from tique.query.constraints import check_buffered
 from tique.query.sources import KeyReader
 from tique.query.statements.assigning import Assigned
@@ -31,7 +32,7 @@ from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Delete, Text, Update, kernel_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tique.query.statements.writing import Change
     from tique.query.transaction import Transaction
@@ -46,6 +47,7 @@ class ChangeStatement(WritingStatement):
         table = self._table
         self._source = plan.source
         self._is_bound = plan.is_bound
+        self._is_joined = plan.is_joined
         self._qualifier = plan.qualifier
         self._changed: tuple[int, ...] = ()
         self._changes_key = False
@@ -200,6 +202,12 @@ class ChangeStatement(WritingStatement):
         )
 
     def _old_items(self, transaction: Transaction) -> list[str]:
+        """The old row's items, where the source is as :meth:`_items` returns it."""
+        if self._is_joined:
+            return [f"_o{i}" for i in range(len(self._table.columns))]
+        return self._columns_of(transaction)
+
+    def _columns_of(self, transaction: Transaction) -> list[str]:
         quote = transaction.engine.forms.quote
         return [f"{self._qualifier}.{quote(c.name)}" for c in self._table.columns]
 
@@ -214,11 +222,50 @@ class ChangeStatement(WritingStatement):
         self._check_assigned(
             transaction, parameters, f"SELECT {', '.join(texts)}{source}", bound
         )
-        items = self._old_items(transaction)
         cast = transaction.engine.forms.cast
-        for (position, _), text in zip(assigned, texts, strict=True):
-            items[position] = cast(f"({text})", self._table.columns[position].type)
+        items = self._old_items(transaction)
+        values = {
+            position: cast(f"({text})", self._table.columns[position].type)
+            for (position, _), text in zip(assigned, texts, strict=True)
+        }
+        if self._is_joined:
+            source = self._once(transaction, values, source, bound)
+            values = {position: f"_n{position}" for position in values}
+        for position, value in values.items():
+            items[position] = value
         return items, source, bound
+
+    def _once(
+        self,
+        transaction: Transaction,
+        values: Mapping[int, str],
+        source: str,
+        bound: Sequence[Any],
+    ) -> str:
+        """The source with each row of the table once, whatever else it is joined with.
+
+        Raises
+        ------
+        CardinalityViolation
+            If a row is joined with several, and the engine does not choose one of them.
+        """
+        columns = self._columns_of(transaction)
+        named = [f"{column} AS _o{i}" for i, column in enumerate(columns)]
+        named += [f"{value} AS _n{position}" for position, value in values.items()]
+        key = ", ".join([columns[i] for i in self._table.primary_key])
+        joined = (
+            f" FROM (SELECT {', '.join(named)}, "
+            f"row_number() OVER (PARTITION BY {key}) AS _nth{source}) AS _u "
+            "WHERE _nth = "
+        )
+        if not transaction.engine.capabilities.picks_joined_row:
+            twice = f"SELECT count(*){joined}2"
+            if transaction.session.execute(twice, bound).fetch_all() != [(0,)]:
+                raise errors.CardinalityViolation(
+                    f"a row of {self._table.qualified_name} is joined with several rows, "
+                    "and it is not said which of them changes it; use a subquery"
+                )
+        return f"{joined}1"
 
     def _are_exact(self, change: Change) -> bool:
         """Whether the engine's values, old and new, came unchanged."""
