@@ -9,12 +9,17 @@ step of the argument that a module of tique begins with.
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tique.commit import shared as shared_commit
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
+from tique.query import group_rows
+from tique.query.transaction import Transaction
+from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
@@ -22,7 +27,7 @@ from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _END_OF_TIME = 1 << 62
 _STALE = 3
@@ -131,11 +136,97 @@ def _folds_at_sts() -> None:
     _replace(SharedTimeline, stable)
 
 
-def _replace(owner: type, function: Callable[..., Any], name: str = "") -> None:
+def _forgets_before_the_fold() -> None:
+    """P7: the index drops versions before the engine has committed their fold."""
+    genuine = TableVersions.changes
+
+    def changes(versions: Any, until: int) -> Any:
+        found = genuine(versions, until)
+        versions.folded(until)
+        time.sleep(_LONG)
+        return found
+
+    _replace(TableVersions, changes)
+
+
+def _early_epoch() -> None:
+    """P7: the epoch is raised first, so that a read amid a fold is remembered."""
+    genuine = TableVersions.changes
+
+    def changes(versions: Any, until: int) -> Any:
+        with versions.lock:
+            versions.epoch += 1
+        return genuine(versions, until)
+
+    @contextmanager
+    def _changing_storage(versions: Any) -> Iterator[None]:
+        with versions.lock:
+            yield
+
+    _replace(TableVersions, changes)
+    _replace(TableVersions, _changing_storage)
+
+
+def _storage_first() -> None:
+    """P1: the index is asked for versions after the row was read from storage."""
+    genuine = Transaction.row
+
+    def row(transaction: Any, table: Any, key: Any, needed: Any = None) -> Any:
+        versions = transaction.versions(table)
+        if table.id in transaction.writes or not versions.is_complete:
+            return genuine(transaction, table, key, needed)
+        stored = transaction._stored_row(table, key, None, versions)
+        time.sleep(_LONG)
+        if versions.newest_visible(key, transaction.sts) is None:
+            return stored
+        return genuine(transaction, table, key, needed)
+
+    _replace(Transaction, row)
+
+
+def _stale_ranges() -> None:
+    """P7: ranges of storage in memory answer with rows that a fold has replaced."""
+
+    def replace(stored: Any, rows: Any, **_: Any) -> None:
+        stored.put(rows.items())
+
+    _replace(StoredRows, replace)
+
+
+def _late_view() -> None:
+    """P1: a view is advanced to the newest versions, beyond the reader's snapshot."""
+
+    def newest_until(newest: Any, _: int) -> Any:
+        return newest
+
+    _replace(group_rows, newest_until)
+
+
+def _outlives_folds() -> None:
+    """P7: a remembered row stays as it is when another process folds a newer one."""
+    genuine_note, genuine_replace = SharedTimeline.note_folds, StoredRows.replace
+    noting = threading.local()
+
+    def note_folds(timeline: Any) -> None:
+        noting.is_on = True
+        try:
+            genuine_note(timeline)
+        finally:
+            noting.is_on = False
+
+    def replace(stored: Any, rows: Any, **options: Any) -> None:
+        if not getattr(noting, "is_on", False):
+            genuine_replace(stored, rows, **options)
+
+    _replace(SharedTimeline, note_folds)
+    _replace(StoredRows, replace)
+
+
+def _replace(owner: object, function: Callable[..., Any], name: str = "") -> None:
     setattr(owner, name or function.__name__, function)
 
 
-MUTATIONS: dict[str, Callable[[], None]] = {
+PROTOCOL: dict[str, Callable[[], None]] = {
     "reads-latest": _reads_latest,
     "stale-snapshot": _stale_snapshot,
     "no-certification": _no_certification,
@@ -144,4 +235,17 @@ MUTATIONS: dict[str, Callable[[], None]] = {
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,
 }
-"""By name; each is called once, in a process that has no connection yet."""
+"""Mutations of the commit protocol by name, which a short random workload finds."""
+
+STORE: dict[str, Callable[[], None]] = {
+    "forgets-before-the-fold": _forgets_before_the_fold,
+    "early-epoch": _early_epoch,
+    "storage-first": _storage_first,
+    "stale-ranges": _stale_ranges,
+    "late-view": _late_view,
+    "outlives-folds": _outlives_folds,
+}
+"""Mutations of the store's invariants by name: a schedule of its own finds each."""
+
+MUTATIONS = {**PROTOCOL, **STORE}
+"""All by name; each is called once, in a process that has no connection yet."""

@@ -9,7 +9,7 @@ import pytest
 
 from jepsen import checker
 from jepsen.checker.models import Model
-from jepsen.mutations import MUTATIONS
+from jepsen.mutations import PROTOCOL
 from jepsen.runner import Request, Run
 
 pytestmark = pytest.mark.one_duckdb
@@ -20,7 +20,7 @@ PATIENCE = 100
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize("mutation", PROTOCOL)
 def test_it_is_found(engine, tmp_path, mutation):
     """A run of a few seconds has a history that strong snapshot isolation forbids."""
     deadline = time.monotonic() + PATIENCE

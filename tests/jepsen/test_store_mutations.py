@@ -1,0 +1,222 @@
+"""The store without one of its invariants answers wrongly: P1 and P7, each by a schedule.
+
+A short random workload meets these moments too rarely. Each schedule runs twice: with
+the store as it is, and with a mutation, which alone makes it see another snapshot's row.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from jepsen import mutations
+from tests.portable import numbers
+from tests.sharing.playing import Process, cached
+from tique.query.transaction import Transaction
+
+pytestmark = pytest.mark.one_duckdb
+
+ROWS = 150
+"""More than a group's recent keys may be without a view."""
+OLD, NEW = ROWS, ROWS + 6
+"""The sum of ``v`` before and after the update."""
+SUM = "SELECT SUM(v) FROM t WHERE g = 1"
+SCAN = "SELECT SUM(v) FROM t WHERE g > 0 OR n < 0"
+POINT = "SELECT v FROM t WHERE g = 1 AND n = 1"
+UPDATE = "UPDATE t SET v = 7 WHERE g = 1 AND n = 1"
+ENOUGH = 5
+"""So many queries bring a group to memory."""
+PATIENCE = 30
+"""Seconds until a schedule that does not come about is given up."""
+
+
+@pytest.fixture
+def filled(engine):
+    """A connection, and others, to a table whose rows are all in storage."""
+
+    def fill():
+        connection = engine.connect(checkpoint="manual")
+        connection.execute(
+            "CREATE TABLE t (g INTEGER, n INTEGER, v INTEGER, PRIMARY KEY (g, n))"
+        )
+        connection.execute(f"INSERT INTO t SELECT 1, number, 1 FROM {numbers(ROWS)}")
+        connection.commit()
+        connection.checkpoint()
+        return connection, lambda: engine.connect(checkpoint="manual")
+
+    return fill
+
+
+@pytest.fixture
+def mutate(monkeypatch):
+    """Apply a mutation until the test is over."""
+
+    def replace(owner, function, name=""):
+        monkeypatch.setattr(owner, name or function.__name__, function)
+
+    monkeypatch.setattr(mutations, "_replace", replace)
+    return lambda name: mutations.MUTATIONS[name]()
+
+
+def answer(connection, sql):
+    ((found,),) = connection.execute(sql).fetchall()
+    connection.rollback()
+    return int(found)
+
+
+@contextmanager
+def once(owner, name, before=None, after=None):
+    """Do the work before or after a method's first call, in the caller's thread."""
+    genuine, is_first = getattr(owner, name), True
+
+    def called(*arguments, **options):
+        nonlocal is_first
+        mine, is_first = is_first, False
+        if mine and before is not None:
+            before()
+        found = genuine(*arguments, **options)
+        if mine and after is not None:
+            after()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, called)
+        yield
+
+
+def scan_amid_a_fold(connect):
+    """A scan begins when the fold's rows are known and the engine has none of them."""
+    connection, another = connect()
+    reader, seen = another(), []
+    connection.execute(UPDATE)
+    connection.commit()
+    # The cache table has the version then: the scan waits for no drain.
+    assert answer(reader, SCAN) == NEW
+    engine = type(connection._database.engine)
+    with once(engine, "store", before=lambda: seen.append(answer(reader, SCAN))):
+        connection.checkpoint()
+    (found,) = seen
+    return found
+
+
+def read_across_a_fold(connect):
+    """A group is read from the engine before a fold's commit, and kept after the fold."""
+    connection, another = connect()
+    reader = another()
+    connection.execute(UPDATE)
+    connection.commit()
+    is_read, is_folded = threading.Event(), threading.Event()
+
+    def pause():
+        is_read.set()
+        assert is_folded.wait(PATIENCE)
+
+    def read():
+        answers.extend(answer(reader, SUM) for _ in range(ENOUGH))
+
+    def start():
+        thread.start()
+        assert is_read.wait(PATIENCE)
+
+    answers = []
+    thread = threading.Thread(target=read)
+    session, engine = type(reader._holder.session), type(connection._database.engine)
+    with once(session, "read_range", after=pause), once(engine, "store", before=start):
+        try:
+            connection.checkpoint()
+        finally:
+            is_folded.set()
+            thread.join(PATIENCE)
+    # The reader had the version, before the fold and during it.
+    assert answers[:1] == [NEW]
+    return answer(reader, SUM)
+
+
+def point_read_across_a_fold(connect):
+    """A fold takes place between the two looks of a point read."""
+    connection, another = connect()
+    reader = another()
+    connection.execute(UPDATE)
+    connection.commit()
+    with once(Transaction, "_stored_row", after=connection.checkpoint):
+        return answer(reader, POINT)
+
+
+def range_after_a_fold(connect):
+    """A group is in memory when a fold changes one of its rows."""
+    connection, _ = connect()
+    assert [answer(connection, SUM) for _ in range(ENOUGH)] == [OLD] * ENOUGH
+    connection.execute(UPDATE)
+    connection.commit()
+    connection.checkpoint()
+    return answer(connection, SUM)
+
+
+def view_beside_a_commit(connect):
+    """A group's view is used by a snapshot that is older than the newest version."""
+    connection, another = connect()
+    connection.execute("UPDATE t SET v = 1 WHERE g = 1")
+    connection.commit()
+    assert [answer(connection, SUM) for _ in range(ENOUGH)] == [OLD] * ENOUGH
+    reader = another()
+    # The engine answers a query's first execution.
+    assert reader.execute(SUM).fetchall() == [(OLD,)]
+    connection.execute(UPDATE)
+    connection.commit()
+    # A process learns of a server's commits when a transaction begins.
+    assert answer(connection, POINT) == 7
+    return answer(reader, SUM)
+
+
+SCHEDULES = {
+    "forgets-before-the-fold": (scan_amid_a_fold, NEW, OLD),
+    "early-epoch": (read_across_a_fold, NEW, OLD),
+    "storage-first": (point_read_across_a_fold, 7, 1),
+    "stale-ranges": (range_after_a_fold, NEW, OLD),
+    "late-view": (view_beside_a_commit, OLD, NEW),
+}
+"""By mutation: what happens, then the snapshot's answer and the mutation's."""
+
+
+@pytest.mark.parametrize("mutation", SCHEDULES)
+def test_a_schedule_finds_it(engine, filled, mutate, mutation):
+    schedule, right, wrong = SCHEDULES[mutation]
+    assert schedule(filled) == right
+    engine.begin_again()
+    mutate(mutation)
+    assert schedule(filled) == wrong
+
+
+def fold_of_another_process(url, sql):
+    """What a process that remembers a row sees when another has replaced and folded it."""
+    first, second = Process(url), Process(url)
+    try:
+        first.commit("CREATE TABLE r (id INTEGER PRIMARY KEY, v INTEGER)")
+        for statement in (
+            "INSERT INTO r VALUES (1, 0)",
+            "UPDATE r SET v = 1 WHERE id = 1",
+        ):
+            first.commit(statement)
+            second.database.timeline.advance()
+            first.connection.checkpoint()
+            second.database.timeline.note_folds()
+            assert not cached(second)
+            ((found,),) = second.rows(sql)
+        return found
+    finally:
+        second.close()
+        first.close()
+
+
+def test_a_fold_of_another_process_finds_it(shared_engine, mutate):
+    sql = "SELECT v FROM r WHERE id = 1"
+    assert fold_of_another_process(shared_engine.url, sql) == 1
+    shared_engine.begin_again()
+    mutate("outlives-folds")
+    assert fold_of_another_process(shared_engine.url, sql) == 0
+
+
+def test_each_mutation_of_the_store_has_a_schedule():
+    assert {*SCHEDULES, "outlives-folds"} == mutations.STORE.keys()
