@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -31,6 +32,9 @@ def write(conn):
 def test_status_of_an_idle_database(run, adopted, path):
     found = run("status", adopted, "--json")
     assert found.pop("sequencer") in {"c", "python"}
+    uses = ("entries", "bytes", "hits", "misses", "evictions")
+    for cache in found.pop("caches"):
+        assert {cache[use] for use in uses} == {0}
     assert found == {
         "database": str(path),
         "format_version": FORMAT_VERSION,
@@ -129,6 +133,26 @@ def test_status_for_people(run, adopted, database, conn):
     assert ["1", "active", "transaction"] in lines
     assert any(line[:1] == [str(conn.txid)] for line in lines)
     assert "none since the database was opened" in run("status", adopted)
+
+
+def test_the_use_of_caches_is_told(run, adopted, database, conn):
+    for key in (5, 6, 7, 5, 6):
+        conn.execute("SELECT balance FROM account WHERE id = %s", (key,)).fetchall()
+        conn.rollback()
+    expected = conn.info.caches
+    assert sum(cache.hits for cache in expected) > 0 < expected[0].entries
+    assert sum(cache.misses for cache in expected) > 0
+    assert sum(cache.bytes for cache in expected) > 0
+    assert status(database).caches == expected
+    found = run("status", adopted, "--json")["caches"]
+    assert found == [asdict(cache) for cache in expected]
+    lines = [line.split() for line in run("status", adopted).splitlines()]
+    heading = ["cache", "entries", "bytes", "capacity", "hits", "misses", "evictions"]
+    start = lines.index(heading) + 1
+    assert lines[start : start + len(expected)] == [
+        [c.name, *[f"{number:,}" for number in list(asdict(c).values())[1:]]]
+        for c in expected
+    ]
 
 
 def test_the_last_error_is_told(run, adopted, database):

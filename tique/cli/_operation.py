@@ -49,7 +49,7 @@ def checkpoint_command(url: str, as_json: bool) -> None:
 @url_argument
 @json_option
 def status_command(url: str, as_json: bool) -> None:
-    """Show timestamps, transactions and cached rows."""
+    """Show timestamps, transactions, cached rows and caches of storage."""
     with opened(url, instead="Connection.status()") as database:
         found = _examined(database)
     if as_json:
@@ -96,6 +96,7 @@ def _show(found: Status, output: Console) -> None:
     _show_transactions(found, output)
     _show_unmanaged(found, output)
     _show_set_aside(found, output)
+    _show_caches(found, output)
 
 
 def _last(checkpoint: CheckpointStatus) -> str:
@@ -170,6 +171,20 @@ def _show_set_aside(found: Status, output: Console) -> None:
         table = "all of it" if part.table is None else part.table
         parts.add_row(f"{part.cts:,}", printable(table), printable(part.reason))
     output.print(parts)
+
+
+def _show_caches(found: Status, output: Console) -> None:
+    output.print(f"\n{counted(len(found.caches), 'cache')} of storage in this process")
+    caches = _grid()
+    caches.show_header = True
+    caches.add_column("cache")
+    for heading in ("entries", "bytes", "capacity", "hits", "misses", "evictions"):
+        caches.add_column(heading, justify="right")
+    for cache in found.caches:
+        numbers = (cache.entries, cache.bytes, cache.capacity)
+        uses = (cache.hits, cache.misses, cache.evictions)
+        caches.add_row(cache.name, *[f"{number:,}" for number in (*numbers, *uses)])
+    output.print(caches)
 
 
 def _grid() -> Table:

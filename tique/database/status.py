@@ -13,6 +13,7 @@ from tique_backends.errors import EngineError
 if TYPE_CHECKING:
     from tique.checkpoint.checkpointer import Checkpointer
     from tique.database.database import Database
+    from tique.store.policy import CacheInfo
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,9 @@ class Status:
         Log entries of other processes that cannot be applied, by timestamp.
     checkpoint : CheckpointStatus
         The checkpointer's work.
+    caches : tuple of CacheInfo
+        This process's caches of the storage tables, with their sizes, hits, misses and
+        evictions: the same as ``Connection.info.caches``.
     """
 
     database: str
@@ -167,6 +171,7 @@ class Status:
     unmanaged: tuple[UnmanagedTable, ...]
     set_aside: tuple[SetAsideStatus, ...]
     checkpoint: CheckpointStatus
+    caches: tuple[CacheInfo, ...]
 
 
 def status(database: Database) -> Status:
@@ -202,6 +207,7 @@ def status(database: Database) -> Status:
         unmanaged=_unmanaged(database),
         set_aside=_set_aside(database),
         checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
+        caches=database.catalog.caches(),
     )
 
 
