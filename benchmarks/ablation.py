@@ -1,7 +1,7 @@
 """What each part of the store is worth: throughput with everything, and without it.
 
-A part is switched off by the policy alone (:mod:`tique.store.policy`): its admission
-threshold is never reached, or its capacity is nothing.
+A part is switched off by the policy alone (:mod:`tique.store.policy`): its capacity is
+nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
     from benchmarks.workload import Workload
     from tique.store.policy import CachePolicy
 
-_NEVER = 1 << 60
-
 _OFF: Mapping[str, Mapping[str, Any]] = {
     "rows": {"rows": 0},
-    "pages": {"page_misses": _NEVER},
-    "groups": {"group_misses": _NEVER},
-    "views": {"view_keys": _NEVER},
-    "marks": {"marks": 0},
+    "ranges": {"bytes": 0},
+    "tails": {"tail_rows": 0},
 }
 
 VARIANTS: Mapping[str, Mapping[str, Any]] = {

@@ -55,7 +55,7 @@ class ConnectionInfo:
     engine_seconds : float
         Wall-clock seconds spent waiting for the engine, summed over threads.
     caches : tuple of CacheInfo
-        The caches of the storage tables' rows, pages, groups and views: number of
+        The caches of the storage tables' single rows and ranges: number of
         entries, bytes, hits, misses and evictions.
     """
 

@@ -312,14 +312,6 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:
-        """Return the greatest value of a key column among storage rows.
-
-        It is the key column after those that are equal to ``prefix``; None if there
-        is no such row.
-        """
-
-    @abstractmethod
     def append(self, versions: Versions) -> None:
         """Append versions to a table's cache table, atomically."""
 

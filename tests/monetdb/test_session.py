@@ -214,6 +214,7 @@ def test_read_range(session, ordered):
         (n, f"it's{n}") for n in (38, 39, 40)
     ]
     assert session.read_range(ordered, ("x",), 0, 50, [1, 2]).num_rows == 0
+    assert session.read_range(ordered, ("it's",), 41, 2**31 - 1, [1]).num_rows == 0
     assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=7).num_rows == 7
     assert session.read_range(ordered, ("it's",), 1, 50, [1], limit=0).num_rows == 0
 
@@ -240,11 +241,11 @@ def test_a_read_that_meets_a_commit_is_repeated(
         return send(sql, **options)
 
     monkeypatch.setattr(session._connection, "_send", refusing)
-    assert session.read_greatest(ordered, ("it's",)) == 40
+    assert session.newest_version(ordered) == 0
     left.append(None)
     session.begin()
     with pytest.raises(UnreadableError):
-        session.read_greatest(ordered, ("it's",))
+        session.newest_version(ordered)
     session.rollback()
 
 
@@ -254,13 +255,6 @@ def test_narrow_and_wide_statements(session):
     for wide in (False, True, True, False):
         expected = "default_pipe" if wide else "sequential_pipe"
         assert session.execute(sql, wide=wide).fetch_all() == [(expected,)]
-
-
-def test_read_greatest(session, ordered, managed):
-    assert session.read_greatest(ordered, ("it's",)) == 40
-    assert session.read_greatest(ordered, ("x",)) is None
-    single = managed("single", "n INTEGER PRIMARY KEY")
-    assert session.read_greatest(single, ()) is None
 
 
 def test_staging(session, managed, home, engine):

@@ -6,6 +6,7 @@ import gc
 import itertools
 import threading
 
+import pyarrow
 import pytest
 
 from tique.store.policy import CachePolicy
@@ -77,7 +78,8 @@ def test_a_fold_of_what_other_processes_wrote():
     """P7: known rows stay true; rows that are not known here need not become known."""
     versions = TableVersions(KEYED, CachePolicy(rows=30), shared=object())
     versions.remember(versions.epoch, [((1, 1), (1, 1, 9)), ((5, 5), None)])
-    versions.remember_mark(versions.epoch, (3,), 7)
+    address = [versions.tail_to_read((3, 8)) for _ in range(2)][1]
+    versions.remember_range(versions.epoch, address, pyarrow.table({}))
     versions.publish(5, [write(n, n, 10) for n in range(1, 6)] + [write(3, 9, 10)])
     versions.folded(5)
     for n in (1, 5):

@@ -33,9 +33,8 @@ class Settings:
     row_cache : int
         Storage rows per table that are remembered.
     page_cache : int
-        Bytes for pages of storage tables that are kept in memory, a quarter as many for
-        groups and an eighth for views; by default an eighth of the machine's memory,
-        512 MiB at most.
+        Bytes for ranges of storage tables that are kept in memory; by default an
+        eighth of the machine's memory, 512 MiB at most.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float

@@ -84,7 +84,7 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
     """
     if not keys:
         return
-    transaction.expect_free(table, keys[-1])
+    transaction.expect_free(table, keys[0])
     transaction.prefetch(table, keys, ())
     for key in keys:
         if transaction.row(table, key, ()) is not None:

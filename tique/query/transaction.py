@@ -11,8 +11,6 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.store.groups import Group, groups_of
-from tique.store.pages import Page
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import TableWrites, Write
 from tique_backends.base import MISSING, Engine, Row, Session
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from tique.query.ddl import DDL
     from tique.store.catalog import ManagedCatalog
-    from tique.store.pages import Address
+    from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
@@ -283,33 +281,27 @@ class Transaction:
             return found
         if needed is not None:
             read = columns_to_read(table, {*read, *versions.changed_columns})
-        if not versions.paged_columns.issuperset(read):
-            versions.paged_columns |= {*read, table.primary_key[-1]}
         epoch = versions.epoch
-        address = versions.page_to_read(key)
-        if address is not None:
-            known, row = self._read_page(table, key, read, address)
+        address = versions.range_to_read(key, read)
+        part = None if address is None else self._read_range(versions, address)
+        if part is not None:
+            known, row = part.find(key, read)
         if not known:
             row = self.session.read_row(table, key, read)
         versions.remember(epoch, [(key, row)])
         self._remember(table, key, row)
         return row
 
-    def _read_page(
-        self, table: Table, key: Key, read: Collection[int], address: Address
-    ) -> tuple[bool, Row | None]:
-        """Read the whole page in which a key lies."""
-        versions = self.versions(table)
+    def _read_range(self, versions: TableVersions, address: Address) -> KeyRange | None:
+        """Read a range from storage; None if it is not kept."""
         epoch = versions.epoch
-        columns = sorted(versions.paged_columns)
+        keys, limit = address[2:5], None if address.most is None else address.most + 1
         rows = self.session.read_range(
-            table, address.prefix, address.first, address.last, columns
+            versions.table, *keys, address.columns, limit=limit
         )
-        page = Page(table, address, columns, rows)
-        versions.remember_page(epoch, key, page)
-        return page.row(key, read)
+        return versions.remember_range(epoch, address, rows)
 
-    def group(
+    def group_range(
         self,
         table: Table,
         prefix: Key,
@@ -317,45 +309,28 @@ class Transaction:
         *,
         as_rows: bool,
         beside: int = 1,
-    ) -> Group | None:
-        """All storage rows with one prefix of the key, if they are worth keeping.
+    ) -> KeyRange | None:
+        """A range that has all storage rows with one prefix of the key, in memory.
 
-        They are once they were missed some times; a miss counts for ``beside`` groups.
-        For the order in which they and the visible versions are read, see
-        :mod:`tique.store.groups`.
+        It is read when the group was missed some times; a miss counts for ``beside``
+        groups. For the order in which it and the visible versions are read, see
+        :mod:`tique.store.versions`.
         """
         versions = self.versions(table)
-        group = versions.group(prefix)
-        if group is not None:
-            if not group.is_whole:
-                return None
-            if group.knows(columns, as_rows=as_rows):
-                return group
-        stretch = versions.groups_to_read(prefix, beside)
-        if stretch is None:
-            return None
-        needed = {*columns, *table.primary_key[-2:]}
-        if not versions.grouped_columns.issuperset(needed):
-            versions.grouped_columns |= needed
-        epoch = versions.epoch
-        read = sorted(versions.grouped_columns)
-        policy = self.catalog.policy
-        limit = policy.most_rows(as_rows=as_rows) + 1
-        rows = self.session.read_range(table, *stretch, read, limit=limit)
-        groups = groups_of(table, stretch, read, rows, policy, as_rows=as_rows)
-        kept = versions.remember_groups(epoch, groups)
-        return groups[prefix] if kept and groups[prefix].is_whole else None
+        part = versions.group_range(prefix, columns, as_rows=as_rows)
+        if part is None:
+            address = versions.range_to_read(prefix, columns, beside, as_rows=as_rows)
+            if address is not None:
+                part = self._read_range(versions, address)
+        return part
 
     def expect_free(self, table: Table, key: Key) -> None:
-        """Read the high-water mark for new keys like this one, if that is worth it."""
+        """Read the range of new keys from this one on, if that is worth it."""
         versions = self.versions(table)
-        if versions.storage_row(key)[0]:
-            return
-        prefix = versions.mark_to_read(key)
-        if prefix is not None:
-            epoch = versions.epoch
-            greatest = self.session.read_greatest(table, prefix)
-            versions.remember_mark(epoch, prefix, greatest)
+        if not versions.storage_row(key)[0]:
+            address = versions.tail_to_read(key)
+            if address is not None:
+                self._read_range(versions, address)
 
     def prefetch(
         self, table: Table, keys: Sequence[Key], needed: Sequence[int] | None = None

@@ -3,23 +3,23 @@
 Numbers and texts are kept as bytes, as in Arrow: there are many blocks with many
 columns, and Python's garbage collector does not follow bytes.
 
-Invariant: a block never changes. The page or group that has it notes the rows that
-folds change afterwards (:mod:`tique.store.pages`, :mod:`tique.store.groups`).
+Invariant: a block never changes, but for its indexes. The rows that folds change
+afterwards lie beside it (:mod:`tique.store.ranges`).
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from operator import gt
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tique_backends.base import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Sequence
 
     import pyarrow
 
@@ -50,9 +50,10 @@ For text that is the values' offsets, for decimals the number of digits behind t
 point. Data of any other layout is Arrow's array.
 """
 
+_INDEX_BYTES = 16
+"""Bytes per row of an index."""
+
 _OTHER = ""
-_NOTHING: _Column = (_OTHER, (), b"")
-"""A column of a block without rows."""
 
 
 def _column(column: pyarrow.Array) -> _Column:
@@ -100,13 +101,13 @@ class Block:
     columns
         The columns' positions in the table; the key's last one is among them.
     rows
-        These columns, in any order.
+        These columns, in any order; at least one row.
     """
 
     def __init__(
         self, table: Table, prefix: Key, columns: Sequence[int], rows: pyarrow.Table
     ) -> None:
-        self.size = rows.nbytes
+        self.size = rows.nbytes + _INDEX_BYTES * rows.num_rows
         *others, self._last = table.primary_key
         empty: list[Any] = [MISSING] * len(table.columns)
         for position, value in zip(others, prefix, strict=True):
@@ -118,26 +119,16 @@ class Block:
             rows = rows.sort_by(rows.column_names[last])
             numbers.sort()
         self._numbers = array("q", numbers)
-        self._columns = dict.fromkeys(columns, _NOTHING)
-        if numbers:
-            rows = rows.combine_chunks()
-            self._columns = {
-                position: _column(rows.column(i).chunk(0))
-                for i, position in enumerate(columns)
-            }
+        self._indexes: dict[int, tuple[array[int], array[int]]] = {}
+        rows = rows.combine_chunks()
+        self._columns = {
+            position: _column(rows.column(i).chunk(0))
+            for i, position in enumerate(columns)
+        }
 
     def __len__(self) -> int:
         """The number of rows."""
         return len(self._numbers)
-
-    def __iter__(self) -> Iterator[int]:
-        """The rows' values in the key's last column, ascending."""
-        return iter(self._numbers)
-
-    @property
-    def columns(self) -> Set[int]:
-        """The positions of the columns that are known."""
-        return self._columns.keys()
 
     def row(self, number: int, columns: Iterable[int]) -> Row | None:
         """These columns under a key; None: there is no row.
@@ -169,40 +160,21 @@ class Block:
     def check(self) -> None:
         """Raise if Python cannot hold some value: then :meth:`row` never does."""
         for kind, data, _ in self._columns.values():
-            if kind == _OTHER and len(data):
+            if kind == _OTHER:
                 data.to_pylist()
 
-    def values(self, position: int) -> Iterator[Any]:
-        """A column's values, in the rows' order."""
-        column = self._columns[position]
-        return (_value(column, at) for at in range(len(self)))
-
-
-class BlockIndex:
-    """An index of a block's column: from a value to rows.
-
-    Parameters
-    ----------
-    block
-        The block.
-    position
-        The column.
-    """
-
-    SIZE: ClassVar[int] = 16
-    """Bytes per row."""
-
-    def __init__(self, block: Block, position: int) -> None:
-        hashes = [hash(value) for value in block.values(position)]
-        order = sorted(range(len(hashes)), key=hashes.__getitem__)
-        numbers = list(block)
-        self._hashes = array("q", [hashes[at] for at in order])
-        self._numbers = array("q", [numbers[at] for at in order])
-
-    def numbers(self, value: Any) -> Sequence[int]:
+    def numbers(self, position: int, value: Any) -> Sequence[int]:
         """The key's last column in all rows with the value, perhaps in others too."""
+        index = self._indexes.get(position)
+        if index is None:
+            column = self._columns[position]
+            hashes = [hash(_value(column, at)) for at in range(len(self))]
+            order = sorted(range(len(hashes)), key=hashes.__getitem__)
+            index = (
+                array("q", [hashes[at] for at in order]),
+                array("q", [self._numbers[at] for at in order]),
+            )
+            self._indexes[position] = index
+        known, numbers = index
         wanted = hash(value)
-        first = last = bisect_left(self._hashes, wanted)
-        while last < len(self._hashes) and self._hashes[last] == wanted:
-            last += 1
-        return self._numbers[first:last]
+        return numbers[bisect_left(known, wanted) : bisect_right(known, wanted)]

@@ -1,10 +1,10 @@
-"""Caches of parts of storage tables, within a budget."""
+"""The cache of ranges of storage tables' keys, within a budget of bytes."""
 
 from __future__ import annotations
 
 import threading
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tique.store.policy import CacheInfo
 
@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tique.store.policy import CachePolicy
+    from tique.store.ranges import KeyRange
 
 _Key = TypeVar("_Key")
+
+Place: TypeAlias = "tuple[Any, ...]"
+"""The key of a cached range: the table's id, and the range's place in the table."""
+
+_NEVER = -(1 << 60)
+"""The misses of a range that is not worth keeping."""
 
 
 def oldest(
@@ -30,111 +37,91 @@ def oldest(
     )
 
 
-Place: TypeAlias = "tuple[Any, ...]"
-"""The key of a cached part: the table's id, and the part's place in the table."""
+class Cache:
+    """Ranges by place, evicted by second chance, an approximation of LRU.
 
-
-class Part(Protocol):
-    """A cached part: a page, a group or a view.
-
-    Attributes
-    ----------
-    size
-        Its bytes.
-    is_used
-        Whether a reader has found it since it was last considered for eviction.
-    """
-
-    size: int
-    is_used: bool
-
-
-_Part = TypeVar("_Part", bound=Part)
-
-
-class Cache(Generic[_Part]):
-    """Parts by place, evicted by second chance, an approximation of LRU.
-
-    The oldest parts are evicted first, but for those that were found since they were
-    last considered. A part stays in its place until it is evicted: folds look for it at
-    any time.
+    The oldest ranges are evicted first, but for those that were found since they were
+    last considered. A range stays in its place until it is evicted: folds look for it
+    at any time.
 
     Parameters
     ----------
-    name
-        The parts' name in :class:`~tique.store.policy.CacheInfo`.
-    capacity
-        Bytes.
-    misses
-        How often a place must be missed until the part is worth reading.
     policy
-        The rest of the thresholds.
+        Its capacity in bytes, and how often a range must be missed until reading it
+        pays.
+
+    Attributes
+    ----------
+    hits, misses : int
+        How often a reader found a range that answered, or none.
     """
 
-    def __init__(
-        self, name: str, capacity: int, misses: int, policy: CachePolicy
-    ) -> None:
-        self._name = name
-        self._capacity = capacity
-        self._misses = misses
+    def __init__(self, policy: CachePolicy) -> None:
+        self.hits = self.misses = 0
         self._policy = policy
-        self._hits = self._missed = self._evicted = 0
-        self._size = 0
+        self._evicted = self._size = 0
         self._lock = threading.Lock()
-        self._parts: dict[Place, _Part] = {}
+        self._ranges: dict[Place, KeyRange] = {}
         self._candidates: dict[Place, int] = {}
-
-    def find(self, place: Place) -> _Part | None:
-        """The part there, if it is in memory."""
-        part = self._parts.get(place)
-        if part is not None:
-            part.is_used = True
-            self._hits += 1
-        else:
-            self._missed += 1
-        return part
-
-    def peek(self, place: Place) -> _Part | None:
-        """The same, but not counted as a use: for callers that only update the part."""
-        return self._parts.get(place)
+        self.get = self._ranges.get
+        """The range at a place, if it is in memory."""
 
     def info(self) -> CacheInfo:
         """The cache's size, hits, misses and evictions."""
         return CacheInfo(
-            self._name,
-            len(self._parts),
+            "ranges",
+            len(self._ranges),
             self._size,
-            self._capacity,
-            self._hits,
-            self._missed,
+            self._policy.bytes,
+            self.hits,
+            self.misses,
             self._evicted,
         )
 
     def wants(self, place: Place, misses: int = 1) -> bool:
-        """Count a miss; whether there are so many that reading the part pays."""
-        if not self._capacity:
+        """Count a miss; whether there are so many that reading the range pays."""
+        if not self._policy.bytes:
             return False
         with self._lock:
             count = self._candidates.pop(place, 0) + misses
-            if place in self._parts or count >= self._misses:
+            if count >= self._policy.misses or (place in self._ranges and count > 0):
                 return True
-            self._candidates[place] = count
-            for late in oldest(self._candidates, self._policy.candidates, self._policy):
-                del self._candidates[late]
+            self._note(place, count)
             return False
 
-    def put(self, place: Place, part: _Part) -> None:
-        """Keep a part in place of an older one."""
+    def reject(self, place: Place) -> None:
+        """Note that a range is not worth keeping: it is not wanted again soon."""
         with self._lock:
-            self._remove(place)
-            self._parts[place] = part
-            self._size += part.size
-            if self._size > self._capacity:
-                self._make_room(self._capacity - self._capacity // self._policy.slack)
+            self._note(place, _NEVER)
 
-    def _make_room(self, left: int) -> None:
-        for place in [*self._parts, *self._parts]:
-            part = self._parts.get(place)
+    def _note(self, place: Place, misses: int) -> None:
+        self._candidates[place] = misses
+        for late in oldest(self._candidates, self._policy.candidates, self._policy):
+            del self._candidates[late]
+
+    def put(self, part: KeyRange) -> None:
+        """Keep a range in place of an older one."""
+        with self._lock:
+            self._remove(part.place)
+            self._ranges[part.place] = part
+            self._size += part.size
+            self._make_room()
+
+    def grow(self, part: KeyRange, size: int) -> None:
+        """Note that a range has grown by so many bytes."""
+        with self._lock:
+            if self._ranges.get(part.place) is part:
+                part.size += size
+                self._size += size
+                self._make_room()
+
+    def _make_room(self) -> None:
+        capacity = self._policy.bytes
+        if self._size <= capacity:
+            return
+        left = capacity - capacity // self._policy.slack
+        for place in [*self._ranges, *self._ranges]:
+            part = self._ranges.get(place)
             if part is not None and part.is_used:
                 part.is_used = False
             else:
@@ -143,18 +130,18 @@ class Cache(Generic[_Part]):
             if self._size <= left:
                 break
 
-    def forget(self, place: Place) -> None:
-        """Drop a part."""
+    def forget(self, part: KeyRange) -> None:
+        """Drop a range."""
         with self._lock:
-            self._remove(place)
+            self._remove(part.place)
 
     def clear(self, table: int) -> None:
-        """Drop a table's parts."""
+        """Drop a table's ranges."""
         with self._lock:
-            for place in [p for p in self._parts if p[0] == table]:
+            for place in [p for p in self._ranges if p[0] == table]:
                 self._remove(place)
 
     def _remove(self, place: Place) -> None:
-        part = self._parts.pop(place, None)
+        part = self._ranges.pop(place, None)
         if part is not None:
             self._size -= part.size

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
+from tique.store.cache import Cache
 from tique.store.policy import CacheInfo, CachePolicy
-from tique.store.stored import StorageCache
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.values import kind_of
@@ -30,8 +31,8 @@ class ManagedCatalog:
         self._engine = engine
         usual = rules_of(engine.capabilities.dialect).default_schema
         self._search_path = tuple(engine.search_path or (usual,))
-        self.policy = policy
-        self._cache = StorageCache(policy, engine.capabilities.page_keys)
+        self.policy = replace(policy, page_keys=engine.capabilities.page_keys)
+        self._cache = Cache(self.policy)
         self._tables: dict[tuple[str, str], Table] = {}
         self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
@@ -130,8 +131,7 @@ class ManagedCatalog:
             sum, zip(*counts, (0, 0, 0, 0), strict=True)
         )
         rows = CacheInfo("rows", entries, 0, self.policy.rows, hits, misses, evictions)
-        cache = self._cache
-        return rows, cache.pages.info(), cache.groups.info(), cache.views.info()
+        return rows, self._cache.info()
 
     def reload(self, session: Session) -> None:
         """Read the managed tables' definitions again after one changed."""
@@ -154,8 +154,9 @@ class ManagedCatalog:
         found = TableVersions(
             table,
             self.policy,
-            self._cache if is_columnar else None,
+            self._cache,
             self._engine.shared,
+            is_columnar=is_columnar,
         )
         # Its versions are in the log, as for a table that recovery could not bring
         # back.

@@ -16,14 +16,14 @@ class CachePolicy:
     Attributes
     ----------
     rows : int
-        Storage rows per table that are kept as Python tuples (option ``row_cache``).
+        Storage rows per table that are kept as single rows (option ``row_cache``).
     bytes : int
-        Bytes for pages of all tables (option ``page_cache``).
-    group_share, view_share : float
-        The capacity for groups and for views, in parts of ``bytes``.
-    page_misses, group_misses : int
-        How often a part must be missed until all of it is read, which takes the engine
-        a few times as long as one row does.
+        Bytes for ranges of all tables (option ``page_cache``).
+    page_keys : int
+        Keys per page: the engine reads so many rows hardly slower than one.
+    misses : int
+        How often a range must be missed until it is read, which takes the engine a few
+        times as long as one row does.
     candidates : int
         Places whose misses are counted: a place missed longer ago is not missed again.
     slack : int
@@ -34,18 +34,15 @@ class CachePolicy:
         A table with at most so many columns is always read whole: a second statement
         costs more than its columns.
     group_rows : int
-        A group of more rows is not kept as rows: Python takes as long as the engine to
-        answer from so many.
+        A group of more rows is not kept as tuples: Python takes as long as the engine
+        to answer from so many. No range is kept that has twice as many.
     block_rows : int
         A group of more rows is not kept at all.
-    few_rows : int
-        So many rows are kept as rows in any case.
     stretch : int
         So many small groups are read at once.
-    marks : int
-        High-water marks per table, and candidates for them.
-    view_keys : int
-        A group with more recent keys than these has a view.
+    few_rows, tail_rows : int
+        A tail is not kept if it begins with more rows, and begins anew when it has more;
+        without the latter there are no tails.
     answered_rows, answered_groups, lookups : int
         More rows of a group, more groups in a range, or more rows of a joined table
         are left to the engine.
@@ -56,19 +53,16 @@ class CachePolicy:
 
     rows: int = 100_000
     bytes: int = 512 << 20
-    group_share: float = 1 / 4
-    view_share: float = 1 / 8
-    page_misses: int = 2
-    group_misses: int = 3
+    page_keys: int = 1024
+    misses: int = 2
     candidates: int = 4096
     slack: int = 16
     narrow: int = 6
     group_rows: int = 4096
     block_rows: int = 20_000
-    few_rows: int = 100
     stretch: int = 32
-    marks: int = 10_000
-    view_keys: int = 100
+    few_rows: int = 100
+    tail_rows: int = 1000
     answered_rows: int = 2000
     answered_groups: int = 64
     lookups: int = 1000
@@ -84,22 +78,22 @@ class CachePolicy:
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """The size and use of one kind of cached part since the database was opened.
+    """The size and use of one cache since the database was opened.
 
     Threads count without a lock: under load a few events in a million are missed.
 
     Attributes
     ----------
     name : str
-        ``"rows"``, ``"pages"``, ``"groups"`` or ``"views"``.
+        ``"rows"`` or ``"ranges"``.
     entries : int
-        Parts in memory.
+        Rows or ranges in memory.
     bytes : int
         Their size; 0 for rows, which are counted.
     capacity : int
         Bytes at the most; for rows, their number per table.
     hits, misses, evictions : int
-        How often a part was found, was not found, and was evicted.
+        How often an entry was found, was not found, and was evicted.
     """
 
     name: str

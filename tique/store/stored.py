@@ -1,4 +1,4 @@
-"""The cached parts of a storage table: rows, pages, groups, high-water marks.
+"""The rows of one storage table that are in memory: single ones, and ranges.
 
 Used by :class:`tique.store.versions.TableVersions`, under its lock and by its rules for
 remembering rows that were read.
@@ -6,50 +6,26 @@ remembering rows that were read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
-from tique.store.cache import Cache, Place, oldest
-from tique.store.groups import Group, Stretch
-from tique.store.marks import HighWaterMarks
-from tique.store.pages import Address, Page, Paging
+from tique.store.cache import oldest
+from tique.store.ranges import ALL, FROM, Address, KeyRange, shape
 from tique.store.rows import difference, lacks, merged
-from tique_backends.base import MISSING
-from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Set
+    import threading
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
+    import pyarrow
+
+    from tique.store.cache import Cache
     from tique.store.policy import CachePolicy
+    from tique.store.ranges import Shape
     from tique.store.rows import Key
-    from tique.store.views import View
     from tique_backends.base import Row
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()
-_NO_COLUMNS: frozenset[int] = frozenset()
-
-
-class StorageCache:
-    """The caches of parts of all storage tables of a database.
-
-    Parameters
-    ----------
-    policy
-        The caches' capacities.
-    page_keys
-        Keys per page.
-    """
-
-    def __init__(self, policy: CachePolicy, page_keys: int) -> None:
-        self.page_keys = page_keys
-        size = policy.bytes
-        self.pages: Cache[Page] = Cache("pages", size, policy.page_misses, policy)
-        self.groups: Cache[Group] = Cache(
-            "groups", int(size * policy.group_share), policy.group_misses, policy
-        )
-        self.views: Cache[View] = Cache(
-            "views", int(size * policy.view_share), 1, policy
-        )
 
 
 class StoredRows:
@@ -60,59 +36,56 @@ class StoredRows:
     table
         The table.
     policy
-        How many rows are kept as Python rows, and which groups are read.
+        How many single rows are kept, and which ranges are read.
     cache
-        Where pages and groups are kept; None if the table's columns cannot be read
-        in that way.
+        Where ranges are kept.
+    lock
+        The lock of the table's versions.
+    is_columnar
+        Whether all of the table's columns can be read as columns.
     """
 
     def __init__(
-        self, table: Table, policy: CachePolicy, cache: StorageCache | None
+        self,
+        table: Table,
+        policy: CachePolicy,
+        cache: Cache,
+        lock: threading.Lock,
+        *,
+        is_columnar: bool = True,
     ) -> None:
         self._table = table
         self._policy = policy
+        self._cache = cache
+        self._lock = lock
         self.hits = self.misses = self.evictions = 0
         """Counts for single rows."""
         self._rows: dict[Key, Row | None] = {}
-        self._cache = cache
-        self._paging = (
-            None
-            if cache is None or table.is_keyless
-            else Paging(table, cache.page_keys)
-        )
+        last = len(table.primary_key) - 1
+        tails = [shape(table, column, FROM) for column in (last, last - 1)]
+        self._tails = [tail for tail in tails if tail is not None]
+        self._page = self._group = self._stretch = None
+        if is_columnar:
+            self._page = shape(table, last, policy.page_keys)
+            self._group = shape(table, last, ALL)
+            self._stretch = shape(table, last - 1, policy.stretch)
+        self._shapes: tuple[Shape, ...] = ()
+        """The shapes of ranges that have been read."""
+        self._looked_at: dict[int, frozenset[int]] = {}
+        """Columns that readers have looked at, of rows and of groups: ranges have them."""
         self._largest_group: int | None = None
-        """Rows of the largest group that was seen; None before the first."""
-        self.marks = HighWaterMarks(table, policy)
+        """Rows of the largest group that was read; None before the first."""
 
-    def changes(
-        self, rows: Mapping[Key, Row | None]
-    ) -> tuple[dict[Key, Row | None], set[Key]]:
-        """The changes of a fold that stores these rows (None: deletes the stored row).
+    def __len__(self) -> int:
+        """The number of rows that are cached as single rows."""
+        return len(self._rows)
 
-        Returns
-        -------
-        rows : dict of Key to (Row or None)
-            The rows, with ``MISSING`` for values that storage is known to have.
-        new : set of Key
-            The keys under which storage is known to have no row.
-        """
-        primary_key = self._table.primary_key
-        changed, new = dict(rows), set()
-        for key, row in rows.items():
-            stored = self._rows.get(key, _UNKNOWN)
-            if stored is _UNKNOWN:
-                known, _, stored = self.find(key, (), _NO_COLUMNS)
-                if known and stored is None:
-                    new.add(key)
-                    continue
-                group = self._kept_group(key[:-1])
-                stored = None if group is None else group.get(key[-1])
-            elif stored is None:
-                new.add(key)
-                continue
-            if row is not None and stored is not None:
-                changed[key] = difference(row, cast("Row", stored), primary_key)
-        return changed, new
+    def _with(self, key: Key) -> Iterator[KeyRange]:
+        """The ranges in memory that a key lies in."""
+        for each in self._shapes:
+            part = self._cache.get(each.place(self._table.id, key))
+            if part is not None and key[each.column] >= part.first:
+                yield part
 
     def find(
         self, key: Key, columns: Collection[int], welcome: Set[int]
@@ -132,191 +105,217 @@ class StoredRows:
         -------
         known : bool
             Whether these columns are known.
-        is_new : bool
-            Whether the row was not remembered in this form.
+        is_made : bool
+            Whether the row was made of columns: it had better be remembered.
         row : Row or None
             The row; None if there is none.
         """
-        row = self._rows.get(key, _UNKNOWN)
-        if row is None:
+        row: Any = self._rows.get(key, _UNKNOWN)
+        if row is None or (row is not _UNKNOWN and not lacks(row, columns)):
             self.hits += 1
-            return True, False, None
-        if row is _UNKNOWN:
-            self.misses += 1
-            if self.marks.excludes(key):
-                return True, False, None
-            page = self.page(key)
-            if page is None:
-                return self._find_in_group(key, columns)
-            known, found = page.row(key, {*columns, *page.columns & welcome})
-            return known, known, found
-        remembered = cast("Row", row)
-        if not lacks(remembered, columns):
-            self.hits += 1
-            return True, False, remembered
+            return True, False, row
         self.misses += 1
-        page = self.page(key)
-        if page is None:
-            return False, False, None
-        gaps = [i for i in columns if remembered[i] is MISSING]
-        known, rest = page.row(key, gaps)
-        if not known or rest is None:
-            return False, False, None
-        return True, True, merged(remembered, rest)
+        for part in self._with(key):
+            known, row = part.find(key, {*columns, *part.columns & welcome})
+            if known:
+                part.is_used = True
+                self._cache.hits += 1
+                return True, part.is_columnar and row is not None, row
+        self._cache.misses += 1
+        return False, False, None
 
-    def _find_in_group(
-        self, key: Key, columns: Collection[int]
-    ) -> tuple[bool, bool, Row | None]:
-        group = None if self._table.is_keyless else self.group(key[:-1])
-        if group is None or not group.knows(columns):
-            return False, False, None
-        return True, True, group.get(key[-1])
-
-    def page(self, key: Key) -> Page | None:
-        """The page in which the key lies, if it is in memory."""
-        place = self.place(key)
-        if place is None or self._cache is None:
-            return None
-        return self._cache.pages.find(place)
-
-    def _kept_page(self, key: Key) -> Page | None:
-        """The same for a fold, not counted as a use."""
-        place = self.place(key)
-        if place is None or self._cache is None:
-            return None
-        return self._cache.pages.peek(place)
-
-    def _kept_group(self, prefix: Key) -> Group | None:
-        if self._cache is None:
-            return None
-        return self._cache.groups.peek((self._table.id, prefix))
-
-    def place(self, key: Key) -> Place | None:
-        """The place of the key's page."""
-        return None if self._paging is None else self._paging.place(key)
-
-    def page_to_read(self, key: Key) -> Address | None:
-        """The page to read instead of one row that was missed; None: the row."""
-        place = self.place(key)
-        if place is None or self._cache is None or self._paging is None:
-            return None
-        return self._paging.address(key) if self._cache.pages.wants(place) else None
-
-    def group(self, prefix: Key) -> Group | None:
-        """The group of the key's columns but the last, if it is in memory."""
-        if self._cache is None:
-            return None
-        return self._cache.groups.find((self._table.id, prefix))
-
-    def view(self, prefix: Key) -> View | None:
-        """A view of the group, if there is one in memory."""
-        if self._cache is None:
-            return None
-        return self._cache.views.find((self._table.id, prefix))
-
-    def put_view(self, prefix: Key, view: View) -> None:
-        """Remember a view of the group."""
-        if self._cache is not None:
-            self._cache.views.put((self._table.id, prefix), view)
-
-    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
-        """Count a miss of a group; the stretch to read now, if that pays.
+    def group_range(
+        self, prefix: Key, columns: Collection[int], *, as_rows: bool
+    ) -> KeyRange | None:
+        """A range that has a group and knows these columns of it.
 
         Parameters
         ----------
         prefix
-            The group's.
+            The group's key, but for the last column.
+        columns
+            The columns that are needed.
+        as_rows
+            Whether the reader wants all rows, and not some by a value.
+        """
+        for each in self._shapes:
+            is_wider = each.column < len(prefix)
+            if not is_wider and each.width != ALL:
+                continue
+            part = self._cache.get(each.place(self._table.id, prefix))
+            if (
+                part is not None
+                and not (is_wider and prefix[-1] < part.first)
+                and not (as_rows and part.is_columnar)
+                and part.columns.issuperset(columns)
+            ):
+                part.is_used = True
+                self._cache.hits += 1
+                return part
+        self._cache.misses += 1
+        return None
+
+    def range_to_read(
+        self, key: Key, columns: Iterable[int], misses: int, *, as_rows: bool
+    ) -> Address | None:
+        """Count a miss of a row or a group; the range to read now, if that pays.
+
+        Parameters
+        ----------
+        key
+            The row's key, or the group's, which lacks the last column.
+        columns
+            The columns that are needed.
         misses
             How many groups were missed, this one and those beside it.
+        as_rows
+            Whether all rows of the group are wanted, and not some by a value.
         """
-        if self._cache is None or self._paging is None or self._paging.span is None:
+        table, policy = self._table, self._policy
+        is_group = len(key) < len(table.primary_key)
+        wanted = self._group if is_group else self._page
+        if wanted is None:
             return None
-        largest = self._largest_group or 0
-        stretch = group = Stretch(prefix, *self._paging.span)
-        if prefix and largest * self._policy.stretch <= self._policy.group_rows:
-            stretch = self._stretch(prefix) or group
-        place = (self._table.id, (*stretch.prefix, *stretch[1:]))
-        if not self._cache.groups.wants(place, misses):
+        needed = {*columns, *table.primary_key[-2 if is_group else -1 :]}
+        looked_at = self._looked_at.get(len(key), frozenset())
+        if not looked_at.issuperset(needed):
+            looked_at = self._looked_at[len(key)] = looked_at | needed
+        largest = self._largest_group
+        is_small = (largest or 0) * policy.stretch <= policy.group_rows
+        place = wanted.place(table.id, key)
+        if is_group and key and is_small and self._stretch is not None:
+            # Its neighbours count, too, even before it is known that groups are small.
+            place = self._stretch.place(table.id, key)
+            if largest is not None:
+                wanted = self._stretch
+        if not self._cache.wants(place, misses):
             return None
-        return group if self._largest_group is None else stretch
+        as_rows = is_group and (as_rows or wanted is self._stretch)
+        most = policy.most_rows(as_rows=as_rows) if is_group else None
+        return self._address(wanted, key, sorted(looked_at), most, as_rows)
 
-    def _stretch(self, prefix: Key) -> Stretch | None:
-        """The stretch of a group and its neighbours, if it can have any."""
-        kind = kind_of(self._table.columns[self._table.primary_key[-2]].type)
-        if kind is None or kind.family != "integer":
+    def tail_to_read(self, key: Key) -> Address | None:
+        """The tail that begins at a new key, if that is worth reading.
+
+        The second new key with one prefix is: numbers are given out in their order.
+        """
+        for each in self._tails if self._policy.tail_rows else ():
+            place = each.place(self._table.id, key)
+            if self._cache.get(place) is None and self._cache.wants(place):
+                columns = self._table.primary_key[each.column :]
+                most = self._policy.few_rows
+                return self._address(each, key, columns, most, True)
+        return None
+
+    def _address(
+        self,
+        wanted: Shape,
+        key: Key,
+        columns: Iterable[int],
+        most: int | None,
+        as_rows: bool,
+    ) -> Address:
+        place, prefix = wanted.place(self._table.id, key), key[: wanted.column]
+        return Address(
+            wanted, place, prefix, *wanted.interval(key), tuple(columns), most, as_rows
+        )
+
+    def range_of(self, address: Address, rows: pyarrow.Table) -> KeyRange | None:
+        """The range that was read; None if it is not worth keeping."""
+        width = address.shape.width
+        is_group = address.most is not None and width != FROM
+        try:
+            if address.most is not None and rows.num_rows > address.most:
+                raise OverflowError
+            part = KeyRange(self._table, address, rows, self._lock)
+            if is_group:
+                part.check()
+        except (ValueError, OverflowError):
+            # Too many rows, or a date that Python cannot hold.
+            self._cache.reject(address.place)
+            if is_group:
+                self._largest_group = self._policy.group_rows
             return None
-        width = self._policy.stretch
-        first = prefix[-1] // width * width
-        last = min(first + width - 1, kind.high)
-        return Stretch(prefix[:-1], max(first, kind.low), last)
+        if width == ALL:
+            self._largest_group = max(self._largest_group or 0, rows.num_rows)
+        return part
+
+    def put_range(self, part: KeyRange) -> None:
+        """Remember a range."""
+        if part.shape not in self._shapes:
+            self._shapes = (*self._shapes, part.shape)
+        self._cache.put(part)
+
+    def keeps(self, part: KeyRange) -> bool:
+        """Whether the range is in memory still, so that folds reach it."""
+        return self._cache.get(part.place) is part
 
     def put(self, rows: Iterable[tuple[Key, Row | None]]) -> None:
-        """Remember rows, and keep known values of their other columns."""
-        # Readers take no lock, and one that misses a row looks at its page: a row is
-        # replaced in place, and a stale page notes that before the row is evicted.
+        """Remember single rows, and keep known values of their other columns."""
         known = self._rows
         for key, row in rows:
             old = known.get(key)
             known[key] = row if row is None or old is None else merged(row, old)
         for key in oldest(known, self._policy.rows, self._policy):
-            page = self._kept_page(key)
-            if page is not None:
-                page.note_forgotten(key[-1])
             del known[key]
             self.evictions += 1
 
-    def put_page(self, key: Key, page: Page) -> None:
-        """Remember the page in which a key lies."""
-        place = self.place(key)
-        if place is not None and self._cache is not None:
-            self._cache.pages.put(place, page)
+    def changes(
+        self, rows: Mapping[Key, Row | None]
+    ) -> tuple[dict[Key, Row | None], set[Key]]:
+        """The changes of a fold that stores these rows (None: deletes the stored row).
 
-    def put_groups(self, groups: Mapping[Key, Group]) -> None:
-        """Remember groups that were read together."""
-        if self._cache is None:
-            return
-        for prefix, group in groups.items():
-            rows = len(group) if group.is_whole else self._policy.group_rows
-            self._largest_group = max(self._largest_group or 0, rows)
-            self._cache.groups.put((self._table.id, prefix), group)
-
-    def _forget_group(self, prefix: Key) -> None:
-        if self._cache is not None:
-            self._cache.groups.forget((self._table.id, prefix))
+        Returns
+        -------
+        rows : dict of Key to (Row or None)
+            The rows, with ``MISSING`` for values that storage is known to have.
+        new : set of Key
+            The keys under which storage is known to have no row.
+        """
+        primary_key = self._table.primary_key
+        changed, new = dict(rows), set()
+        for key, row in rows.items():
+            stored: Any = self._rows.get(key, _UNKNOWN)
+            if stored is _UNKNOWN:
+                for part in self._with(key):
+                    known, found = part.find(key, ())
+                    if known:
+                        stored = found
+                        break
+            if stored is None:
+                new.add(key)
+            elif row is not None and stored is not _UNKNOWN:
+                changed[key] = difference(row, stored, primary_key)
+        return changed, new
 
     def replace(self, rows: Mapping[Key, Row | None], *, only_known: bool) -> None:
-        """Note that a fold stored these rows (None: deleted the stored row).
+        """Write a fold through: it stored these rows (None: deleted the stored row).
 
-        They are remembered; with ``only_known`` only rows that are in memory, or whose
-        neighbours are: rows that other processes write need not be of use here.
+        Rows that lie in no range become single rows; with ``only_known`` only those
+        that are in memory: rows that other processes write need not be of use here.
         """
-        known = self._rows
-        remembered = []
+        single = []
         for key, row in rows.items():
-            is_wanted = not only_known or key in known
-            group = self._kept_group(key[:-1])
-            if group is not None:
-                is_wanted = True
-                if group.is_whole and not group.store(key[-1], row):
-                    self._forget_group(key[:-1])
-            if row is not None and self.marks.raise_to(key):
-                is_wanted = True
-            page = self._kept_page(key)
-            if page is not None:
-                page.note_change(key[-1])
-            if is_wanted or page is not None:
-                remembered.append((key, row))
-        self.put(remembered)
+            is_in_range = False
+            for part in self._with(key):
+                is_in_range = True
+                self._store(part, key, row)
+            if key in self._rows or not (is_in_range or only_known):
+                single.append((key, row))
+        self.put(single)
 
-    def __len__(self) -> int:
-        """The number of rows that are cached as rows."""
-        return len(self._rows)
+    def _store(self, part: KeyRange, key: Key, row: Row | None) -> None:
+        grown = part.store(key, row)
+        if grown is None or part.tuples > 2 * self._policy.group_rows:
+            self._cache.forget(part)
+        elif part.shape.width == FROM and part.tuples > self._policy.tail_rows:
+            # It begins anew, after its rows.
+            self.put(part.items())
+            self._cache.put(part.beyond(self._table))
+        elif grown:
+            self._cache.grow(part, grown)
 
     def clear(self) -> None:
         """Drop everything."""
         self._rows.clear()
-        self.marks.clear()
-        if self._cache is not None:
-            self._cache.pages.clear(self._table.id)
-            self._cache.groups.clear(self._table.id)
-            self._cache.views.clear(self._table.id)
+        self._cache.clear(self._table.id)

@@ -16,10 +16,26 @@ Invariants
   storage afterwards; because its snapshot is registered, λ ≤ sts, so storage then
   has exactly the row that it may see.
 * *Readers take no lock*: a key's versions are in a list that never changes
-  (:mod:`tique.store.chains`), put in place of the one before under ``lock``.
-* Rows and pages of the storage table are remembered. A fold raises ``epoch`` under the
+  (:mod:`tique.store.chains`), put in place of the one before under ``lock``. So are
+  rows, and the entries of indexes; a dictionary is copied in one step. Only a reader that
+  builds an index takes the lock, to keep folds away.
+* *Memory has what storage has.* Single rows and ranges of the storage table are
+  remembered (:mod:`tique.store.stored`). All of them are true at any time: after the
+  engine committed a fold, and under the lock, the fold is written through to them, key
+  by key, before the index drops the folded versions. So a reader that finds no version
+  may take whichever of them it finds first, if it looks for it *after* the versions.
+  A reader that holds a row or a range from before a fold has looked before the versions
+  were dropped: they were visible to it (λ ≤ sts), and take precedence. A gap in a row
+  is a column that no fold has changed since the rest of the range was read.
+* *No fold is missed between reading and remembering.* A fold raises ``epoch`` under the
   lock, last of all; rows that were read before or meanwhile are not remembered after
-  it.
+  it. An evicted row or range is gone: no fold has to reach it.
+* *Rows by value.* A reader that looks for rows with some value in a range takes, in this
+  order: the keys of versions with it, the keys of the range's rows with it, the versions
+  of these keys, their rows; then the range must still be kept. A version with the value
+  that was folded before the first step is in the range's rows and indexes by then; one
+  that is folded after it is the row at the last step. A row whose versions have gaps
+  there has the value in the range throughout.
 * Versions of a bulk commit stay in the engine: while ``bulk`` is not empty the
   index is incomplete and only SQL may answer (the fold empties it).
 * *Drain before reading.* A commit is durable in the log; its versions reach the
@@ -35,21 +51,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
+from tique.store.cache import Cache
 from tique.store.chains import Chains, newest_until
 from tique.store.rows import completed
-from tique.store.stored import StorageCache, StoredRows
+from tique.store.stored import StoredRows
 from tique_backends.aside import NO_ROW
 from tique_backends.base import Row, Session, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    import pyarrow
 
     from tique.store.chains import Version
-    from tique.store.groups import Group, Stretch
-    from tique.store.pages import Address, Page
     from tique.store.policy import CachePolicy
+    from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
-    from tique.store.views import View
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
 
@@ -76,18 +93,22 @@ class TableVersions:
     policy
         The policy of the caches of storage.
     cache
-        The cache of parts of the storage table; None: they are not kept.
+        The cache of ranges of the database's storage tables; None: one of its own.
     shared
         The sequencer of a database that other processes use too: each of them drains
         and folds.
+    is_columnar
+        Whether all of the table's columns can be read as columns.
     """
 
     def __init__(
         self,
         table: Table,
         policy: CachePolicy,
-        cache: StorageCache | None = None,
+        cache: Cache | None = None,
         shared: SharedSequencer | None = None,
+        *,
+        is_columnar: bool = True,
     ) -> None:
         self.table = table
         self.folded_until = 0
@@ -96,10 +117,6 @@ class TableVersions:
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()
         """Columns that changes by key look at: read along with any others."""
-        self.paged_columns: frozenset[int] = frozenset()
-        """Columns that any point read has looked at: pages have all of them."""
-        self.grouped_columns: frozenset[int] = frozenset()
-        """Columns that queries of groups have looked at: groups have all of them."""
         self.bulk: tuple[BulkCommit, ...] = ()
         self.epoch = 0
         self.rows = 0
@@ -108,7 +125,9 @@ class TableVersions:
         self.is_behind = False
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
-        self._stored = StoredRows(table, policy, cache)
+        self._stored = StoredRows(
+            table, policy, cache or Cache(policy), self.lock, is_columnar=is_columnar
+        )
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
         self._is_in_doubt = False
@@ -158,10 +177,6 @@ class TableVersions:
         """How many keys have versions in the index."""
         return len(self._chains)
 
-    def newest(self, key: Key) -> Version | None:
-        """The newest version of a key, whichever snapshots see it."""
-        return self._chains.newest(key)
-
     def newest_visible(self, key: Key, sts: int) -> Version | None:
         """The newest version with cts ≤ sts (P1); None: storage has the row, if any."""
         return newest_until(self._chains.newest(key), sts)
@@ -210,63 +225,65 @@ class TableVersions:
         if self.bulk:
             return False, None
         epoch = self.epoch
-        known, is_new, row = self._stored.find(key, columns, self.changed_columns)
-        if is_new:
+        known, is_made, row = self._stored.find(key, columns, self.changed_columns)
+        if is_made:
             self.remember(epoch, [(key, row)])
         return known, row
 
-    def page_to_read(self, key: Key) -> Address | None:
-        """The page to read after a miss of a row; None: read the row only."""
-        return None if self.bulk else self._stored.page_to_read(key)
-
-    def group(self, prefix: Key) -> Group | None:
-        """A group of storage rows, if it is in memory."""
-        return None if self.bulk else self._stored.group(prefix)
-
-    def groups_to_read(self, prefix: Key, misses: int = 1) -> Stretch | None:
-        """The stretch to read for a group that was missed; None: not worth it yet."""
-        return None if self.bulk else self._stored.groups_to_read(prefix, misses)
-
-    def remember_groups(self, epoch: int, groups: Mapping[Key, Group]) -> bool:
-        """Keep groups that were read when the epoch was ``epoch``, if it still is."""
-        with self.lock:
-            if epoch != self.epoch or not self.is_complete:
-                return False
-            self._stored.put_groups(groups)
-            return True
-
-    def view(self, prefix: Key) -> View | None:
-        """A group as materialized for some snapshot, if it is in memory."""
-        return self._stored.view(prefix)
-
-    def remember_view(self, prefix: Key, view: View) -> None:
-        """Keep a group as materialized for a snapshot."""
-        with self.lock:
-            self._stored.put_view(prefix, view)
-
-    def mark_to_read(self, key: Key) -> Key | None:
-        """The prefix whose high-water mark is worth reading for a new key, if any."""
-        if self.bulk or self.table.is_keyless:
+    def group_range(
+        self, prefix: Key, columns: Collection[int], *, as_rows: bool
+    ) -> KeyRange | None:
+        """A range in memory that has a group, with these columns (``as_rows``: tuples)."""
+        if self.bulk:
             return None
-        return self._stored.marks.to_read(key)
+        return self._stored.group_range(prefix, columns, as_rows=as_rows)
 
-    def remember_mark(self, epoch: int, prefix: Key, mark: int | None) -> None:
-        """Keep a high-water mark that was read when the epoch was ``epoch``."""
+    def range_to_read(
+        self,
+        key: Key,
+        columns: Iterable[int],
+        misses: int = 1,
+        *,
+        as_rows: bool = False,
+    ) -> Address | None:
+        """The range to read after a miss of a row, or of a group (``key`` is shorter).
+
+        None: not worth it yet. A miss may count for several groups.
+        """
+        if self.bulk:
+            return None
+        return self._stored.range_to_read(key, columns, misses, as_rows=as_rows)
+
+    def tail_to_read(self, key: Key) -> Address | None:
+        """The range to read after a miss of a key that is probably new, if any."""
+        return None if self.bulk else self._stored.tail_to_read(key)
+
+    def remember_range(
+        self, epoch: int, address: Address, rows: pyarrow.Table
+    ) -> KeyRange | None:
+        """Keep a range that was read when the epoch was ``epoch``.
+
+        Returns
+        -------
+        KeyRange or None
+            The range; None if it is not kept.
+        """
+        part = self._stored.range_of(address, rows)
         with self.lock:
-            if epoch == self.epoch and self.is_complete:
-                self._stored.marks.put(prefix, mark)
+            if part is None or epoch != self.epoch or not self.is_complete:
+                return None
+            self._stored.put_range(part)
+            return part
+
+    def keeps(self, part: KeyRange) -> bool:
+        """Whether a range is in memory still, so that folds reach it."""
+        return self._stored.keeps(part)
 
     def remember(self, epoch: int, rows: Iterable[tuple[Key, Row | None]]) -> None:
         """Keep storage rows that were read when the epoch was ``epoch``."""
         with self.lock:
             if epoch == self.epoch and self.is_complete:
                 self._stored.put(rows)
-
-    def remember_page(self, epoch: int, key: Key, page: Page) -> None:
-        """Keep a key's page that was read when the epoch was ``epoch``."""
-        with self.lock:
-            if epoch == self.epoch and self.is_complete:
-                self._stored.put_page(key, page)
 
     def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone)."""
@@ -439,8 +456,6 @@ class TableVersions:
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
-            # A reader that misses a version here looks at cached storage rows: these
-            # are changed first.
             rows = self._chains.rows_until(until)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)

@@ -401,22 +401,6 @@ class DuckDBSession(Session):
         self._complete()
         self._connection.unregister("tique_rows")
 
-    @override
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:
-        matches = [
-            equality(table, i, value)
-            for i, value in zip(table.primary_key, prefix, strict=False)
-        ]
-        column = key_list(table, [table.primary_key[len(prefix)]])
-        self._run(
-            f"SELECT max({column}) FROM {storage_name(table)}"
-            f"{' WHERE ' if matches else ''}{' AND '.join(matches)}",
-            (),
-        )
-        with translating():
-            row = self._connection.fetchone()
-        return None if row is None else row[0]
-
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
         if keys:

@@ -343,16 +343,6 @@ class MonetDBSession(Session):
             )
 
     @override
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:
-        column = key_list(table, [table.primary_key[len(prefix)]])
-        condition = key_condition(table, key_literals(table, prefix))
-        greatest: int | None = self._run(
-            f"SELECT max({column}) FROM {storage_name(table)}"
-            f"{' WHERE ' if condition else ''}{condition}"
-        ).rows[0][0]
-        return greatest
-
-    @override
     def append(self, versions: Versions) -> None:
         if versions.rows:
             self._append(insert(cache_name(versions.table), _stamped(versions)))

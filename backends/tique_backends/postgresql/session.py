@@ -387,18 +387,6 @@ class PostgreSQLSession(Session):
         return rows_to_arrow(rows, [ResultColumn(c.name, c.type) for c in names])
 
     @override
-    def read_greatest(self, table: Table, prefix: Row) -> int | None:
-        column = key_list(table, [table.primary_key[len(prefix)]])
-        condition = _key_condition(table, len(prefix))
-        greatest: int | None = self._ask(
-            f"SELECT max({column}) FROM {storage_name(table)}"
-            f"{' WHERE ' if condition else ''}{condition}",
-            list(prefix),
-            prepare=True,
-        )[0][0]
-        return greatest
-
-    @override
     def append(self, versions: Versions) -> None:
         if versions.rows:
             self._append(versions, cache_name(versions.table))
