@@ -456,6 +456,7 @@ class TableVersions:
             del self._undrained[: bisect_right(self._undrained, until, key=_cts)]
             left = self._undrained
             self._undrained_since = left[0][0] if left else None
+            # Written through first: a reader that misses a version looks there next.
             rows = self._chains.rows_until(until)
             self._stored.replace(rows, only_known=self._shared is not None)
             self._chains.forget(until, rows)
