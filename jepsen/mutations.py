@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from tique.commit import shared as shared_commit
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
-from tique.query import group_rows
 from tique.query.transaction import Transaction
 from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
@@ -193,15 +192,6 @@ def _stale_ranges() -> None:
     _replace(StoredRows, replace)
 
 
-def _late_view() -> None:
-    """P1: a view is advanced to the newest versions, beyond the reader's snapshot."""
-
-    def newest_until(newest: Any, _: int) -> Any:
-        return newest
-
-    _replace(group_rows, newest_until)
-
-
 def _outlives_folds() -> None:
     """P7: a remembered row stays as it is when another process folds a newer one."""
     genuine_note, genuine_replace = SharedTimeline.note_folds, StoredRows.replace
@@ -242,7 +232,6 @@ STORE: dict[str, Callable[[], None]] = {
     "early-epoch": _early_epoch,
     "storage-first": _storage_first,
     "stale-ranges": _stale_ranges,
-    "late-view": _late_view,
     "outlives-folds": _outlives_folds,
 }
 """Mutations of the store's invariants by name: a schedule of its own finds each."""

@@ -19,7 +19,7 @@ from tique.query.transaction import Transaction
 pytestmark = pytest.mark.one_duckdb
 
 ROWS = 150
-"""More than a group's recent keys may be without a view."""
+"""Rows of the group."""
 OLD, NEW = ROWS, ROWS + 6
 """The sum of ``v`` before and after the update."""
 SUM = "SELECT SUM(v) FROM t WHERE g = 1"
@@ -154,28 +154,11 @@ def range_after_a_fold(connect):
     return answer(connection, SUM)
 
 
-def view_beside_a_commit(connect):
-    """A group's view is used by a snapshot that is older than the newest version."""
-    connection, another = connect()
-    connection.execute("UPDATE t SET v = 1 WHERE g = 1")
-    connection.commit()
-    assert [answer(connection, SUM) for _ in range(ENOUGH)] == [OLD] * ENOUGH
-    reader = another()
-    # The engine answers a query's first execution.
-    assert reader.execute(SUM).fetchall() == [(OLD,)]
-    connection.execute(UPDATE)
-    connection.commit()
-    # A process learns of a server's commits when a transaction begins.
-    assert answer(connection, POINT) == 7
-    return answer(reader, SUM)
-
-
 SCHEDULES = {
     "forgets-before-the-fold": (scan_amid_a_fold, NEW, OLD),
     "early-epoch": (read_across_a_fold, NEW, OLD),
     "storage-first": (point_read_across_a_fold, 7, 1),
     "stale-ranges": (range_after_a_fold, NEW, OLD),
-    "late-view": (view_beside_a_commit, OLD, NEW),
 }
 """By mutation: what happens, then the snapshot's answer and the mutation's."""
 
