@@ -14,7 +14,7 @@ from tique import errors
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import TableWrites, Write
 from tique_backends.base import MISSING, Engine, Row, Session
-from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -296,9 +296,15 @@ class Transaction:
         """Read a range from storage; None if it is not kept."""
         epoch = versions.epoch
         keys, limit = address[2:5], None if address.most is None else address.most + 1
-        rows = self.session.read_range(
-            versions.table, *keys, address.columns, limit=limit
-        )
+        rows = None
+        try:
+            rows = self.session.read_range(
+                versions.table, *keys, address.columns, limit=limit
+            )
+        except EngineError as error:
+            # A value that columns of its type cannot hold: a NaN among decimals.
+            if error.kind is not ErrorKind.DATA:
+                raise
         return versions.remember_range(epoch, address, rows)
 
     def group_range(

@@ -220,18 +220,20 @@ class StoredRows:
             wanted, place, prefix, *wanted.interval(key), tuple(columns), most, as_rows
         )
 
-    def range_of(self, address: Address, rows: pyarrow.Table) -> KeyRange | None:
+    def range_of(self, address: Address, rows: pyarrow.Table | None) -> KeyRange | None:
         """The range that was read; None if it is not worth keeping."""
         width = address.shape.width
         is_group = address.most is not None and width != FROM
         try:
+            if rows is None:
+                raise ValueError
             if address.most is not None and rows.num_rows > address.most:
                 raise OverflowError
             part = KeyRange(self._table, address, rows, self._lock)
             if is_group:
                 part.check()
         except (ValueError, OverflowError):
-            # Too many rows, or a date that Python cannot hold.
+            # Too many rows, or a value that columns or Python cannot hold.
             self._cache.reject(address.place)
             if is_group:
                 self._largest_group = self._policy.group_rows

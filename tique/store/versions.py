@@ -259,9 +259,11 @@ class TableVersions:
         return None if self.bulk else self._stored.tail_to_read(key)
 
     def remember_range(
-        self, epoch: int, address: Address, rows: pyarrow.Table
+        self, epoch: int, address: Address, rows: pyarrow.Table | None
     ) -> KeyRange | None:
         """Keep a range that was read when the epoch was ``epoch``.
+
+        If ``rows`` is None they cannot be held column-wise: it is not read again.
 
         Returns
         -------
