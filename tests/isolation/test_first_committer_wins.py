@@ -11,7 +11,7 @@ pytestmark = pytest.mark.fresh_tables
 
 @pytest.fixture(params=["memory", "query"])
 def connect(request, engine):
-    return lambda: engine.connect(certifier=request.param)
+    return lambda **options: engine.connect(certifier=request.param, **options)
 
 
 @pytest.fixture
@@ -90,3 +90,18 @@ def test_a_later_transaction_sees_an_acknowledged_commit(pair):
         one.commit()
         assert two.execute("SELECT name FROM u").fetchall() == [(str(value),)]
         two.rollback()
+
+
+def test_read_committed_after_a_checkpoint(engine, connect):
+    """P3: a fold leaves the versions that certify writes of earlier snapshots."""
+    one, two = connect(), connect(isolation_level="READ COMMITTED")
+    one.execute("CREATE TABLE r (id INTEGER PRIMARY KEY, x INTEGER)")
+    one.execute("INSERT INTO r VALUES (1, 0)")
+    one.commit()
+    two.execute("UPDATE r SET x = x + 1 WHERE id = 1")
+    one.execute("UPDATE r SET x = x + 10 WHERE id = 1")
+    one.commit()
+    assert two.execute("SELECT x FROM r").fetchall() == [(1,)]
+    one.checkpoint()
+    assert refused(two).key == (1,)
+    assert one.execute("SELECT x FROM r").fetchall() == [(10,)]

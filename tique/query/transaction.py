@@ -168,7 +168,10 @@ class Transaction:
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is IsolationLevel.READ_COMMITTED:
             if not self._is_first_statement:
-                self.sts = self._timeline.refresh(self.txid)
+                # Certification needs the versions that are newer than the snapshots of
+                # its writes: λ must not pass these (P3).
+                keeps = self.has_writes
+                self.sts = self._timeline.refresh(self.txid, keeps=keeps)
                 self._read.clear()
             self._is_first_statement = False
 

@@ -96,8 +96,13 @@ class Timeline:
         """Count an epoch for this process, durably."""
         self._ids.count_epoch(session)
 
-    def refresh(self, txid: int) -> int:
-        """Take a new snapshot for a transaction: its sts."""
+    def refresh(self, txid: int, *, keeps: bool = False) -> int:
+        """Take a new snapshot for a transaction: its sts.
+
+        With ``keeps`` the one before stays registered: λ passes neither.
+        """
+        if keeps:
+            return self._sequencer.sts()
         return self._sequencer.refresh(txid)
 
     @property

@@ -176,10 +176,10 @@ class SharedTimeline(Timeline):
         return super().begin()
 
     @override
-    def refresh(self, txid: int) -> int:
+    def refresh(self, txid: int, *, keeps: bool = False) -> int:
         """Take a new snapshot for a transaction."""
         self.catch_up()
-        return super().refresh(txid)
+        return super().refresh(txid, keeps=keeps)
 
     @override
     def catch_up(self) -> None:
