@@ -17,6 +17,7 @@ from tique._translation import judged, translated, translating
 from tique.database import process
 from tique.database.database import Database, release
 from tique.database.status import Status, status
+from tique.query.foreign_keys import check_deferred
 from tique.query.statements import Outcome, Statement, executable
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
@@ -372,6 +373,9 @@ class Connection(Generic[RowT]):
         transaction = self._holder.transaction
         try:
             if transaction is not None and transaction.has_writes:
+                if transaction.deferred:
+                    with translating():
+                        check_deferred(transaction)
                 self._database.committer.commit(transaction)
         except errors.Error:
             process.park_if_exiting()

@@ -106,6 +106,45 @@ class CheckViolation(IntegrityError):
     sqlstate = "23514"
 
 
+class ForeignKeyViolation(IntegrityError):
+    """A row whose FOREIGN KEY references a row that is not there.
+
+    Parameters
+    ----------
+    *args
+        The message.
+    constraint
+        The constraint's name.
+    table
+        The table that has the constraint.
+    key
+        The values of the reference.
+    sqlstate
+        A more exact SQLSTATE than 23503.
+    """
+
+    sqlstate = "23503"
+
+    def __init__(
+        self,
+        *args: object,
+        constraint: str | None = None,
+        table: str | None = None,
+        key: tuple[object, ...] | None = None,
+        sqlstate: str | None = None,
+    ) -> None:
+        super().__init__(*args, sqlstate=sqlstate)
+        self.constraint = constraint
+        self.table = table
+        self.key = key
+
+
+class RestrictViolation(ForeignKeyViolation):
+    """A row that is deleted or changed while a RESTRICT constraint references it."""
+
+    sqlstate = "23001"
+
+
 class SerializationError(OperationalError):
     """Another transaction committed first; running this one again may succeed.
 

@@ -513,6 +513,18 @@ class Engine(ABC):
         """Drop the cache table and the table's registration."""
 
     @abstractmethod
+    def keep_foreign_keys(
+        self,
+        session: Session,
+        table: Table,
+        tables: Mapping[tuple[str, str], Table],
+    ) -> None:
+        """Keep a managed table's FOREIGN KEY constraints, in place of those before.
+
+        In an engine transaction; ``tables`` are those referenced, by schema and name.
+        """
+
+    @abstractmethod
     def last_commit(self, session: Session) -> int:
         """The greatest cts that was ever committed; 0 in a new database."""
 

@@ -13,12 +13,13 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique_backends.base import Row
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import ForeignKey
 
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
@@ -197,6 +198,103 @@ class Forms(ABC):
             f"{self.stage(table)} AS _n WHERE _n._sequence >= {first} "
             f"AND NOT _n._deleted AND {same}) "
             f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+        )
+
+    def wanted(self, table: Table, columns: Sequence[int], keys: Sequence[Row]) -> str:
+        """A parenthesised query of at least one key, with its number (from 0).
+
+        Its columns are called ``_k0``, ``_k1`` … and are of the types of ``columns``; the
+        number is ``_number``.
+        """
+        every = [Column(f"_k{n}", table.columns[i].type) for n, i in enumerate(columns)]
+        pairs = Table("", "", (*every, Column("_number", "BIGINT")))
+        values = [*zip(*keys, strict=True), range(len(keys))]
+        return self.constants(pairs, range(len(values)), {}, values)
+
+    def orphans(
+        self,
+        child: Table,
+        parent: Table,
+        key: ForeignKey,
+        sts: int,
+        *,
+        staged: tuple[int | None, int | None],
+    ) -> str:
+        """A query for the rows of ``child`` whose reference is not there.
+
+        ``staged`` are the overlays of both tables, as :meth:`scan` takes them.
+        """
+        children = together(self.scan(child, sts, staged=staged[0]))
+        parents = together(self.scan(parent, sts, staged=staged[1]))
+        given = " AND ".join(
+            f"_c.{self.quote(child.columns[i].name)} IS NOT NULL" for i in key.columns
+        )
+        same = self.referenced(child, parent, key, "_c.", "_p.")
+        return (
+            f"SELECT {column_list(child, '_c.')} FROM {children} AS _c WHERE {given} "
+            f"AND NOT EXISTS (SELECT 1 FROM {parents} AS _p WHERE {same})"
+        )
+
+    def referenced(
+        self, child: Table, parent: Table, key: ForeignKey, left: str, right: str
+    ) -> str:
+        """Equality of a reference and the key that it references."""
+        return " AND ".join(
+            f"{left}{self.quote(child.columns[i].name)} = "
+            f"{right}{self.quote(parent.columns[j].name)}"
+            for i, j in zip(key.columns, key.key, strict=True)
+        )
+
+    def later_removals(
+        self, table: Table, key: Sequence[int], held: Sequence[tuple[Row, Row, int]]
+    ) -> str:
+        """A query for keys of which a version later than an sts says that they are gone.
+
+        ``held`` has, for each key, the row's primary key (its values again, if there is
+        none), the values, and the sts. The result has rows ``(number, cts)``.
+        """
+        by_row = table.primary_key or tuple(key)
+        every = (*by_row, *key)
+        wanted = self.wanted(table, every, [row + values for row, values, _ in held])
+        same = self._same_as_wanted(table, by_row, 0)
+        gone = "_v._deleted"
+        if table.primary_key and tuple(key) != table.primary_key:
+            kept = self._same_as_wanted(table, key, len(by_row))
+            gone = f"({gone} OR CASE WHEN {kept} THEN FALSE ELSE TRUE END)"
+        return self._later(table, wanted, same, gone, [sts for _, _, sts in held])
+
+    def later_references(
+        self,
+        child: Table,
+        parent: Table,
+        key: ForeignKey,
+        held: Sequence[tuple[Row, int]],
+    ) -> str:
+        """A query for keys that versions later than an sts reference: as above."""
+        wanted = self.wanted(parent, key.key, [values for values, _ in held])
+        same = self._same_as_wanted(child, key.columns, 0)
+        return self._later(
+            child, wanted, same, "NOT _v._deleted", [sts for _, sts in held]
+        )
+
+    def _same_as_wanted(self, table: Table, columns: Sequence[int], first: int) -> str:
+        return " AND ".join(
+            f"_v.{self.quote(table.columns[i].name)} = _n._k{n}"
+            for n, i in enumerate(columns, first)
+        )
+
+    def _later(
+        self, table: Table, wanted: str, same: str, which: str, stamps: Sequence[int]
+    ) -> str:
+        # Mostly one snapshot; a READ COMMITTED transaction may have several.
+        since = [f"_n._number = {n} AND _v._cts > {s}" for n, s in enumerate(stamps)]
+        later = f"_v._cts > {stamps[0]}"
+        if len(set(stamps)) > 1:
+            later = f"({' OR '.join(since)})"
+        return (
+            f"SELECT _n._number, _v._cts FROM {wanted} AS _n "
+            f"JOIN {cache_name(table)} AS _v ON {same} "
+            f"WHERE {later} AND {which} LIMIT 1"
         )
 
     @abstractmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.foreign_keys import attached
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def described(
     managed: Iterable[Row],
     layouts: Iterable[Row],
     describe: Callable[[str, str, int], Table],
+    foreign_keys: Iterable[Row] = (),
 ) -> list[Table]:
     """Describe the managed tables; those for which that fails have a ``fault``.
 
@@ -40,11 +42,13 @@ def described(
         tables and in the log have the columns that their table had.
     describe
         Describes one table by schema, name and number.
+    foreign_keys
+        The constraints that are kept, as :mod:`tique_backends.foreign_keys` reads them.
     """
     columns: dict[str, list[str]] = {}
     for cache, column in layouts:
         columns.setdefault(cache, []).append(column)
-    return [
+    tables = [
         _described(
             schema,
             name,
@@ -54,6 +58,7 @@ def described(
         )
         for schema, name, number in managed
     ]
+    return attached(tables, foreign_keys)
 
 
 def _described(

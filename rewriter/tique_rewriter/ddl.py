@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source
 
 _DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})
+_DROP_TABLE_PARTS = _DROP_PARTS | {"cascade"}
 
 
 def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
-    """Return the plan of DROP TABLE [IF EXISTS] … [RESTRICT]."""
-    tree = _drop(source)
+    """Return the plan of DROP TABLE [IF EXISTS] … [RESTRICT | CASCADE]."""
+    tree = _drop(source, _DROP_TABLE_PARTS)
     found: list[Table] = []
     missing: list[str] = []
     for node in _tables(source, tree):
@@ -37,22 +38,23 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
         else:
             raise unknown_table(source, node)
     check_case(source, tree, found)
-    return DropTable(0, (), tuple(found), tuple(missing))
+    cascade = bool(tree.args.get("cascade"))
+    return DropTable(0, (), tuple(found), tuple(missing), cascade)
 
 
 def plan_drop_index(source: Source) -> DropIndex:
     """Return the plan of DROP INDEX."""
-    for node in _tables(source, _drop(source)):
+    for node in _tables(source, _drop(source, _DROP_PARTS)):
         check_private(source, node)
     return DropIndex(0, (), source.words_text(source.words))
 
 
-def _drop(source: Source) -> exp.Drop:
+def _drop(source: Source, parts: frozenset[str]) -> exp.Drop:
     tree = source.parse()
     if not isinstance(tree, exp.Drop):
         raise source.unsupported("this form of DROP", source.words[0].start)
     for part, value in tree.args.items():
-        if value and part not in _DROP_PARTS:
+        if value and part not in parts:
             word = part.strip("_").upper()
             raise source.unsupported(word, source.find(word))
     return tree

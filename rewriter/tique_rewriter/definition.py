@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tique_rewriter.errors import DuplicateColumn, WrongDefinition
+from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.names import refusal
 from tique_rewriter.plan import CreateTable
 from tique_rewriter.references import unknown_column
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
 _RESERVED_SCHEMA = "tique"
 _REFUSED_CONSTRAINTS = {
-    "REFERENCES": "FOREIGN KEY",
-    "FOREIGN": "FOREIGN KEY",
     "GENERATED": "a generated column",
     "AS": "a generated column",
     "COLLATE": "COLLATE",
@@ -34,7 +33,17 @@ _REFUSED_CONSTRAINTS = {
     "COMPRESSION": "COMPRESSION",
 }
 _CONSTRAINTS = frozenset(
-    {"NOT", "NULL", "PRIMARY", "UNIQUE", "CHECK", "DEFAULT", "CONSTRAINT"}
+    {
+        "NOT",
+        "NULL",
+        "PRIMARY",
+        "UNIQUE",
+        "CHECK",
+        "DEFAULT",
+        "CONSTRAINT",
+        "REFERENCES",
+        "FOREIGN",
+    }
 ) | frozenset(_REFUSED_CONSTRAINTS)
 _TABLE_CONSTRAINTS = frozenset(
     {"PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN", "EXCLUDE", "LIKE"}
@@ -52,6 +61,7 @@ class _Draft:
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    references: list[Clause] = field(default_factory=list)
 
     def table(self, schema: str) -> Table:
         columns = tuple(
@@ -123,8 +133,10 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         raise source.syntax(
             "a placeholder in CREATE TABLE", source.lexed.starts[0], "write a literal"
         )
-    text = source.words_text(words)
-    return CreateTable(0, (), draft.table(schema), text, if_not_exists)
+    table = draft.table(schema)
+    keys = resolve(source, catalog, table, draft.references)
+    text = text_without(source, body, draft.references)
+    return CreateTable(0, (), replace(table, foreign_keys=keys), text, if_not_exists)
 
 
 def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:
@@ -204,8 +216,11 @@ def _read_constraints(
 ) -> None:
     """Read one constraint after the other; ``column`` is None for the table's."""
     name: str | None = None
+    begin = words
     while words:
         word, keywords = words[0], [w.keyword for w in words[:2]]
+        if name is None:
+            begin = words
         if word.keyword in _REFUSED_CONSTRAINTS:
             raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
         if keywords == ["CONSTRAINT", *keywords[1:]] and len(words) > 2:
@@ -237,6 +252,18 @@ def _read_constraints(
             expression, words = _default(words[1:])
             check_calls(source, expression)
             _change(source, draft, column, default=source.words_text(expression))
+        elif column is not None and word.keyword == "REFERENCES":
+            own = (_position(source, draft, column),)
+            clause, words = read_clause(source, words, name, own)
+            clause.words = begin[: len(begin) - len(words)]
+            draft.references.append(clause)
+        elif column is None and keywords == ["FOREIGN", "KEY"]:
+            columns, words = _key(source, draft, words[2:], None)
+            if not words or words[0].keyword != "REFERENCES":
+                raise source.syntax("REFERENCES is expected", word.start)
+            clause, words = read_clause(source, words, name, columns)
+            clause.words = begin[: len(begin) - len(words)]
+            draft.references.append(clause)
         else:
             shown = source.text[word.start : word.end]
             raise source.unsupported(f'"{shown}" in CREATE TABLE', word.start)

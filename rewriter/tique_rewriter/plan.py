@@ -368,7 +368,10 @@ class Delete(Plan):
 
 @dataclass(frozen=True)
 class CreateTable(Plan):
-    """CREATE TABLE: the definition, and the application's text for the engine."""
+    """CREATE TABLE: the definition, and the application's text for the engine.
+
+    The text has no FOREIGN KEY constraints.
+    """
 
     table: Table
     text: str
@@ -382,6 +385,8 @@ class DropTable(Plan):
     tables: tuple[Table, ...]
     missing: tuple[str, ...]
     """Names under IF EXISTS that are not there."""
+    cascade: bool = False
+    """Whether FOREIGN KEY constraints of other tables that reference them go too."""
 
 
 @dataclass(frozen=True)

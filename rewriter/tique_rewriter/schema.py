@@ -7,6 +7,7 @@ An *abstract table* (DESIGN, "Words") is described by a :class:`Table`; the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import Protocol
 
@@ -33,6 +34,34 @@ class Check:
     name: str | None = None
 
 
+class Action(Enum):
+    """The effect on referencing rows when the row that they reference goes."""
+
+    NO_ACTION = "NO ACTION"
+    RESTRICT = "RESTRICT"
+    CASCADE = "CASCADE"
+    SET_NULL = "SET NULL"
+    SET_DEFAULT = "SET DEFAULT"
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """A FOREIGN KEY constraint of the table that has it, the child.
+
+    ``columns`` are positions in the child, ``key`` the referenced ones in the parent, in
+    the order of its PRIMARY KEY or of one of its UNIQUE keys. ``parent`` is the parent's
+    schema and name. One that ``is_deferred`` is checked at commit.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    parent: tuple[str, str]
+    key: tuple[int, ...]
+    on_delete: Action = Action.NO_ACTION
+    on_update: Action = Action.NO_ACTION
+    is_deferred: bool = False
+
+
 @dataclass(frozen=True)
 class Bound:
     """Rows that storage certainly takes; about all others the engine has to be asked.
@@ -55,7 +84,8 @@ class Table:
     without a primary key (a *keyless table*) tells its rows apart by value only.
     ``bounds`` are of the indexes and rows that storage may be too small for; there are
     mostly none. ``fault`` says why a table that was changed without tique cannot be
-    used; nothing else is known of it then.
+    used; nothing else is known of it then. ``referenced`` are the keys that FOREIGN KEY
+    constraints reference, of this table or of others.
     """
 
     schema: str
@@ -67,6 +97,8 @@ class Table:
     id: int = field(default=0, compare=False)
     bounds: tuple[Bound, ...] = ()
     fault: str | None = None
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    referenced: frozenset[tuple[int, ...]] = frozenset()
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -155,7 +155,7 @@ class Engine(ABC):
             return False
         for table in list(self._keeper._database.catalog):
             self._keeper.execute(
-                f"DROP TABLE {_quoted(table.schema)}.{_quoted(table.name)}"
+                f"DROP TABLE {_quoted(table.schema)}.{_quoted(table.name)} CASCADE"
             )
         self._keeper.rollback()
         return True

@@ -15,6 +15,7 @@ from tests.postgresql.sequencers import (
     packed,
     refused,
 )
+from tique_udfs import EXCLUSIVE_PREFIX, SHARED_PREFIX
 
 SHORT = 100
 PATIENCE = 30_000
@@ -440,3 +441,24 @@ def test_after_a_restart_it_refuses_until_it_is_recovered(service, client, end):
     assert certify(main, after, 1, after=cts - 1) == -cts
     assert certify(main, after, 1, after=cts) == cts + 1
     main.leave_client(after)
+
+
+@pytest.mark.parametrize("first", ["shared", "exclusive"])
+@pytest.mark.parametrize("second", ["shared", "exclusive"])
+@pytest.mark.parametrize("more", [0, 100])
+def test_keys_with_modes(service, client, first, second, more):
+    """P9: a reference and the deletion of what it references exclude each other."""
+    tail = (7).to_bytes(8, "big")
+    keys = {
+        "shared": SHARED_PREFIX + tail,
+        "exclusive": SHARED_PREFIX + tail + EXCLUSIVE_PREFIX + tail,
+    }
+    for number, mode in enumerate((first, second)):
+        others = b"".join(
+            (number * 1000 + n + 1).to_bytes(16, "big") for n in range(more)
+        )
+        found = service.main.certify(client, service.base, others + keys[mode])
+        is_refused = number == 1 and not first == second == "shared"
+        assert (found < 0) == is_refused
+        if not is_refused:
+            service.main.finish(client, found)

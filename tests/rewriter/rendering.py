@@ -166,7 +166,7 @@ def _plan(made: Plan) -> Iterator[str]:
             yield from _create_table(made)
         case plan.DropTable():
             names = [table.qualified_name for table in made.tables]
-            yield f"drop: {', '.join(names)}"
+            yield f"drop: {', '.join(names)}{' cascade' if made.cascade else ''}"
             if made.missing:
                 yield f"missing: {', '.join(made.missing)}"
         case plan.CreateIndex():
@@ -201,3 +201,12 @@ def _create_table(made: plan.CreateTable) -> Iterator[str]:
     for check in table.checks:
         name = f" ({check.name})" if check.name else ""
         yield f"check{name}: {check.expression}"
+    for key in table.foreign_keys:
+        deferred = " deferred" if key.is_deferred else ""
+        yield (
+            f"foreign key {key.name}: {_names(table, key.columns)} -> "
+            f"{'.'.join(key.parent)} {key.key} on delete {key.on_delete.value} "
+            f"on update {key.on_update.value}{deferred}"
+        )
+    if table.foreign_keys:
+        yield f"text: {made.text}"

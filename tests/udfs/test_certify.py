@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tique_udfs import FencedError, KeyConflictError, SequencerError
+from tique_udfs import (
+    EXCLUSIVE_PREFIX,
+    SHARED_PREFIX,
+    FencedError,
+    KeyConflictError,
+    SequencerError,
+)
 from tique_udfs._interface import KEY_CAPACITY, KEYS_PER_CALL
 
 pytestmark = pytest.mark.engine_free
@@ -342,6 +348,80 @@ def refused_by(client, number, winner):
     with pytest.raises(KeyConflictError) as caught:
         client.certify((0, 0), number)
     assert caught.value.winner == winner
+
+
+def moded(number, *, gives_up=False):
+    """A key in shared mode; or in exclusive mode, which is passed with it."""
+    tail = number.to_bytes(8, "big")
+    keys = [SHARED_PREFIX + tail]
+    return [*keys, EXCLUSIVE_PREFIX + tail] if gives_up else keys
+
+
+class Modes:
+    """Certification of keys that have modes, as of one snapshot."""
+
+    def __init__(self, client, other):
+        self.turns = [client, other]
+        self.sts = client.sequencer.sts()
+
+    def certify(self, number, *, gives_up=False):
+        self.turns.reverse()
+        client = self.turns[0]
+        keys = moded(number, gives_up=gives_up)
+        cts = client.sequencer.certify_for(client.number, self.sts, keys)
+        client.finish(cts)
+        return cts
+
+
+@pytest.fixture
+def modes(client, other):
+    return Modes(client, other)
+
+
+def test_a_key_in_shared_mode_does_not_conflict_with_itself(modes):
+    """P9: many rows reference one."""
+    for _ in range(5):
+        modes.certify(1)
+
+
+@pytest.mark.parametrize("first", ["shared", "exclusive"])
+@pytest.mark.parametrize("second", ["shared", "exclusive"])
+def test_modes_of_a_key(modes, first, second):
+    """P9: a reference and the deletion of what it references exclude each other."""
+    winner = modes.certify(1, gives_up=first == "exclusive")
+    if first == second == "shared":
+        modes.certify(1)
+        return
+    with pytest.raises(KeyConflictError) as caught:
+        modes.certify(1, gives_up=second == "exclusive")
+    assert caught.value.winner == winner
+    modes.certify(2, gives_up=True)
+
+
+def test_a_conflict_behind_many_shared_keys(modes):
+    """One that gave a key up is found behind others that share it."""
+    winner = modes.certify(1, gives_up=True)
+    since, modes.sts = modes.sts, winner
+    for _ in range(20):
+        modes.certify(1)
+    modes.sts = since
+    with pytest.raises(KeyConflictError):
+        modes.certify(1)
+
+
+def test_an_earlier_release_would_refuse_the_same():
+    """Its sequencer has no modes: there, equal bytes conflict."""
+    deletion, reference = moded(1, gives_up=True), moded(1)
+    assert set(deletion) & set(reference)
+
+
+def test_keys_like_one_with_a_mode_are_plain(client, other):
+    for prefix in (SHARED_PREFIX[:7] + b"T", b"x" + SHARED_PREFIX[1:]):
+        plain = [prefix + (1).to_bytes(8, "big")]
+        sts = client.sequencer.sts()
+        client.finish(client.sequencer.certify_for(client.number, sts, plain))
+        with pytest.raises(KeyConflictError):
+            other.sequencer.certify_for(other.number, sts, plain)
 
 
 def test_the_error_can_be_pickled():

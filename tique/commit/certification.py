@@ -67,7 +67,7 @@ def key_hashes(writes: TableWrites) -> list[bytes]:
     """The write set in hashes, against which other processes' commits are certified."""
     return [
         blake2b(
-            repr((writes.table.id, positions, [_canonical(v) for v in key])).encode(),
+            repr((writes.table.id, positions, [canonical(v) for v in key])).encode(),
             digest_size=16,
         ).digest()
         for positions, entries in written_keys(writes)
@@ -75,7 +75,7 @@ def key_hashes(writes: TableWrites) -> list[bytes]:
     ]
 
 
-def _canonical(value: object) -> object:
+def canonical(value: object) -> object:
     """A text that is the same for equal values of a column's type."""
     if isinstance(value, Decimal):
         return format(value.normalize(), "f") if value else "0"

@@ -56,10 +56,11 @@ import time
 from collections import deque
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
 from tique.commit.certification import written_keys
+from tique.commit.referential import ReferentialCertifier
 from tique.writes.tickets import (
     Conflict,
     Ticket,
@@ -86,6 +87,15 @@ if TYPE_CHECKING:
 
 _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key's values."""
+
+
+class _Claims(NamedTuple):
+    """The keys of a batch: those written, and those of references in either mode."""
+
+    written: set[_Claim]
+    shared: set[_Claim]
+    exclusive: set[_Claim]
+
 
 _BATCH = 256
 _QUESTIONS = 3
@@ -131,6 +141,9 @@ class Committer:
         self._sequencer = sequencer
         self._timeline = timeline
         self._certifier = certifier
+        self._referential = ReferentialCertifier(
+            catalog, engine.forms, in_memory=certifier.name == "memory"
+        )
         self._transactions = transactions
         self._committed = committed
         self._leader = threading.Lock()
@@ -409,7 +422,7 @@ class Committer:
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         """The tickets without a conflict, in the batch or before; settle the others."""
-        claimed: set[_Claim] = set()
+        claimed = _Claims(set(), set(), set())
         certified = []
         for ticket in batch:
             try:
@@ -436,6 +449,11 @@ class Committer:
                 conflict = certifier.conflict(writes, session)
             if conflict is not None:
                 return conflict
+        if ticket.is_bulk:
+            sts = self._sequencer.sts()
+            return self._referential.bulk_conflict(ticket.writes, sts, session)
+        if ticket.references:
+            return self._referential.conflict(ticket.references, session)
         return None
 
     def _expect_current(self, table: Table) -> None:
@@ -447,18 +465,27 @@ class Committer:
                 "transaction was writing to it; run the transaction again"
             )
 
-    def _claim(self, ticket: Ticket, claimed: set[_Claim]) -> Conflict | None:
+    def _claim(self, ticket: Ticket, claimed: _Claims) -> Conflict | None:
         """Claim a ticket's keys for it, unless one has been claimed."""
         claims = set()
         for writes in ticket.writes:
             for positions, entries in written_keys(writes):
                 for key, _ in entries:
                     claim = (writes.table.id, positions, key)
-                    if claim in claimed:
+                    if claim in claimed.written:
                         last = self._sequencer.cts()
                         return Conflict(writes.table, key, last)
                     claims.add(claim)
-        claimed |= claims
+        references = ticket.references
+        for claim, held in references.shared.items():
+            if claim in claimed.exclusive:
+                return Conflict(held.table, held.values, self._sequencer.cts())
+        for claim, held in references.exclusive.items():
+            if claim in claimed.shared or claim in claimed.exclusive:
+                return Conflict(held.table, held.values, self._sequencer.cts())
+        claimed.written.update(claims)
+        claimed.shared.update(references.shared)
+        claimed.exclusive.update(references.exclusive)
         return None
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:

@@ -48,6 +48,7 @@ from typing_extensions import override
 from tique._translation import given_up
 from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
+from tique.commit.referential import reference_hashes
 from tique.writes.tickets import Conflict, failure, serialization_error
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.sharing import (
@@ -81,10 +82,11 @@ class SharedCommitter(Committer):
     @override
     def commit(self, transaction: Committing) -> int:
         """Commit; in bulk if there are more keys than are certified at a time."""
-        if sum(map(_most_keys, transaction.writes.values())) > MOST_KEYS:
+        most = MOST_KEYS - 2 * len(transaction.references)
+        if sum(map(_most_keys, transaction.writes.values())) > most:
             largest = sorted(transaction.writes.values(), key=_most_keys)
             try:
-                while sum(map(_most_keys, largest)) > MOST_KEYS:
+                while largest and sum(map(_most_keys, largest)) > most:
                     largest.pop().switch_to_stage(transaction.session)
             except EngineError as error:
                 raise failure(error) from error
@@ -103,7 +105,7 @@ class SharedCommitter(Committer):
 
     @override
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        if any(writes.is_staged for writes in batch[0].writes):
+        if batch[0].is_bulk:
             # The shared sequencer does not know its keys: it is certified here, against
             # every commit before the barrier.
             batch[0].cts = self._timeline.bar()
@@ -267,7 +269,10 @@ def _most_keys(writes: TableWrites) -> int:
 
 def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:
     return [
-        [key for writes in ticket.writes for key in key_hashes(writes)]
+        [
+            *(key for writes in ticket.writes for key in key_hashes(writes)),
+            *reference_hashes(ticket.references),
+        ]
         for ticket in tickets
     ]
 

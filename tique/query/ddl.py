@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
@@ -143,19 +144,80 @@ class DDL:
                 engine = self._engine
                 described = engine.describe(session, table.schema, table.name)
                 engine.check_definition(session, described)
-                engine.manage(session, described)
+                managed = engine.manage(session, described)
+                if table.foreign_keys:
+                    managed = replace(managed, foreign_keys=table.foreign_keys)
+                    engine.keep_foreign_keys(session, managed, self._parents(managed))
 
             self._transact(session, create)
             self._catalog.reload(session)
 
-    def drop_tables(self, transaction: Transaction, tables: Sequence[Table]) -> None:
-        """Drop abstract tables with everything that belongs to them."""
+    def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
+        """The tables that a table references, by name, as they are now."""
+        found = {}
+        for key in child.foreign_keys:
+            itself = (child.schema, child.name)
+            parent = child if key.parent == itself else self._catalog.parent(key)
+            if key.key not in (parent.primary_key, *parent.unique):
+                raise errors.ProgrammingError(
+                    f"{parent.qualified_name}, which the FOREIGN KEY {key.name} "
+                    "references, has another definition by now; try again",
+                    sqlstate="42830",
+                )
+            found[key.parent] = parent
+        return found
+
+    def _freed(
+        self, tables: Collection[Table], *, cascade: bool
+    ) -> list[tuple[Table, dict[tuple[str, str], Table]]]:
+        """Other tables that reference some of these, without these constraints.
+
+        Raises
+        ------
+        OperationalError
+            Without ``cascade`` (SQLSTATE 2BP01).
+        """
+        gone = {(table.schema, table.name) for table in tables}
+        freed = []
+        for child in self._catalog:
+            if (child.schema, child.name) in gone:
+                continue
+            left = tuple([k for k in child.foreign_keys if k.parent not in gone])
+            for key in child.foreign_keys:
+                if key.parent in gone and not cascade:
+                    raise errors.OperationalError(
+                        f"{'.'.join(key.parent)} is still needed: the FOREIGN KEY "
+                        f"{key.name} of {child.qualified_name} references it; that "
+                        "table has to go too, or the constraint (DROP TABLE … CASCADE)",
+                        sqlstate="2BP01",
+                    )
+            if len(left) == len(child.foreign_keys):
+                continue
+            child = replace(child, foreign_keys=left)
+            freed.append((child, self._parents(child)))
+        return freed
+
+    def drop_tables(
+        self,
+        transaction: Transaction,
+        tables: Sequence[Table],
+        *,
+        cascade: bool = False,
+    ) -> None:
+        """Drop abstract tables with everything that belongs to them.
+
+        FOREIGN KEY constraints of other tables that reference them go too if
+        ``cascade``; else there must be none.
+        """
         _refuse_writes(transaction)
         session = transaction.session
         with self._alone():
             self._refuse_users(tables, transaction)
+            freed = self._freed(tables, cascade=cascade)
 
             def drop() -> None:
+                for child, parents in freed:
+                    self._engine.keep_foreign_keys(session, child, parents)
                 for table in tables:
                     self._engine.unmanage(session, table)
                     plain = self._engine.forms.plain(table)
@@ -267,6 +329,11 @@ class DDL:
             with self._alone():
                 self._refuse_users(tables, None)
                 for table in tables:
+                    for key in table.foreign_keys:
+                        raise errors.NotSupportedError(
+                            f"cannot detach {table.qualified_name}: its FOREIGN KEY "
+                            f"{key.name} is kept by tique only; drop the table"
+                        )
                     obstacle = self._checkpointer.obstacles.error(table)
                     if obstacle is not None:
                         raise errors.OperationalError(
@@ -282,6 +349,8 @@ class DDL:
                             "to it; end all transactions first",
                             sqlstate="55006",
                         )
+
+                self._freed(tables, cascade=False)
 
                 def release() -> None:
                     for table in tables:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.store.rows import columns_to_read, lacks, merged
+from tique.writes.references import References
 from tique.writes.table import TableWrites, Write
 from tique_backends.base import MISSING, Engine, Row, Session
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -61,6 +62,19 @@ class IsolationLevel(Enum):
             ) from None
 
 
+class Unchecked(NamedTuple):
+    """A statement's writes whose FOREIGN KEY constraints are to be checked.
+
+    ``changes`` are rows before and after, None if they are staged only. ``columns`` are
+    the positions that the statement set; ``deletes`` says that it deletes rows.
+    """
+
+    table: Table
+    changes: Sequence[tuple[Row | None, Row | None]] | None
+    columns: Collection[int]
+    deletes: bool
+
+
 class _StatementScope:
     """The context of :meth:`Transaction.statement`; a generator would cost twice."""
 
@@ -90,6 +104,7 @@ class _StatementScope:
                     transaction.undo(self._before)
                 transaction.sequence = self._before
         finally:
+            transaction.unchecked.clear()
             transaction.visible_sequence = transaction.sequence
 
 
@@ -133,6 +148,11 @@ class Transaction:
         self.isolation = isolation
         self.read_only = read_only
         self.writes: dict[int, TableWrites] = {}
+        self.references = References()
+        self.unchecked: list[Unchecked] = []
+        """Writes of the current statement to tables with FOREIGN KEY constraints."""
+        self.deferred: dict[tuple[int, str], dict[Key, None] | None] = {}
+        """References to check at commit, by child and constraint; None: all of them."""
         self.touched: set[int] = set()
         # Each statement has two numbers: its tombstones for changed keys have the
         # odd one, its rows the even one, so that "newest wins" holds within it.
@@ -200,6 +220,7 @@ class Transaction:
         with ExitStack() as stack:
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
+            self.references.rollback_to(sequence)
 
     # Reading
 
@@ -417,6 +438,18 @@ class Transaction:
         if writes is None:
             writes = self.writes[table.id] = TableWrites(table)
         return writes
+
+    def note_unchecked(
+        self,
+        table: Table,
+        changes: Sequence[tuple[Row | None, Row | None]] | None,
+        columns: Collection[int],
+        *,
+        deletes: bool = False,
+    ) -> None:
+        """Note writes of the current statement, if constraints depend on them."""
+        if table.foreign_keys or table.referenced:
+            self.unchecked.append(Unchecked(table, changes, columns, deletes))
 
     def version_of(self, row: Row, *, deleted: bool = False) -> Write:
         """A version that the current statement writes."""

@@ -13,10 +13,10 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique_backends.base import Engine, Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import ForeignKey, Table
 
 _Found = TypeVar("_Found")
 
@@ -37,6 +37,7 @@ class ManagedCatalog:
         self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
+        self._referencing: dict[int, list[tuple[Table, ForeignKey]]] = {}
         self._version = 0
 
     @property
@@ -124,6 +125,27 @@ class ManagedCatalog:
         """Whether the driver can hold the table's rows unchanged."""
         return _present(self._buffered, table)
 
+    def referencing(self, table: Table) -> Sequence[tuple[Table, ForeignKey]]:
+        """The FOREIGN KEY constraints that reference the table, each with its child."""
+        return self._referencing.get(table.id, ())
+
+    def parent(self, key: ForeignKey) -> Table:
+        """The table that a FOREIGN KEY constraint references.
+
+        Raises
+        ------
+        OperationalError
+            If it was changed without tique.
+        """
+        parent = self.find(*key.parent)
+        if parent is None:
+            raise errors.OperationalError(
+                f"table {'.'.join(key.parent)}, which the FOREIGN KEY {key.name} "
+                "references, is gone",
+                sqlstate="55000",
+            )
+        return parent
+
     def caches(self) -> tuple[CacheInfo, ...]:
         """The sizes and hits of the caches of storage rows."""
         counts = [versions.remembered for versions in self.all_versions()]
@@ -143,6 +165,7 @@ class ManagedCatalog:
         self._versions = {table.id: self._known_or_new(table) for table in tables}
         self._buffered = {table.id: self._is_buffered(table) for table in tables}
         self._by_id = {table.id: table for table in tables if table.fault is None}
+        self._referencing = _referencing(tables)
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
 
@@ -165,7 +188,9 @@ class ManagedCatalog:
 
     def _is_buffered(self, table: Table) -> bool:
         # The values of a key are compared here; a keyless table's key is the whole row.
-        keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
+        references = [key.columns for key in table.foreign_keys]
+        compared = (table.primary_key, *table.unique, *references)
+        keys = {i for columns in compared for i in columns}
         return all(
             (kind_of(column.type) is not None and self._engine.round_trips(column.type))
             or (
@@ -175,6 +200,19 @@ class ManagedCatalog:
             )
             for position, column in enumerate(table.columns)
         )
+
+
+def _referencing(
+    tables: Sequence[Table],
+) -> dict[int, list[tuple[Table, ForeignKey]]]:
+    """The constraints that reference each table, by its id."""
+    ids = {(table.schema, table.name): table.id for table in tables}
+    found: dict[int, list[tuple[Table, ForeignKey]]] = {}
+    for child in tables:
+        for key in child.foreign_keys:
+            if key.parent in ids:
+                found.setdefault(ids[key.parent], []).append((child, key))
+    return found
 
 
 def _present(found: Mapping[int, _Found], table: Table) -> _Found:

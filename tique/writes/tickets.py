@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tique.store.rows import Key
+    from tique.writes.references import References
     from tique.writes.table import TableWrites
     from tique_backends.base import Session
     from tique_rewriter.schema import Table
@@ -34,6 +35,10 @@ class Committing(Protocol):
     def writes(self) -> Mapping[int, TableWrites]:
         """Its write set, by table id."""
 
+    @property
+    def references(self) -> References:
+        """The keys that its FOREIGN KEY constraints rest on."""
+
 
 class Conflict(NamedTuple):
     """A key that another transaction committed first, and that commit's timestamp."""
@@ -51,6 +56,8 @@ class Ticket:
         "done",
         "error",
         "gate",
+        "is_bulk",
+        "references",
         "refusals",
         "stands_alone",
         "transaction",
@@ -60,10 +67,12 @@ class Ticket:
     def __init__(self, transaction: Committing) -> None:
         self.transaction = transaction
         self.writes = [writes for writes in transaction.writes.values() if writes]
+        self.references = transaction.references
+        self.is_bulk = any(writes.is_staged for writes in self.writes)
+        """Whether some of its writes are in staging tables."""
         # Whether the ticket cannot share a batch.
-        self.stands_alone = any(
-            writes.is_staged
-            or (writes.copies and any(write.deleted for write in writes.copies))
+        self.stands_alone = self.is_bulk or any(
+            writes.copies and any(write.deleted for write in writes.copies)
             for writes in self.writes
         )
         self.cts = 0

@@ -10,9 +10,11 @@ import logging
 import os
 
 from ._interface import (
+    EXCLUSIVE_PREFIX,
     KEYS_PER_CALL,
     LARGEST_TXID,
     RING_CAPACITY,
+    SHARED_PREFIX,
     ActiveSnapshot,
     FencedError,
     KeyConflictError,
@@ -26,9 +28,11 @@ from ._python import PythonSequencer
 from .build import BuildError
 
 __all__ = [
+    "EXCLUSIVE_PREFIX",
     "KEYS_PER_CALL",
     "LARGEST_TXID",
     "RING_CAPACITY",
+    "SHARED_PREFIX",
     "ActiveSnapshot",
     "BuildError",
     "FencedError",

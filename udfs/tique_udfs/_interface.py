@@ -36,6 +36,26 @@ BARRIERS_PER_CLIENT = 16
 """Timestamps that a client may have to finish when it takes a barrier."""
 
 KEYS_PER_CALL = 65536
+
+SHARED_PREFIX = b"\0tique\0S"
+EXCLUSIVE_PREFIX = b"\0tique\0X"
+"""The first eight bytes of keys that have modes; the other eight are the key.
+
+A key in shared mode conflicts with the same one in exclusive mode only. A caller that passes a key in
+exclusive mode passes it in shared mode too: so it conflicts also in a server's sequencer of
+an earlier release, to which they are two keys as any others.
+"""
+
+
+def rivals(key: bytes) -> tuple[bytes, ...]:
+    """The keys, as recorded, that a key is in conflict with."""
+    if key.startswith(SHARED_PREFIX):
+        return (EXCLUSIVE_PREFIX + key[len(SHARED_PREFIX) :],)
+    if key.startswith(EXCLUSIVE_PREFIX):
+        return (key, SHARED_PREFIX + key[len(EXCLUSIVE_PREFIX) :])
+    return (key,)
+
+
 """Keys that one write set may have: others wait while it is certified."""
 
 LARGEST_TXID = 2**63 - 2

@@ -27,6 +27,7 @@ from ._interface import (
     bounded,
     check_start,
     joined,
+    rivals,
 )
 
 if TYPE_CHECKING:
@@ -245,9 +246,10 @@ class PythonSequencer(Sequencer):
             if self._barrier > sts:
                 raise KeyConflictError(self._barrier)
             for key in keys:
-                winner = self._stamps.get(key, [0])[-1]
-                if winner > sts:
-                    raise KeyConflictError(winner)
+                for rival in rivals(key):
+                    winner = self._stamps.get(rival, [0])[-1]
+                    if winner > sts:
+                        raise KeyConflictError(winner)
             cts = self._take(client)
             if not self._make_room(len(keys)):
                 self._barrier = cts

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 from typing_extensions import override
 
+from tique_backends import foreign_keys
 from tique_backends.base import (
     FORMAT_VERSION,
     MISSING,
@@ -195,10 +196,12 @@ class DuckDBEngine(Engine):
 
     @override
     def managed_tables(self, session: Session) -> list[Table]:
+        layouts = session.execute(introspection.LAYOUTS).fetch_all()
         return described(
             session.execute(MANAGED).fetch_all(),
-            session.execute(introspection.LAYOUTS).fetch_all(),
+            layouts,
             partial(introspection.describe, session),
+            foreign_keys.read(session, layouts),
         )
 
     @override
@@ -256,6 +259,17 @@ class DuckDBEngine(Engine):
     def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+        if table.foreign_keys:
+            session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+
+    @override
+    def keep_foreign_keys(
+        self,
+        session: Session,
+        table: Table,
+        tables: Mapping[tuple[str, str], Table],
+    ) -> None:
+        foreign_keys.keep(session, introspection.LAYOUTS, table, tables)
 
     @override
     def last_commit(self, session: Session) -> int:

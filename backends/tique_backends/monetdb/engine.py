@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from tique_backends import foreign_keys
 from tique_backends.aside import Aside
 from tique_backends.base import (
     FORMAT_VERSION,
@@ -72,6 +73,18 @@ _SCHEMA = (
             "cts": ("BIGINT", True),
             "committed_at": ("BIGINT", True),
             "commits": ("CLOB", True),
+        },
+    ),
+)
+
+_FOREIGN_KEYS = (
+    foreign_keys.CREATION,
+    *widening(
+        "tique.foreign_keys",
+        {
+            "id": ("BIGINT", True),
+            "number": ("BIGINT", True),
+            "definition": ("CLOB", True),
         },
     ),
 )
@@ -215,10 +228,12 @@ class MonetDBEngine(Engine):
     @override
     def managed_tables(self, session: Session) -> list[Table]:
         def read() -> list[Table]:
+            layouts = session.execute(introspection.LAYOUTS).fetch_all()
             return described(
                 session.execute(MANAGED).fetch_all(),
-                session.execute(introspection.LAYOUTS).fetch_all(),
+                layouts,
                 partial(introspection.describe, session),
+                foreign_keys.read(session, layouts),
             )
 
         # Another process may drop one of them meanwhile.
@@ -272,6 +287,17 @@ class MonetDBEngine(Engine):
     def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+        if table.foreign_keys:
+            session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+
+    @override
+    def keep_foreign_keys(
+        self,
+        session: Session,
+        table: Table,
+        tables: Mapping[tuple[str, str], Table],
+    ) -> None:
+        foreign_keys.keep(session, introspection.LAYOUTS, table, tables, _FOREIGN_KEYS)
 
     @override
     def last_commit(self, session: Session) -> int:

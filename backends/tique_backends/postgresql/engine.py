@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from tique_backends import foreign_keys
 from tique_backends.base import (
     FORMAT_VERSION,
     Capabilities,
@@ -99,6 +100,12 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN tique."tables" AS t ON c.relname = t.schema_name || '.' || t.table_name
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
 """Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
+
+_FOREIGN_KEYS = (
+    foreign_keys.CREATION,
+    "SELECT tique.guest_deny('tique.foreign_keys')",
+    "GRANT SELECT ON tique.foreign_keys TO PUBLIC",
+)
 
 _LAST_COMMIT = (
     "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
@@ -242,10 +249,12 @@ class PostgreSQLEngine(Engine):
             ).fetch_all()
 
         def read() -> list[Table]:
+            layouts = session.execute(introspection.LAYOUTS).fetch_all()
             return described(
                 session.execute(MANAGED).fetch_all(),
-                session.execute(introspection.LAYOUTS).fetch_all(),
+                layouts,
                 partial(introspection.describe, session),
+                foreign_keys.read(session, layouts),
             )
 
         # The caller may have lost the connection over which it changed them.
@@ -321,6 +330,17 @@ class PostgreSQLEngine(Engine):
     def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+        if table.foreign_keys:
+            session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+
+    @override
+    def keep_foreign_keys(
+        self,
+        session: Session,
+        table: Table,
+        tables: Mapping[tuple[str, str], Table],
+    ) -> None:
+        foreign_keys.keep(session, introspection.LAYOUTS, table, tables, _FOREIGN_KEYS)
 
     @override
     def last_commit(self, session: Session) -> int:

@@ -128,5 +128,6 @@ POSTGRESQL = Rules(
     index_parts=frozenset({"using"}),
     refused_types=_SERIAL,
     recursive_sees_all=True,
+    deferrable=True,
     column_type=column_type,
 )

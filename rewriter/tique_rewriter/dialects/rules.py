@@ -117,6 +117,8 @@ class Rules:
         :func:`~tique_rewriter.values.normal_type` writes them; None for any.
     checks
         Whether the engine has CHECK constraints.
+    deferrable
+        Whether it has FOREIGN KEY constraints that are checked at commit.
     default_may_lack
         Whether DEFAULT as a value stands for NULL where the column has no default;
         else that is an error.
@@ -199,6 +201,7 @@ class Rules:
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None
     checks: bool = True
+    deferrable: bool = False
     default_may_lack: bool = True
     fewer_values: bool = False
     exact_quoted_names: bool = False

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.constraints import check_buffered
-from tique.query.sources import KeyReader
-from tique.query.statements.assigning import Assigned
-from tique.query.statements.writing import (
+from tique.query.changes import (
     BUFFERED_ROWS,
-    WritingStatement,
     Written,
     buffer_changes,
     dated_columns,
     exactness,
     finish_staged,
 )
+from tique.query.constraints import check_buffered
+from tique.query.sources import KeyReader
+from tique.query.statements.assigning import Assigned
+from tique.query.statements.writing import WritingStatement
 from tique.store.rows import columns_to_read
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Delete, Text, Update, kernel_columns
@@ -34,7 +34,7 @@ from tique_rewriter.plan import Delete, Text, Update, kernel_columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tique.query.statements.writing import Change
+    from tique.query.changes import Change
     from tique.query.transaction import Transaction
     from tique_backends.base import Row
 
@@ -85,8 +85,13 @@ class ChangeStatement(WritingStatement):
         ):
             return None
         changed = set(self._changed)
-        weighed = [b.columns for b in self._table.bounds if changed & set(b.columns)]
-        return [*columns, *dated_columns(self._table), *chain.from_iterable(weighed)]
+        together = [b.columns for b in self._table.bounds if changed & set(b.columns)]
+        together += [
+            key.columns
+            for key in self._table.foreign_keys
+            if changed & set(key.columns)
+        ]
+        return [*columns, *dated_columns(self._table), *chain.from_iterable(together)]
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
@@ -308,6 +313,7 @@ class ChangeStatement(WritingStatement):
         finish_staged(
             transaction, table, count, self._changed, new_keys=self._changes_key
         )
+        transaction.note_unchecked(table, None, self._changed, deletes=is_delete)
         return Written(count, None)
 
     def _run_staged(

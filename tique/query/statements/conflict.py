@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
+from tique.query.changes import exactness, write_changes
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
-from tique.query.statements.writing import exactness, write_changes
 from tique.store.rows import key_of
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import PROPOSED, Reference
@@ -32,8 +32,8 @@ from tique_rewriter.schema import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tique.query.changes import Written
     from tique.query.snapshot import SnapshotText
-    from tique.query.statements.writing import Written
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique_backends.base import Row

@@ -40,12 +40,15 @@ class DropTableStatement(Statement):
     def __init__(self, plan: DropTable) -> None:
         super().__init__(plan)
         self._tables = plan.tables
+        self._cascade = plan.cascade
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables; it takes effect at once."""
         if self._tables:
-            transaction.ddl.drop_tables(transaction, self._tables)
+            transaction.ddl.drop_tables(
+                transaction, self._tables, cascade=self._cascade
+            )
         return Outcome()
 
 

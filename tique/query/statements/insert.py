@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.sources import operand_value
-from tique.query.statements.assigning import Assigned
-from tique.query.statements.conflict import ConflictClause, not_through_python
-from tique.query.statements.writing import (
+from tique.query.changes import (
     BUFFERED_ROWS,
-    WritingStatement,
     Written,
     exactness,
     stage_query,
     write_changes,
 )
+from tique.query.sources import operand_value
+from tique.query.statements.assigning import Assigned
+from tique.query.statements.conflict import ConflictClause, not_through_python
+from tique.query.statements.writing import WritingStatement
 from tique_backends.base import Row
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import (

@@ -16,8 +16,8 @@ from tique_backends.base import ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tique.query.changes import Written
     from tique.query.snapshot import SnapshotText
-    from tique.query.statements.writing import Written
     from tique.query.transaction import Transaction
     from tique_backends.base import Row
     from tique_rewriter.plan import Returning

@@ -59,6 +59,9 @@
  *   which the client has certified it by itself. Otherwise it takes the timestamp and
  *   records the keys, all under the mutex (promise P3: later certifications find them).
  *   This is certification in memory; the definition is the query over the versions.
+ *   A key may have a mode (writes.c): in shared mode it conflicts with the same key in
+ *   exclusive mode only, as a row that references another one does with the deletion of
+ *   that (paper, section 2.3.4).
  *   Keys are 16 bytes, a hash of the client's key: two that collide cost an unnecessary
  *   abort, and nothing else. Clients choose them, so their table is under a hash with
  *   a secret of the sequencer's own: keys that share a bucket cannot be chosen

@@ -8,6 +8,32 @@ write_at(struct sequencer *sequencer, int64_t number)
 	return &sequencer->writes[number % TIQUE_KEY_CAPACITY];
 }
 
+/* Keys with modes: the first bytes, the mode, and eight bytes that are the key. */
+static const uint8_t moded[] = {0, 't', 'i', 'q', 'u', 'e', 0};
+enum mode { PLAIN, SHARED = 'S', EXCLUSIVE = 'X' };
+
+static enum mode
+mode_of(const struct tique_key *key)
+{
+	uint8_t mode = key->bytes[sizeof moded];
+
+	if (memcmp(key->bytes, moded, sizeof moded) != 0)
+		return PLAIN;
+	return mode == SHARED || mode == EXCLUSIVE ? (enum mode)mode : PLAIN;
+}
+
+static bool
+collide(const struct tique_key *one, const struct tique_key *other)
+{
+	const size_t tail = sizeof moded + 1;
+
+	if (memcmp(one, other, sizeof *one) == 0)
+		return mode_of(one) != SHARED;
+	return mode_of(one) != PLAIN && mode_of(other) != PLAIN &&
+	       memcmp(one->bytes + tail, other->bytes + tail,
+	              sizeof one->bytes - tail) == 0;
+}
+
 /* Multilinear hashing of a key's halves modulo 2^128, of which the highest bits count
  * (Dietzfelbinger, 1996). Any two keys that are chosen without knowledge of the secret
  * share a bucket as seldom as two random ones. */
@@ -15,10 +41,14 @@ static int64_t *
 write_bucket(struct sequencer *sequencer, const struct tique_key *key)
 {
 	const struct secret *secret = &sequencer->secret;
+	struct tique_key either = *key;
 	uint64_t halves[2];
 	wide_uint hash;
 
-	memcpy(halves, key->bytes, sizeof halves);
+	/* Both modes of a key are in one bucket. */
+	if (mode_of(key) != PLAIN)
+		either.bytes[sizeof moded] = SHARED;
+	memcpy(halves, either.bytes, sizeof halves);
 	hash = secret->first * halves[0] + secret->second * halves[1] + secret->third;
 	return &sequencer
 	            ->write_buckets[(uint64_t)(hash >> 96) * TIQUE_KEY_CAPACITY >> 32];
@@ -52,7 +82,7 @@ last_write(struct sequencer *sequencer, const struct tique_key *key, int64_t sts
 			*link = write->older;
 			continue;
 		}
-		if (memcmp(&write->key, key, sizeof *key) == 0)
+		if (collide(&write->key, key))
 			return write->cts;
 		if (newest == 0)
 			newest = write->cts;

@@ -324,6 +324,34 @@ BEGIN
 END
 $$;
 
+-- The keys that these are in conflict with, in that form. A key may have a mode in its
+-- eighth byte: in shared mode (S) it conflicts with the same one in exclusive mode (X)
+-- only, in exclusive mode with both.
+CREATE FUNCTION tique.sequencer_rivals(keys bytea, split bytea[]) RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    shared bytea := '\x0074697175650053';
+    exclusive bytea := '\x0074697175650058';
+BEGIN
+    IF position(shared IN keys) = 0 AND position(exclusive IN keys) = 0 THEN
+        RETURN split;
+    END IF;
+    RETURN tique.sequencer_split((
+        SELECT string_agg(
+            CASE substr(k.key, 1, 8)
+                WHEN shared THEN exclusive || substr(k.key, 9)
+                WHEN exclusive THEN k.key || shared || substr(k.key, 9)
+                ELSE k.key
+            END, '')
+        FROM (
+            SELECT substr(keys, p * 16 + 1, 16) AS key
+            FROM generate_series(0, length(keys) / 16 - 1) AS p
+        ) AS k
+    ));
+END
+$$;
+
 -- The last timestamp after this one that wrote one of the keys. Only an interval with
 -- two ends is few rows for the planner, to be found by their index.
 CREATE FUNCTION tique.sequencer_winner(after bigint, keys bytea[]) RETURNS bigint

@@ -45,6 +45,7 @@ AS $$
 DECLARE
     count integer := length(keys) / 16;
     split bytea[];
+    rivals bytea[];
     is_renewed boolean := false;
     state tique.sequencer_steps;
     winner bigint;
@@ -56,10 +57,11 @@ BEGIN
         PERFORM tique.sequencer_refuse('certify', 'keys');
     END IF;
     split := tique.sequencer_split(keys);
+    rivals := tique.sequencer_rivals(keys, split);
     PERFORM tique.sequencer_lock('certify');
     LOOP
         IF count > 64 THEN
-            winner := tique.sequencer_winner(after, split);
+            winner := tique.sequencer_winner(after, rivals);
         END IF;
         INSERT INTO tique.sequencer_steps AS t (
             cts, sts, settled, barrier, forgotten, written, writer, started, is_fenced,
@@ -85,7 +87,7 @@ BEGIN
             AND (count > 64 OR NOT EXISTS (
                 SELECT FROM tique.sequencer_steps AS o
                 WHERE o.cts > after AND o.cts <= 4611686018427387903
-                    AND o.keys && split
+                    AND o.keys && rivals
             ))
         RETURNING t.cts INTO taken;
         IF taken % 64 = 0 THEN
@@ -98,7 +100,7 @@ BEGIN
         IF after NOT BETWEEN 0 AND state.settled THEN
             PERFORM tique.sequencer_refuse('certify', 'unknown');
         END IF;
-        winner := tique.sequencer_winner(after, split);
+        winner := tique.sequencer_winner(after, rivals);
         IF state.barrier > after OR winner IS NOT NULL THEN
             RETURN -greatest(state.barrier, winner);
         END IF;

@@ -1,0 +1,139 @@
+"""The FOREIGN KEY constraints of managed tables, as they are kept in tique's schema.
+
+The storage tables do not have them: folds bring rows in an order of their own. The
+relation that keeps them is created with the first one, in the engine transaction that
+creates or adopts its table.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tique_rewriter.schema import Action, ForeignKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tique_backends.base import Row, Session
+    from tique_rewriter.schema import Table
+
+NAME = "foreign_keys"
+
+KEPT = "SELECT id, definition FROM tique.foreign_keys ORDER BY id, number"
+
+CREATION = (
+    "CREATE TABLE tique.foreign_keys (id BIGINT NOT NULL, number BIGINT NOT NULL, "
+    "definition TEXT NOT NULL)"
+)
+
+
+def read(session: Session, layouts: Iterable[Row]) -> Sequence[Row]:
+    """The rows of ``KEPT``, given the columns of tique's tables."""
+    if all(name != NAME for name, _ in layouts):
+        return ()
+    return session.execute(KEPT).fetch_all()
+
+
+def keep(
+    session: Session,
+    layouts: str,
+    table: Table,
+    tables: Mapping[tuple[str, str], Table],
+    creation: Sequence[str] = (CREATION,),
+) -> None:
+    """Keep a managed table's constraints, in place of those that it had.
+
+    Parameters
+    ----------
+    session
+        The session, in an engine transaction.
+    layouts
+        The engine's query for the columns of tique's tables.
+    table
+        The child.
+    tables
+        The tables that it references, by schema and name.
+    creation
+        Statements that create the relation.
+    """
+    exists = any(name == NAME for name, _ in session.execute(layouts).fetch_all())
+    if not exists:
+        if not table.foreign_keys:
+            return
+        for statement in creation:
+            session.execute(statement)
+    session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+    for number, key in enumerate(table.foreign_keys):
+        definition = _written(table, tables[key.parent], key)
+        session.execute(
+            "INSERT INTO tique.foreign_keys VALUES ($1, $2, $3)",
+            [table.id, number, definition],
+        )
+
+
+def _written(child: Table, parent: Table, key: ForeignKey) -> str:
+    return json.dumps(
+        {
+            "name": key.name,
+            "columns": [child.columns[i].name for i in key.columns],
+            "schema": key.parent[0],
+            "table": key.parent[1],
+            "key": [parent.columns[i].name for i in key.key],
+            "on_delete": key.on_delete.value,
+            "on_update": key.on_update.value,
+            "deferred": key.is_deferred,
+        }
+    )
+
+
+def attached(tables: Sequence[Table], kept: Iterable[Row]) -> list[Table]:
+    """The tables with their constraints, and with their keys that are referenced."""
+    by_name = {(table.schema, table.name): table for table in tables}
+    written: dict[int, list[Mapping[str, Any]]] = {}
+    for number, definition in kept:
+        written.setdefault(number, []).append(json.loads(definition))
+    found = [
+        replace(
+            table,
+            foreign_keys=tuple(_read(table, by_name, d) for d in written[table.id]),
+        )
+        if table.id in written
+        else table
+        for table in tables
+    ]
+    referenced: dict[tuple[str, str], set[tuple[int, ...]]] = {}
+    for table in found:
+        for key in table.foreign_keys:
+            referenced.setdefault(key.parent, set()).add(key.key)
+    return [
+        replace(table, referenced=frozenset(referenced[table.schema, table.name]))
+        if (table.schema, table.name) in referenced
+        else table
+        for table in found
+    ]
+
+
+def _read(
+    child: Table,
+    tables: Mapping[tuple[str, str], Table],
+    written: Mapping[str, Any],
+) -> ForeignKey:
+    """A constraint; of a table that cannot be used it has no columns."""
+    name = (written["schema"], written["table"])
+    return ForeignKey(
+        written["name"],
+        _positions(child, written["columns"]),
+        name,
+        _positions(tables.get(name), written["key"]),
+        Action(written["on_delete"]),
+        Action(written["on_update"]),
+        written["deferred"],
+    )
+
+
+def _positions(table: Table | None, names: Sequence[str]) -> tuple[int, ...]:
+    positions = {} if table is None else table.positions
+    found = [positions.get(name.lower()) for name in names]
+    return () if None in found else tuple([i for i in found if i is not None])

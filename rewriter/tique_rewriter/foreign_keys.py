@@ -1,0 +1,278 @@
+"""FOREIGN KEY in CREATE TABLE: from the words to a constraint's definition.
+
+tique keeps these constraints itself (``tique/query/foreign_keys.py``): the engine's text
+of the table has none, so each clause also says which words are left out of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tique_rewriter.errors import UnknownKey, UnknownTable, WrongDefinition
+from tique_rewriter.names import refusal
+from tique_rewriter.references import unknown_column
+from tique_rewriter.scalars import split
+from tique_rewriter.schema import Action, ForeignKey
+from tique_rewriter.values import kind_of, normal_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tique_rewriter.schema import Catalog, Column, Table
+    from tique_rewriter.source import Source, Word
+
+_ACTIONS = {tuple(action.value.split()): action for action in Action}
+_COMPARED_ACROSS_TYPES = frozenset({"integer", "text", "decimal"})
+"""Families of types whose values are equal in the engine if they are in Python."""
+
+
+@dataclass
+class Clause:
+    """A FOREIGN KEY clause as it is written.
+
+    ``words`` are all of it, with ``CONSTRAINT name``; ``columns`` are the child's,
+    ``key`` the words that name the parent's, None for its primary key.
+    """
+
+    words: list[Word]
+    name: str | None
+    columns: tuple[int, ...]
+    schema: str | None
+    table: str
+    place: int
+    key: list[Word] | None
+    on_delete: Action = Action.NO_ACTION
+    on_update: Action = Action.NO_ACTION
+    is_deferred: bool = False
+
+
+def read_clause(
+    source: Source, words: list[Word], name: str | None, columns: tuple[int, ...]
+) -> tuple[Clause, list[Word]]:
+    """Read from REFERENCES on; return the clause and the words after it."""
+    start, words = words[0], words[1:]
+    schema, table, place, words = _relation(source, words, start)
+    key: list[Word] | None = None
+    if words and words[0].keyword == "(":
+        end = source.closing(words)
+        key, words = words[1:end], words[end + 1 :]
+    clause = Clause([], name, columns, schema, table, place, key)
+    is_deferrable: bool | None = None
+    while words:
+        first, second = [*[w.keyword for w in words[:2]], ""][:2]
+        if first == "MATCH":
+            if second != "SIMPLE":
+                raise source.unsupported(f"MATCH {second}", words[0].start)
+            words = words[2:]
+        elif first == "ON" and second in ("DELETE", "UPDATE"):
+            action, rest = _action(source, words)
+            if second == "DELETE":
+                clause.on_delete = action
+            else:
+                clause.on_update = action
+            words = rest
+        elif (first, second) == ("NOT", "DEFERRABLE"):
+            is_deferrable, words = False, words[2:]
+        elif first == "DEFERRABLE":
+            is_deferrable, words = True, words[1:]
+            if not source.rules.deferrable:
+                raise source.unsupported("DEFERRABLE", start.start)
+        elif first == "INITIALLY" and second in ("DEFERRED", "IMMEDIATE"):
+            clause.is_deferred = second == "DEFERRED"
+            if clause.is_deferred and not source.rules.deferrable:
+                raise source.unsupported("DEFERRED", words[0].start)
+            words = words[2:]
+        else:
+            break
+    if clause.is_deferred and is_deferrable is False:
+        raise source.error(
+            WrongDefinition, "INITIALLY DEFERRED and NOT DEFERRABLE", start.start
+        )
+    return clause, words
+
+
+def _relation(
+    source: Source, words: list[Word], before: Word
+) -> tuple[str | None, str, int, list[Word]]:
+    parts: list[str] = []
+    while words:
+        parts.append(source.identifier(words[0]))
+        last, words = words[0], words[1:]
+        if not words or words[0].keyword != ".":
+            break
+        words = words[1:]
+    else:
+        raise source.syntax("a table's name is expected", before.start)
+    if len(parts) > 2:
+        raise source.unsupported(
+            "a name with a database in it", before.start, "write schema.table"
+        )
+    return parts[0] if len(parts) == 2 else None, parts[-1], last.start, words
+
+
+def _action(source: Source, words: list[Word]) -> tuple[Action, list[Word]]:
+    for length in (3, 4):
+        action = _ACTIONS.get(tuple(w.keyword for w in words[2:length]))
+        if action is not None:
+            rest = words[length:]
+            if rest and rest[0].keyword == "(":
+                raise source.unsupported(
+                    f"{action.value} with a list of columns", rest[0].start
+                )
+            return action, rest
+    raise source.syntax("an action is expected after ON", words[0].start)
+
+
+def resolve(
+    source: Source, catalog: Catalog, child: Table, clauses: Iterable[Clause]
+) -> tuple[ForeignKey, ...]:
+    """Find the keys that the clauses of a new table reference, and check them."""
+    found: list[ForeignKey] = []
+    given = [c.name.lower() for c in clauses if c.name is not None]
+    given += [check.name.lower() for check in child.checks if check.name is not None]
+    if len(set(given)) < len(given):
+        raise source.error(
+            WrongDefinition, "two constraints with one name", source.words[0].start
+        )
+    taken = set(given)
+    for clause in clauses:
+        parent = _parent(source, catalog, child, clause)
+        key = _key(source, parent, clause)
+        pairs = dict(zip(key, clause.columns, strict=True))
+        if len(pairs) < len(key):
+            raise source.error(
+                WrongDefinition, "a column twice in one FOREIGN KEY", clause.place
+            )
+        whole = next(
+            (k for k in (parent.primary_key, *parent.unique) if set(k) == set(key)),
+            None,
+        )
+        if whole is None:
+            names = ", ".join(parent.columns[i].name for i in key)
+            raise source.error(
+                UnknownKey,
+                f"{parent.qualified_name} has no PRIMARY KEY or UNIQUE key ({names})",
+                clause.place,
+            )
+        columns = tuple(pairs[i] for i in whole)
+        for mine, other in zip(columns, whole, strict=True):
+            _check_types(source, child.columns[mine], parent.columns[other], clause)
+        found.append(
+            ForeignKey(
+                clause.name or _free_name(child, clause.columns, taken),
+                columns,
+                (parent.schema, parent.name),
+                whole,
+                clause.on_delete,
+                clause.on_update,
+                clause.is_deferred,
+            )
+        )
+    return tuple(found)
+
+
+def _parent(source: Source, catalog: Catalog, child: Table, clause: Clause) -> Table:
+    schema = clause.schema
+    is_own_schema = (schema or catalog.default_schema).lower() == child.schema.lower()
+    if clause.table.lower() == child.name.lower() and is_own_schema:
+        parent: Table | None = child
+    else:
+        parent = catalog.find(schema, clause.table)
+    if parent is None:
+        name = f"{schema}.{clause.table}" if schema else clause.table
+        raise source.error(
+            UnknownTable,
+            f'FOREIGN KEY references "{name}", which tique does not manage,',
+            clause.place,
+            "existing tables are taken in with `tique adopt`",
+        )
+    if source.rules.exact_quoted_names:
+        for given, other in ((schema, parent.schema), (clause.table, parent.name)):
+            if given is not None and given != other:
+                raise refusal(source, given, other, clause.place)
+    return parent
+
+
+def _key(source: Source, parent: Table, clause: Clause) -> tuple[int, ...]:
+    if clause.key is None:
+        if parent.is_keyless:
+            raise source.error(
+                UnknownKey,
+                f"{parent.qualified_name} has no PRIMARY KEY",
+                clause.place,
+                "name the columns of a UNIQUE key",
+            )
+        key = parent.primary_key
+    else:
+        key = tuple(_positions(source, parent, clause.key, clause.place))
+    if len(key) != len(clause.columns):
+        raise source.error(
+            WrongDefinition,
+            f"a FOREIGN KEY of {len(clause.columns)} columns that references {len(key)}",
+            clause.place,
+        )
+    return key
+
+
+def _positions(
+    source: Source, parent: Table, words: list[Word], place: int
+) -> Iterator[int]:
+    for piece in split(words):
+        if len(piece) != 1:
+            raise source.syntax("a list of columns is expected", place)
+        name = source.identifier(piece[0])
+        position = parent.positions.get(name.lower())
+        if position is None:
+            raise unknown_column(source, parent, name, piece[0].start)
+        yield position
+
+
+def _check_types(source: Source, mine: Column, other: Column, clause: Clause) -> None:
+    if normal_type(mine.type) == normal_type(other.type):
+        return
+    kinds = kind_of(mine.type), kind_of(other.type)
+    families = {kind.family if kind is not None else "" for kind in kinds}
+    if len(families) == 1 and families <= _COMPARED_ACROSS_TYPES:
+        return
+    raise source.unsupported(
+        f"a FOREIGN KEY of {mine.type} that references {other.type}",
+        clause.place,
+        "give both columns one type",
+    )
+
+
+def _free_name(child: Table, columns: tuple[int, ...], taken: set[str]) -> str:
+    names = "_".join(child.columns[i].name for i in columns)
+    for number in count():
+        name = f"{child.name}_{names}_fkey{number or ''}"
+        if name.lower() not in taken:
+            taken.add(name.lower())
+            return name
+    raise AssertionError  # count() does not end
+
+
+def text_without(source: Source, body: list[Word], clauses: list[Clause]) -> str:
+    """The text of CREATE TABLE without these clauses.
+
+    ``body`` are the words from the first bracket to the last.
+    """
+    words = source.words
+    if not clauses:
+        return source.words_text(words)
+    left_out = {word.start for clause in clauses for word in clause.words}
+    kept: list[str] = []
+    for element in split(body[1:-1]):
+        if not element or all(word.start in left_out for word in element):
+            continue
+        text, end = "", element[0].start
+        for word, following in zip(element, [*element[1:], None], strict=True):
+            stop = word.end if following is None else following.start
+            if word.start not in left_out:
+                text += source.text[end:stop]
+            end = stop
+        kept.append(text.rstrip())
+    before = source.text[words[0].start : body[0].end]
+    after = source.text[body[-1].start : words[-1].end]
+    return f"{before}{', '.join(kept)}{after}"

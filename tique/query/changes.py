@@ -1,0 +1,215 @@
+"""Rows that a statement writes: few are buffered, others staged.
+
+Many rows, and rows that the driver cannot hold unchanged, are staged.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tique.query.constraints import (
+    check_buffered,
+    check_new_keys,
+    check_not_null,
+    check_staged_keys,
+    check_unique,
+    duplicate_key,
+    is_doubtful,
+    not_null_columns,
+)
+from tique.store.rows import Key, key_of
+from tique_backends.base import Row, Versions
+from tique_rewriter.values import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from tique.query.transaction import Transaction
+    from tique.writes.table import TableWrites
+    from tique_rewriter.schema import Table
+
+BUFFERED_ROWS = 2000
+"""A statement that writes more rows stages them."""
+
+_CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
+"""Values in place of timestamps that Python cannot hold (infinity): not exact."""
+
+Change = tuple[Row | None, Row | None]
+"""A row before (None: it did not exist) and after (None: it is deleted)."""
+
+
+class Written(NamedTuple):
+    """A statement's writes; ``changes`` is None if it staged them."""
+
+    rowcount: int
+    changes: Sequence[Change] | None
+
+
+def _family(table: Table, position: int) -> str:
+    kind = kind_of(table.columns[position].type)
+    return kind.family if kind else ""
+
+
+def dated_columns(table: Table) -> list[int]:
+    """The columns whose values must be checked before a row is buffered."""
+    return [
+        i
+        for i in range(len(table.columns))
+        if _family(table, i) in ("date", "timestamp")
+    ]
+
+
+def exactness(table: Table) -> Callable[[Row], bool]:
+    """A function that says whether a row from the engine can be buffered.
+
+    Timestamps that Python cannot hold come as the nearest one or as text, and a
+    NaN in a key is equal to itself in the engine but not here.
+    """
+    keys = {i for columns in (table.primary_key, *table.unique) for i in columns}
+    dated = dated_columns(table)
+    # Decimals have a NaN on PostgreSQL; values of unknown types may have one.
+    numbers = [i for i in keys if _family(table, i) in ("double", "decimal", "")]
+    if not dated and not numbers:
+        return lambda row: True
+
+    def is_exact(row: Row) -> bool:
+        return all(
+            not isinstance(row[i], str) and row[i] not in _CLAMPED for i in dated
+        ) and all(row[i] == row[i] for i in numbers)
+
+    return is_exact
+
+
+def write_changes(
+    transaction: Transaction,
+    table: Table,
+    changes: Sequence[Change],
+    changed: Collection[int],
+) -> Written:
+    """Write rows whose values are exactly of their columns' types.
+
+    ``changes`` has each changed row once; ``changed`` are the positions of the columns
+    that the statement set.
+    """
+    writes = transaction.writes_to(table)
+    if not changes:
+        return Written(0, changes)
+    if writes.is_staged or len(changes) > BUFFERED_ROWS:
+        _stage_changes(transaction, table, changes, changed)
+        return Written(len(changes), None)
+    buffer_changes(transaction, table, changes, changed)
+    return Written(len(changes), changes)
+
+
+def buffer_changes(
+    transaction: Transaction,
+    table: Table,
+    changes: Sequence[Change],
+    changed: Collection[int],
+    *,
+    check: bool = True,
+) -> None:
+    """As :func:`write_changes`, always through the buffer.
+
+    Without ``check``, the caller has the engine check CHECK and UNIQUE later.
+    """
+    writes = transaction.writes_to(table)
+    required = [(i, name) for i, name in not_null_columns(table) if i in changed]
+    for _, new in changes:
+        if new is not None:
+            check_not_null(table, required, new)
+    if table.is_keyless:
+        for old, new in changes:
+            if old is not None:
+                writes.add(transaction.version_of(old, deleted=True))
+            if new is not None:
+                writes.add(transaction.version_of(new))
+    else:
+        _buffer_keyed(transaction, writes, changes)
+    transaction.note_unchecked(table, changes, changed)
+    if table.bounds and is_doubtful(table, (new for _, new in changes), changed):
+        writes.is_doubtful = True
+    if check:
+        check_buffered(transaction, writes, changed)
+
+
+def _buffer_keyed(
+    transaction: Transaction, writes: TableWrites, changes: Sequence[Change]
+) -> None:
+    """Write one version per key: a row, or a tombstone if no row takes its place."""
+    table = writes.table
+    primary_key = table.primary_key
+    given_up: dict[Key, Row] = {}
+    taken: dict[Key, Row] = {}
+    for old, new in changes:
+        if new is not None:
+            key = key_of(primary_key, new)
+            if old is not None and key_of(primary_key, old) == key:
+                writes.put(key, transaction.version_of(new))
+                continue
+            if key in taken:
+                raise duplicate_key(table, "PRIMARY KEY")
+            taken[key] = new
+        if old is not None:
+            given_up[key_of(primary_key, old)] = old
+    if taken:
+        check_new_keys(transaction, table, [k for k in taken if k not in given_up])
+    for key, row in given_up.items():
+        if key not in taken:
+            writes.put(key, transaction.version_of(row, deleted=True))
+    for key, row in taken.items():
+        writes.put(key, transaction.version_of(row))
+
+
+def _stage_changes(
+    transaction: Transaction,
+    table: Table,
+    changes: Sequence[Change],
+    changed: Collection[int],
+) -> None:
+    transaction.writes_to(table).switch_to_stage(transaction.session)
+    old = [row for row, _ in changes if row is not None]
+    new = [row for _, row in changes if row is not None]
+    number = transaction.sequence
+    transaction.session.stage(
+        Versions(
+            table,
+            [*old, *new],
+            [number - 1] * len(old) + [number] * len(new),
+            [True] * len(old) + [False] * len(new),
+        )
+    )
+    finish_staged(transaction, table, len(changes), changed, new_keys=True)
+    transaction.note_unchecked(table, changes, changed)
+
+
+def finish_staged(
+    transaction: Transaction,
+    table: Table,
+    count: int,
+    changed: Collection[int],
+    *,
+    new_keys: bool,
+) -> None:
+    """Account for staged rows and check their keys."""
+    transaction.writes_to(table).note_staged(count, transaction.sts)
+    if new_keys:
+        check_staged_keys(transaction, table)
+    check_unique(transaction, table, changed)
+
+
+def stage_query(
+    transaction: Transaction, table: Table, query: str, bound: Sequence[Any]
+) -> Written:
+    """Insert a query's rows (all columns, in order) without moving them."""
+    writes = transaction.writes_to(table)
+    writes.switch_to_stage(transaction.session)
+    sql = transaction.engine.forms.stage_query(
+        ["*"], f" FROM ({query}) AS _q", transaction.sequence, deleted=False
+    )
+    count = transaction.session.stage_query(table, sql, bound)
+    every_column = range(len(table.columns))
+    finish_staged(transaction, table, count, every_column, new_keys=True)
+    transaction.note_unchecked(table, None, every_column)
+    return Written(count, None)
