@@ -8,7 +8,7 @@ import pytest
 
 import tique
 from tests.isolation.parents import ORPHANS, PAIRS, run, set_up
-from tests.sharing.playing import expect_nothing_unfinished
+from tests.sharing.playing import expect_nothing_unfinished, waiting
 
 
 def orphans(process):
@@ -33,6 +33,39 @@ def test_two_transactions(process, pair, order):
         second.connection.rollback()
     else:
         second.connection.commit()
+    assert orphans(first) == orphans(second) == 0
+    expect_nothing_unfinished(one)
+
+
+SMALL = [pair for pair in PAIRS if "bulk" not in pair.name]
+
+
+@pytest.mark.parametrize("order", ["one first", "two first"])
+@pytest.mark.parametrize("pair", SMALL, ids=lambda pair: pair.name)
+def test_one_commits_while_the_other_is_certified(
+    process, pool, monkeypatch, pair, order
+):
+    """Its process does not know that commit: the shared sequencer does."""
+    one, two = process(), process()
+    set_up(one.connection, pair.action)
+    for each in (one, two):
+        each.rows("SELECT count(*) FROM p")
+    run(one.connection, pair.one)
+    run(two.connection, pair.two)
+    first, second = (one, two) if order == "one first" else (two, one)
+    shared = second.database.engine.shared
+    step = "append" if hasattr(shared, "append") else "certify"
+    with waiting(monkeypatch, shared, step) as (arrived, go_on):
+        commit = pool.submit(second.connection.commit)
+        assert arrived.wait(20)
+        first.connection.commit()
+        go_on.set()
+        if pair.conflict:
+            with pytest.raises(tique.SerializationError):
+                commit.result(20)
+            second.connection.rollback()
+        else:
+            commit.result(20)
     assert orphans(first) == orphans(second) == 0
     expect_nothing_unfinished(one)
 
