@@ -185,6 +185,10 @@ class TableVersions:
         """The rows of all versions with cts ≤ sts, newest first."""
         return (row for _, row, _ in self._chains.visible(key, sts))
 
+    def newest(self, key: Key) -> Version | None:
+        """The newest version of a key, whichever snapshots see it."""
+        return self._chains.newest(key)
+
     def last_commit(self, key: Key) -> int:
         """The cts of the key's newest version; 0 if it has none."""
         version = self._chains.newest(key)
