@@ -32,8 +32,8 @@ def adopt(
     Raises
     ------
     NotSupportedError
-        If a table has a feature whose guarantees tique cannot keep (foreign keys,
-        generated columns, collations, unique indexes, a CHECK that depends on more than
+        If a table has a feature whose guarantees tique cannot keep (foreign keys on
+        DuckDB, or to tables that are not adopted with it, generated columns, collations, unique indexes, a CHECK that depends on more than
         the row); then none is adopted.
     ProgrammingError
         If a table does not exist or is managed already.
@@ -72,7 +72,10 @@ def detach(
     ------
     OperationalError
         If an open transaction still needs a table's recent versions, or they cannot be
-        folded (SQLSTATE 55000).
+        folded (SQLSTATE 55000), or a FOREIGN KEY links it with a table that stays
+        (2BP01).
+    NotSupportedError
+        If a table has a FOREIGN KEY that the engine cannot add to it (DuckDB).
     """
     with translating():
         database = acquire(url, {})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique_backends.foreign_keys import Declared
     from tique_backends.forms import Forms
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.plan import Beside
@@ -63,6 +64,8 @@ class Capabilities:
     picks_joined_row : bool
         Whether a row that UPDATE … FROM joins with several others takes the values of any
         of them; else that is an error.
+    alters_foreign_keys : bool
+        Whether FOREIGN KEY constraints can be dropped from a table and added to it.
     """
 
     dialect: str
@@ -72,6 +75,7 @@ class Capabilities:
     widest_sum: int = 64
     number_prefix: str = ""
     picks_joined_row: bool = True
+    alters_foreign_keys: bool = False
 
 
 @dataclass(frozen=True)
@@ -469,9 +473,25 @@ class Engine(ABC):
         Raises
         ------
         EngineError
-            UNSUPPORTED where tique cannot keep the table's promises (foreign
-            keys, generated columns), PROGRAMMING where there is no such table.
+            UNSUPPORTED where tique cannot keep the table's promises (generated
+            columns), PROGRAMMING where there is no such table.
         """
+
+    def declared_foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[Declared]:
+        """The FOREIGN KEY constraints that the engine has on a table.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED where tique cannot keep one of them.
+        """
+        return ()
+
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        """Schema and name of each table with such a constraint that references it."""
+        return ()
 
     def check_definition(self, session: Session, table: Table) -> None:
         """Refuse a table before it is managed if storage might take a row back.

@@ -8,13 +8,14 @@ creates or adopts its table.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tique_backends.names import key_list, quote, storage_name
 from tique_rewriter.schema import Action, ForeignKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique_backends.base import Row, Session
     from tique_rewriter.schema import Table
@@ -86,6 +87,60 @@ def _written(child: Table, parent: Table, key: ForeignKey) -> str:
             "deferred": key.is_deferred,
         }
     )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A FOREIGN KEY constraint that an engine's table has, by names."""
+
+    name: str
+    columns: Sequence[str]
+    parent: tuple[str, str]
+    key: Sequence[str]
+    on_delete: Action
+    on_update: Action
+    is_deferred: bool = False
+
+    def resolved(self, child: Table, parent: Table) -> ForeignKey | None:
+        """The constraint; None if it references no key of the parent that is known."""
+        pairs = dict(
+            zip(
+                _positions(parent, self.key),
+                _positions(child, self.columns),
+                strict=True,
+            )
+        )
+        for key in (parent.primary_key, *parent.unique):
+            if set(key) == set(pairs):
+                return ForeignKey(
+                    self.name,
+                    tuple([pairs[i] for i in key]),
+                    self.parent,
+                    key,
+                    self.on_delete,
+                    self.on_update,
+                    self.is_deferred,
+                )
+        return None
+
+
+def dropping(table: Table) -> Iterator[str]:
+    """Statements that take a storage table's constraints from it."""
+    for key in table.foreign_keys:
+        yield f"ALTER TABLE {storage_name(table)} DROP CONSTRAINT {quote(key.name)}"
+
+
+def adding(table: Table, tables: Mapping[tuple[str, str], Table]) -> Iterator[str]:
+    """Statements that give a storage table its constraints back."""
+    for key in table.foreign_keys:
+        parent = tables[key.parent]
+        deferred = " DEFERRABLE INITIALLY DEFERRED" if key.is_deferred else ""
+        yield (
+            f"ALTER TABLE {storage_name(table)} ADD CONSTRAINT {quote(key.name)} "
+            f"FOREIGN KEY ({key_list(table, key.columns)}) "
+            f"REFERENCES {storage_name(parent)} ({key_list(parent, key.key)}) "
+            f"ON DELETE {key.on_delete.value} ON UPDATE {key.on_update.value}{deferred}"
+        )
 
 
 def attached(tables: Sequence[Table], kept: Iterable[Row]) -> list[Table]:

@@ -125,20 +125,6 @@ def test_the_exact_name_is_preferred(session, engine):
         ),
         (
             [
-                "CREATE TABLE app.p (a INTEGER PRIMARY KEY)",
-                "CREATE TABLE app.t (a INTEGER REFERENCES app.p (a))",
-            ],
-            "has a FOREIGN KEY",
-        ),
-        (
-            [
-                "CREATE TABLE app.t (a INTEGER PRIMARY KEY)",
-                "CREATE TABLE app.c (a INTEGER REFERENCES app.t (a))",
-            ],
-            "is referenced",
-        ),
-        (
-            [
                 "CREATE TABLE app.t (a INTEGER)",
                 "CREATE TABLE app.l (a INTEGER)",
                 "CREATE TRIGGER x AFTER INSERT ON app.t "

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
 from tique_backends.errors import EngineError
+from tique_backends.foreign_keys import adding, dropping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -286,7 +287,7 @@ class DDL:
                 if names is None
                 else [self._split(name) for name in names]
             )
-            adopted = []
+            found = {}
             for schema, name in wanted:
                 if self._catalog.find(schema, name) is not None:
                     raise errors.ProgrammingError(
@@ -294,9 +295,16 @@ class DDL:
                     )
                 table = engine.describe(session, schema, name)
                 engine.check_definition(session, table)
-                engine.manage(session, table)
-                adopted.append(table.qualified_name)
-            return adopted
+                found[table.schema, table.name] = table
+            self._take_foreign_keys(session, found)
+            for place, table in found.items():
+                managed = engine.manage(session, table)
+                found[place] = replace(managed, foreign_keys=table.foreign_keys)
+            known = {(table.schema, table.name): table for table in self._catalog}
+            for table in found.values():
+                if table.foreign_keys:
+                    engine.keep_foreign_keys(session, table, known | found)
+            return [table.qualified_name for table in found.values()]
 
         try:
             with self._alone():
@@ -305,6 +313,54 @@ class DDL:
         finally:
             session.close()
         return adopted
+
+    def _take_foreign_keys(
+        self, session: Session, tables: dict[tuple[str, str], Table]
+    ) -> None:
+        """Take the engine's FOREIGN KEY constraints from tables to be adopted.
+
+        In the engine transaction that adopts them. The rows satisfy the constraints: the
+        engine kept them until now.
+        """
+        engine = self._engine
+        known = {(table.schema, table.name): table for table in self._catalog}
+        known |= tables
+        for name, table in list(tables.items()):
+            for other in engine.referencing_tables(session, table):
+                if tuple(other) not in tables:
+                    raise errors.NotSupportedError(
+                        f"table {table.qualified_name} is referenced by another table's "
+                        f"FOREIGN KEY constraint ({'.'.join(other)}); adopt that table "
+                        "with it"
+                    )
+            keys = []
+            for declared in engine.declared_foreign_keys(session, table):
+                parent = known.get(declared.parent)
+                key = None if parent is None else declared.resolved(table, parent)
+                if key is None:
+                    raise errors.NotSupportedError(
+                        f"table {table.qualified_name} has a FOREIGN KEY constraint "
+                        f"({declared.name}) that references "
+                        f"{'.'.join(declared.parent)}; adopt that table with it"
+                    )
+                keys.append(key)
+            tables[name] = replace(table, foreign_keys=tuple(keys))
+        for table in tables.values():
+            for statement in dropping(table):
+                session.execute(statement)
+
+    def _give_foreign_keys_back(
+        self, session: Session, tables: Collection[Table]
+    ) -> None:
+        """Give the engine the FOREIGN KEY constraints of tables that are released.
+
+        It checks them again, and can refuse none: they hold in the committed state, and
+        everything was folded.
+        """
+        for table in tables:
+            if table.fault is None:
+                for statement in adding(table, self._parents(table)):
+                    session.execute(statement)
 
     def detach(self, names: Sequence[str] | None = None) -> list[str]:
         """Fold everything and release the tables; with the last, drop tique's schema.
@@ -328,12 +384,8 @@ class DDL:
         try:
             with self._alone():
                 self._refuse_users(tables, None)
+                self._expect_foreign_keys_together(tables)
                 for table in tables:
-                    for key in table.foreign_keys:
-                        raise errors.NotSupportedError(
-                            f"cannot detach {table.qualified_name}: its FOREIGN KEY "
-                            f"{key.name} is kept by tique only; drop the table"
-                        )
                     obstacle = self._checkpointer.obstacles.error(table)
                     if obstacle is not None:
                         raise errors.OperationalError(
@@ -350,11 +402,10 @@ class DDL:
                             sqlstate="55006",
                         )
 
-                self._freed(tables, cascade=False)
-
                 def release() -> None:
                     for table in tables:
                         engine.unmanage(session, table)
+                    self._give_foreign_keys_back(session, tables)
 
                 def release_all() -> None:
                     self._timeline.expect_alone(session)
@@ -374,6 +425,25 @@ class DDL:
         finally:
             session.close()
         return [table.qualified_name for table in tables]
+
+    def _expect_foreign_keys_together(self, tables: Collection[Table]) -> None:
+        """Refuse to release a table without those that it references, or the reverse."""
+        released = {(table.schema, table.name) for table in tables}
+        for child in self._catalog:
+            is_released = (child.schema, child.name) in released
+            for key in child.foreign_keys:
+                if is_released and not self._engine.capabilities.alters_foreign_keys:
+                    raise errors.NotSupportedError(
+                        f"cannot detach {child.qualified_name}: its FOREIGN KEY "
+                        f"{key.name} cannot be added to a table that the engine has "
+                        "already; copy the rows into a table without it, and drop this one"
+                    )
+                if is_released != (key.parent in released):
+                    raise errors.OperationalError(
+                        f"{'.'.join(key.parent)} and {child.qualified_name} can be "
+                        f"detached together only: the FOREIGN KEY {key.name} links them",
+                        sqlstate="2BP01",
+                    )
 
     def _fold_all(self, tables: Collection[Table]) -> None:
         """Fold; where other processes have yet to follow, wait a little for them."""

@@ -110,6 +110,7 @@ class MonetDBEngine(Engine):
         overlay_values=2000,
         number_prefix="%",
         picks_joined_row=False,
+        alters_foreign_keys=True,
     )
 
     def __init__(self, address: Address) -> None:
@@ -242,6 +243,16 @@ class MonetDBEngine(Engine):
     @override
     def describe(self, session: Session, schema: str, name: str) -> Table:
         return introspection.describe(session, schema, name)
+
+    @override
+    def declared_foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[foreign_keys.Declared]:
+        return introspection.foreign_keys(session, table)
+
+    @override
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        return introspection.referencing_tables(session, table)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:

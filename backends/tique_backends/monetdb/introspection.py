@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.foreign_keys import Declared
 from tique_backends.monetdb.types import type_name
-from tique_rewriter.schema import Column, Table
+from tique_rewriter.schema import Action, Column, Table
 
 if TYPE_CHECKING:
     from tique_backends.base import Row, Session
@@ -37,8 +38,29 @@ SELECT k.id, k.type, o.name FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k
 WHERE k.table_id = $1 ORDER BY k.id, o.nr"""
 
 _REFERENCING = """
-SELECT 1 FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
-WHERE k.table_id = $1"""
+SELECT DISTINCT s.name, t.name FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
+JOIN sys.tables AS t ON t.id = f.table_id JOIN sys.schemas AS s ON s.id = t.schema_id
+JOIN sys.tables AS p ON p.id = k.table_id JOIN sys.schemas AS q ON q.id = p.schema_id
+WHERE f.type = 2 AND q.name = $1 AND p.name = $2 ORDER BY 1, 2"""
+
+_FOREIGN_KEYS = """
+SELECT f.id, f.name, s.name, t.name, f."action", o.name, r.name
+FROM sys.keys AS f JOIN sys.tables AS c ON c.id = f.table_id
+JOIN sys.schemas AS d ON d.id = c.schema_id
+JOIN sys.keys AS k ON k.id = f.rkey JOIN sys.tables AS t ON t.id = k.table_id
+JOIN sys.schemas AS s ON s.id = t.schema_id
+JOIN sys.objects AS o ON o.id = f.id
+JOIN sys.objects AS r ON r.id = k.id AND r.nr = o.nr
+WHERE f.type = 2 AND d.name = $1 AND c.name = $2 ORDER BY f.id, o.nr"""
+
+_ACTIONS = (
+    Action.NO_ACTION,
+    Action.CASCADE,
+    Action.RESTRICT,
+    Action.SET_NULL,
+    Action.SET_DEFAULT,
+)
+"""As MonetDB numbers them, ON UPDATE in the second byte."""
 
 _TRIGGERS = "SELECT name FROM sys.triggers WHERE table_id = $1"
 
@@ -89,7 +111,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if default is not None and default.lower().startswith("next value for"):
             raise refuse(f"has a generated column, {column!r}")
         columns.append(Column(column, text, not_null, default))
-    if ask(_REFERENCING, number):
+    if table_id and ask(_REFERENCING, schema, name):
         raise refuse("is referenced by another table's FOREIGN KEY constraint")
     if ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
@@ -99,7 +121,10 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     kinds: dict[int, int] = {}
     for key, key_kind, column in ask(_KEYS, number):
         if key_kind == _FOREIGN:
-            raise refuse("has a FOREIGN KEY constraint")
+            if table_id:
+                raise refuse("has a FOREIGN KEY constraint")
+            # The caller takes it over.
+            continue
         if key_kind not in (_PRIMARY, _UNIQUE):
             raise refuse("has a constraint of a kind that tique does not know")
         kinds[key] = key_kind
@@ -115,3 +140,25 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         (),
         table_id,
     )
+
+
+def foreign_keys(session: Session, table: Table) -> list[Declared]:
+    """The FOREIGN KEY constraints that MonetDB has on a table."""
+    found: dict[int, Declared] = {}
+    rows = session.execute(_FOREIGN_KEYS, [table.schema, table.name]).fetch_all()
+    for number, name, schema, parent, action, column, key in rows:
+        before = found.get(number)
+        found[number] = Declared(
+            name,
+            [*(before.columns if before else ()), column],
+            (schema, parent),
+            [*(before.key if before else ()), key],
+            _ACTIONS[action & 255],
+            _ACTIONS[action >> 8 & 255],
+        )
+    return list(found.values())
+
+
+def referencing_tables(session: Session, table: Table) -> list[Row]:
+    """Schema and name of each table with a constraint that references this one."""
+    return session.execute(_REFERENCING, [table.schema, table.name]).fetch_all()

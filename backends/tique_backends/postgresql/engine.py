@@ -132,6 +132,7 @@ class PostgreSQLEngine(Engine):
             overlay_values=10_000,
             sorts_by_bytes=collation.upper().replace("-", "") in _BY_BYTES,
             widest_sum=32,
+            alters_foreign_keys=True,
         )
 
     def _client(self) -> PostgreSQLSequencer:
@@ -288,6 +289,16 @@ class PostgreSQLEngine(Engine):
         assert isinstance(session, PostgreSQLSession)
         session.index_as_storage(table, cache_name(table))
         session.index_no_more(table, cache_name(table))
+
+    @override
+    def declared_foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[foreign_keys.Declared]:
+        return introspection.foreign_keys(session, table)
+
+    @override
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        return introspection.referencing_tables(session, table)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.foreign_keys import Declared
 from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
-from tique_rewriter.schema import Check, Column, Table
+from tique_rewriter.schema import Action, Check, Column, Table
 
 if TYPE_CHECKING:
     from tique_backends.base import Row, Session
@@ -53,8 +54,33 @@ SELECT contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferra
 FROM pg_catalog.pg_constraint WHERE conrelid = $1 ORDER BY oid"""
 
 _REFERENCING = """
-SELECT conrelid::regclass::TEXT FROM pg_catalog.pg_constraint
-WHERE confrelid = $1 AND contype = 'f' LIMIT 1"""
+SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_constraint AS k
+JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE k.confrelid = $1::regclass AND k.contype = 'f' ORDER BY 1, 2"""
+
+_FOREIGN_KEYS = """
+SELECT k.conname, n.nspname, c.relname, k.confdeltype::TEXT, k.confupdtype::TEXT,
+  k.confmatchtype::TEXT, k.condeferrable, k.condeferred, k.convalidated,
+  coalesce(cardinality(k.confdelsetcols), 0),
+  (SELECT array_agg(a.attname::TEXT ORDER BY p.n)
+    FROM unnest(k.conkey) WITH ORDINALITY AS p(i, n)
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = p.i),
+  (SELECT array_agg(a.attname::TEXT ORDER BY p.n)
+    FROM unnest(k.confkey) WITH ORDINALITY AS p(i, n)
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.confrelid AND a.attnum = p.i)
+FROM pg_catalog.pg_constraint AS k
+JOIN pg_catalog.pg_class AS c ON c.oid = k.confrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE k.conrelid = $1::regclass AND k.contype = 'f' ORDER BY k.oid"""
+
+_ACTIONS = {
+    "a": Action.NO_ACTION,
+    "r": Action.RESTRICT,
+    "c": Action.CASCADE,
+    "n": Action.SET_NULL,
+    "d": Action.SET_DEFAULT,
+}
 
 _UNIQUE_INDEXES = """
 SELECT c.relname FROM pg_catalog.pg_index AS i
@@ -165,12 +191,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         )
     if not columns:
         raise refuse("has no columns")
-    if referencing := ask(_REFERENCING, number):
-        refuse_new(
-            f"is referenced by another table's FOREIGN KEY constraint "
-            f"({referencing[0][0]}), which would be checked when versions are folded, "
-            "long after the commit"
-        )
     if triggers := ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
         refuse_new(f"has a trigger or a rule, {triggers[0][0]}")
@@ -187,6 +207,9 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     for kind, constraint, key, expression, deferrable, is_valid, excludes in ask(
         _CONSTRAINTS, number
     ):
+        if kind == "f":
+            # The caller takes it over, or has done so.
+            continue
         if deferrable:
             refuse_new(f"has a deferrable constraint, {constraint}")
         if excludes:
@@ -198,11 +221,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             unique.append(tuple(numbers[i] for i in key))
         elif kind == "c" and is_valid:
             checks.append(Check(expression, constraint))
-        elif kind == "f":
-            refuse_new(
-                f"has a FOREIGN KEY constraint ({constraint}), which would be checked "
-                "when versions are folded, long after the commit"
-            )
         elif kind != "n" or not is_valid:
             refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
     table = Table(
@@ -227,3 +245,49 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 f"has no PRIMARY KEY, and nothing else tells its rows apart: {error}"
             ) from error
     return table
+
+
+def foreign_keys(session: Session, table: Table) -> list[Declared]:
+    """The FOREIGN KEY constraints that PostgreSQL has on a table.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED if one is of a kind that tique cannot keep.
+    """
+    found = []
+    for row in session.execute(_FOREIGN_KEYS, [storage_name(table)]).fetch_all():
+        name, schema, parent, on_delete, on_update, match, *others = row
+        deferrable, is_deferred, is_valid, some_columns, columns, key = others
+        what = ""
+        if match != "s":
+            what = "MATCH FULL"
+        elif some_columns:
+            what = "SET NULL or SET DEFAULT with a list of columns"
+        elif deferrable and not is_deferred:
+            what = "DEFERRABLE INITIALLY IMMEDIATE"
+        elif not is_valid:
+            what = "NOT VALID"
+        if what:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {table.qualified_name} has a FOREIGN KEY constraint ({name}) "
+                f"with {what}",
+            )
+        found.append(
+            Declared(
+                name,
+                columns,
+                (schema, parent),
+                key,
+                _ACTIONS[on_delete],
+                _ACTIONS[on_update],
+                is_deferred,
+            )
+        )
+    return found
+
+
+def referencing_tables(session: Session, table: Table) -> list[Row]:
+    """Schema and name of each table with a constraint that references this one."""
+    return session.execute(_REFERENCING, [storage_name(table)]).fetch_all()
