@@ -52,7 +52,7 @@ REFUSED = {
         "CREATE TABLE t (a INTEGER REFERENCES p)",
     ),
     "referenced": (
-        "is referenced by another table's FOREIGN KEY constraint (c)",
+        "is referenced by another table's FOREIGN KEY constraint (public.c)",
         "CREATE TABLE t (a INTEGER PRIMARY KEY)",
         "CREATE TABLE c (a INTEGER REFERENCES t)",
     ),
