@@ -473,3 +473,71 @@ def test_a_table_that_is_not_managed(engine, connection):
 def test_wrong_definitions(connection, clause):
     with pytest.raises((tique.ProgrammingError, tique.NotSupportedError)):
         connection.execute(f"CREATE TABLE c (id INTEGER {clause})")
+
+
+DEFERRED = pytest.mark.never(
+    ["duckdb", "monetdb"],
+    raises=tique.NotSupportedError,
+    reason="the engine has no deferred constraints",
+)
+
+
+@pytest.fixture
+def deferred(engine, connection):
+    def make():
+        connection.execute(
+            "CREATE TABLE child (id INTEGER PRIMARY KEY, ref INTEGER CONSTRAINT later "
+            "REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"
+        )
+        return engine.connect()
+
+    return make
+
+
+@DEFERRED
+def test_a_deferred_constraint_is_checked_at_commit(connection, deferred):
+    one = deferred()
+    one.execute("INSERT INTO child VALUES (1, 3)")
+    one.execute("INSERT INTO parent VALUES (3, 0, 'c')")
+    one.commit()
+    one.execute("DELETE FROM parent WHERE id = 3")
+    one.execute("INSERT INTO parent VALUES (3, 1, 'd')")
+    one.commit()
+    one.execute("DELETE FROM parent WHERE id = 3")
+    one.execute("INSERT INTO child VALUES (2, 9)")
+    one.execute("DELETE FROM child WHERE id = 2")
+    with pytest.raises(tique.errors.ForeignKeyViolation) as caught:
+        one.commit()
+    assert (caught.value.constraint, caught.value.key) == ("later", (3,))
+    assert rows(connection) == [(1, 3)]
+    assert len(rows(connection, "parent")) == 3
+    one.execute("SAVEPOINT s")
+    one.execute("INSERT INTO child VALUES (5, 5)")
+    one.execute("ROLLBACK TO s")
+    one.execute("INSERT INTO child VALUES (6, 1)")
+    one.commit()
+    violated(connection, "INSERT INTO child VALUES (7, 7)")
+    assert rows(connection) == [(1, 3), (6, 1)]
+
+
+@DEFERRED
+def test_a_deferred_constraint_in_bulk(connection, deferred):
+    one = deferred()
+    one.execute(f"INSERT INTO child SELECT number, number + 1 FROM {numbers(5000)}")
+    with pytest.raises(tique.errors.ForeignKeyViolation):
+        one.commit()
+    one.execute(f"INSERT INTO child SELECT number, number + 1 FROM {numbers(5000)}")
+    one.execute(f"INSERT INTO parent SELECT number + 3, 0, NULL FROM {numbers(5000)}")
+    one.commit()
+    assert count(connection, table="child") == 5000
+
+
+@DEFERRED
+def test_a_deferred_reference_is_certified(engine, connection, deferred):
+    one, two = deferred(), engine.connect()
+    two.execute("SELECT 1 FROM parent").fetchall()
+    one.execute("INSERT INTO child VALUES (1, 2)")
+    two.execute("DELETE FROM parent WHERE id = 2")
+    two.commit()
+    with pytest.raises(tique.SerializationError):
+        one.commit()
