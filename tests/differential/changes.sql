@@ -398,7 +398,7 @@ UPDATE node SET parent = NULL FROM node AS p LEFT JOIN item ON item.id = p.id WH
 
 UPDATE item SET id = item.id + 1000 FROM sale WHERE sale.item = item.id
 
-UPDATE code SET meaning = 'm' || i.id, rank = i.id FROM item AS i WHERE i.name = code.code
+UPDATE code SET meaning = 'm' || i.least, rank = i.least FROM (SELECT name, min(id) AS least FROM item GROUP BY name) AS i WHERE i.name = code.code
 
 UPDATE sale SET quantity = quantity + 1 FROM item AS i, node AS n WHERE i.id = sale.item AND n.id = i.id AND sale.quantity IS DISTINCT FROM 3
 
