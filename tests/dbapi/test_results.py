@@ -14,7 +14,8 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique.query.statements import change, insert, writing
+from tique.query import changes
+from tique.query.statements import change, insert
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -133,7 +134,7 @@ def table(request, engine, monkeypatch):
     columns = columns.replace("<own types>", OWN_TYPES[engine.name])
     if request.param in LARGE:
         return columns, key, 2200
-    for module in (writing, insert, change):
+    for module in (changes, insert, change):
         monkeypatch.setattr(module, "BUFFERED_ROWS", 190)
     return columns, key, 200
 

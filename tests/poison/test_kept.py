@@ -11,7 +11,8 @@ import pytest
 
 import tique
 from tests.poison.cases import CASES, UNINDEXED
-from tique.query.statements import insert, writing
+from tique.query import changes
+from tique.query.statements import insert
 
 SHAPES = {
     "key": "CREATE TABLE {} (v {} PRIMARY KEY, id INTEGER)",
@@ -106,7 +107,7 @@ def natively(engine, shape):
 )
 def test_what_is_acknowledged_is_kept(engine, shape, way, monkeypatch):
     if way == "staged":
-        for module in (insert, writing):
+        for module in (insert, changes):
             monkeypatch.setattr(module, "BUFFERED_ROWS", 0)
     verdicts, expected = natively(engine, shape)
     connection = engine.connect(checkpoint="manual")
