@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import duckdb
 
@@ -70,6 +70,10 @@ _STOPPED_INSIDE = "KeyboardInterrupt: "
 """The start of DuckDB's own error, if the signal came in Python code that it called."""
 
 
+def _is_stopped(error: BaseException | None) -> TypeGuard[RuntimeError]:
+    return type(error) is RuntimeError and str(error) == _STOPPED
+
+
 def translated(error: Exception) -> EngineError:
     """Return the engine-neutral form of an exception of the duckdb module.
 
@@ -77,11 +81,15 @@ def translated(error: Exception) -> EngineError:
     ------
     BaseException
         A signal handler's exception while DuckDB worked, KeyboardInterrupt as a rule.
-        DuckDB 1.5 keeps it as the cause of its own error; 2.0 drops it, and then it is
-        taken to be KeyboardInterrupt. Only the main thread runs signal handlers.
+        DuckDB 1.5 keeps it as the cause of its own error, perhaps through several of
+        these; 2.0 drops it, and then it is taken to be KeyboardInterrupt. Only the main
+        thread runs signal handlers.
     """
-    if type(error) is RuntimeError and str(error) == _STOPPED:
-        raise error.__cause__ or KeyboardInterrupt
+    if _is_stopped(error):
+        cause: BaseException | None = error
+        while _is_stopped(cause):
+            cause = cause.__cause__
+        raise cause or KeyboardInterrupt
     if type(error) is duckdb.Error and str(error).startswith(_STOPPED_INSIDE):
         raise KeyboardInterrupt from error
     if isinstance(error, duckdb.Error):
