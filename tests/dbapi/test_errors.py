@@ -22,6 +22,8 @@ TREE = {
     "NotNullViolation": "IntegrityError",
     "UniqueViolation": "IntegrityError",
     "CheckViolation": "IntegrityError",
+    "ForeignKeyViolation": "IntegrityError",
+    "RestrictViolation": "ForeignKeyViolation",
     "SerializationError": "OperationalError",
     "OutcomeUnknown": "OperationalError",
     "DatabaseLocked": "OperationalError",
@@ -55,6 +57,8 @@ def test_every_database_error_has_a_sqlstate(error):
         (errors.UniqueViolation, "23505"),
         (errors.NotNullViolation, "23502"),
         (errors.CheckViolation, "23514"),
+        (errors.ForeignKeyViolation, "23503"),
+        (errors.RestrictViolation, "23001"),
         (errors.NotSupportedError, "0A000"),
     ],
 )

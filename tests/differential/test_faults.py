@@ -15,7 +15,8 @@ FAULTS = [s for s in statements("faults.sql") if s not in UNSUPPORTED]
 DEFINITIONS = (
     "CREATE TABLE t (a INTEGER PRIMARY KEY, f INTEGER)",
     "CREATE TABLE u (a INTEGER, f INTEGER)",
-    "INSERT INTO t VALUES (1, 1)",
+    # MonetDB takes columns that are not grouped if all rows in memory are one.
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
     "INSERT INTO u VALUES (1, 1)",
 )
 
@@ -94,4 +95,5 @@ def test_asking_the_engine_runs_nothing(engine):
     for sql in ("TRUNCATE t", "VACUUM t", "DELETE t", "ALTER TABLE t DROP COLUMN f"):
         with pytest.raises(tique.Error):
             connection.execute(sql)
-    assert connection.execute("SELECT * FROM t").fetchall() == [(1, 1)]
+    rows = connection.execute("SELECT * FROM t").fetchall()
+    assert sorted(rows) == [(1, 1), (2, 2)]
