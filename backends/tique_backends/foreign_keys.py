@@ -65,13 +65,23 @@ def keep(
             return
         for statement in creation:
             session.execute(statement)
-    session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+    _delete(session, table)
     for number, key in enumerate(table.foreign_keys):
         definition = _written(table, tables[key.parent], key)
         session.execute(
             "INSERT INTO tique.foreign_keys VALUES ($1, $2, $3)",
             [table.id, number, definition],
         )
+
+
+def forget(session: Session, table: Table) -> None:
+    """Keep the constraints of a table no longer that is about to be released."""
+    if table.foreign_keys:
+        _delete(session, table)
+
+
+def _delete(session: Session, table: Table) -> None:
+    session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
 
 
 def _written(child: Table, parent: Table, key: ForeignKey) -> str:

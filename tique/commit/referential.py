@@ -1,8 +1,8 @@
 """Certification of FOREIGN KEY constraints: shared and exclusive keys (P9).
 
 A statement has checked its references against its snapshot and the transaction's own
-writes (:mod:`tique.query.foreign_keys`). What is left is what other transactions
-committed since then:
+writes (:mod:`tique.query.foreign_keys`). The commits of other transactions
+since then are left:
 
 * a key that is held in shared mode: has its row been deleted, or given another key?
   Versions in which only other columns changed are passed over;

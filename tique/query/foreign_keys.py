@@ -11,8 +11,8 @@ Argument
 everything, :func:`enforce` carries out actions and checks, before the statement ends:
 an error undoes the statement with all of its actions and nothing else (P8). What a
 deferred constraint has to check is kept until :func:`check_deferred`, at commit, before
-certification. Entries of statements that were undone do no harm: what is checked is
-whether rows that are there reference keys that are.
+certification. Entries of statements that were undone do no harm: the check
+asks whether the rows that are there reference keys that are.
 
 *References.* Only rows whose reference is new count: an UPDATE of other columns looks at
 nothing. The parent's row is looked up by its key as any point read: in the own writes, in the

@@ -259,8 +259,7 @@ class DuckDBEngine(Engine):
     def unmanage(self, session: Session, table: Table) -> None:
         session.execute(f"DROP TABLE {cache_name(table)}")
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
-        if table.foreign_keys:
-            session.execute(f"DELETE FROM tique.foreign_keys WHERE id = {table.id}")
+        foreign_keys.forget(session, table)
 
     @override
     def keep_foreign_keys(
