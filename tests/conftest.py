@@ -6,6 +6,7 @@ pytest_plugins = (
     "tests.plugins.postgresql",
     "tests.plugins.engine",
     "tests.plugins.support",
+    "tests.plugins.effort",
     "tests.plugins.selection",
 )
 

@@ -33,14 +33,8 @@ def content(connection):
     return connection.execute("SELECT id, v, n FROM t ORDER BY id").fetchall()
 
 
-def statements(connection, work):
-    before = connection.info.engine_statements
-    work()
-    return connection.info.engine_statements - before
-
-
 @pytest.mark.parametrize("count", [1, 3, 100, 1999, 2001, 5000])
-def test_insert(connection, count):
+def test_insert(statements, connection, count):
     """P8: one batch, never a loop of statements; its rows can be read at once."""
     rows = [(i, f"v{i}", Decimal(i)) for i in range(10, 10 + count)]
     cursor = connection.cursor()
@@ -87,7 +81,7 @@ def test_insert_with_expressions(connection):
 
 
 @pytest.mark.parametrize("count", [3, 100, 2500])
-def test_update(connection, count):
+def test_update(statements, connection, count):
     connection.execute(
         f"INSERT INTO t SELECT number + 10, 'x', number FROM {numbers(count)}"
     )

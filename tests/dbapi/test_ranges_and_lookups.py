@@ -88,14 +88,8 @@ def by_the_engine(connection, sql, parameters=(1, 3, 14)):
     return ask(connection, sql.replace("WHERE", "WHERE 1 = 1 AND"), parameters)
 
 
-def statements(connection, work):
-    before = connection.info.engine_statements
-    work()
-    return connection.info.engine_statements - before
-
-
 @pytest.mark.parametrize("sql", QUERIES)
-def test_memory_answers_what_was_asked_before(connection, sql):
+def test_memory_answers_what_was_asked_before(statements, connection, sql):
     expected = by_the_engine(connection, sql)
     for _ in range(4):
         assert ask(connection, sql) == expected
@@ -175,7 +169,7 @@ def test_in_every_snapshot(connection, engine, seed):
             compare(reader)
 
 
-def test_what_is_too_much_is_for_the_engine(connection):
+def test_what_is_too_much_is_for_the_engine(statements, connection):
     """So many groups, or rows of the other table, and none of them is read."""
     connection.execute(f"INSERT INTO item SELECT 3, number, 1, 1 FROM {numbers(3000)}")
     connection.execute(

@@ -45,12 +45,6 @@ def content(connection):
     return connection.execute("SELECT * FROM t ORDER BY id").fetchall()
 
 
-def statements(connection, work):
-    before = connection.info.engine_statements
-    work()
-    return connection.info.engine_statements - before
-
-
 # Parameters
 
 
@@ -114,7 +108,7 @@ def test_hostile_names(engine):
 
 
 @pytest.mark.parametrize("count", [3, 700, 2500])
-def test_many(simple, count):
+def test_many(statements, simple, count):
     """One batch, in the order given: a row may be met again by a later set."""
     cursor = simple.cursor()
     statement = (
@@ -196,7 +190,7 @@ def test_many_is_all_or_nothing(connection):
 # Cost
 
 
-def test_a_counter_costs_no_statement(simple):
+def test_a_counter_costs_no_statement(statements, simple):
     """The row is known after the first time."""
     statement = (
         "INSERT INTO t (id, n) VALUES (%s, 1) ON CONFLICT (id) "

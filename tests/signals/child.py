@@ -253,11 +253,19 @@ def locks(url, interrupter):
     with connect(url) as connection:
         stop, faults = threading.Event(), []
 
+        def ask(sql, parameters):
+            """The main thread may have been interrupted in its own statement."""
+            with connection._lock:
+                try:
+                    connection.execute(sql, parameters).fetchall()
+                except tique.OperationalError as error:
+                    expect_lost(error)
+                    connection.rollback()
+
         def hold():
             try:
                 while not stop.is_set():
-                    with connection._lock:
-                        connection.execute(HEAVY, (1,)).fetchall()
+                    ask(HEAVY, (1,))
             except BaseException:
                 faults.append(traceback.format_exc())
 
@@ -265,7 +273,7 @@ def locks(url, interrupter):
         holder.start()
         for _ in range(4):
             interrupter.until_interrupted(
-                lambda: connection.execute("SELECT v FROM t WHERE id = 1").fetchone()
+                lambda: ask("SELECT v FROM t WHERE id = %s", (1,))
             )
         stop.set()
         holder.join()
