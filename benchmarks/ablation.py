@@ -1,4 +1,7 @@
-"""What each part of the store is worth: throughput with everything, and without it.
+"""What each part of the store is worth: with everything, and without it.
+
+TPC-C's throughput, and the time that two of CH-benCHmark's queries take afterwards, beside
+the versions that its transactions have left.
 
 A part is switched off by the policy alone (:mod:`tique.store.policy`): its capacity is
 nothing.
@@ -8,8 +11,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.ch.queries import QUERIES
 from benchmarks.environment import loaded_database, prepare_work_directory
 from benchmarks.measures import Spread, spread
 from benchmarks.runner import run_round
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from benchmarks.targets.base import Connection
     from benchmarks.workload import Workload
     from tique.store.policy import CachePolicy
 
@@ -28,6 +36,8 @@ _OFF: Mapping[str, Mapping[str, Any]] = {
     "ranges": {"bytes": 0},
     "tails": {"tail_rows": 0},
 }
+
+_RUNS = 5
 
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "everything": {},
@@ -49,12 +59,29 @@ class Variant:
         Committed transactions per second, over the rounds.
     share : float
         Its median by that of everything.
+    queries : dict of str to Spread
+        Milliseconds of each query of CH-benCHmark, over the rounds.
     """
 
     name: str
     clients: int
     throughput: Spread
     share: float
+    queries: dict[str, Spread]
+
+
+def _time_queries(times: dict[str, list[float]], connection: Connection) -> None:
+    """Add the median of some runs of each query."""
+    cursor = connection.cursor()
+    for name, sql in QUERIES.items():
+        taken = []
+        for _ in range(_RUNS):
+            start = perf_counter()
+            cursor.execute(sql)
+            cursor.fetchall()
+            taken.append(1000 * (perf_counter() - start))
+        times.setdefault(name, []).append(median(taken))
+    connection.rollback()
 
 
 @contextmanager
@@ -94,6 +121,7 @@ def measure_ablation(
     progress(f"loading {workload.label}")
     database = loaded_database(workload, directory)
     found: dict[tuple[str, int], list[float]] = {}
+    queries: dict[tuple[str, int], dict[str, list[float]]] = {}
     for number in range(rounds):
         order = list(VARIANTS) if number % 2 == 0 else list(VARIANTS)[::-1]
         for count in clients:
@@ -107,8 +135,9 @@ def measure_ablation(
                         clients=count,
                         seconds=seconds,
                         warmup=warmup,
-                        processes=0,
-                        distance=0.0,
+                        afterwards=partial(
+                            _time_queries, queries.setdefault((name, count), {})
+                        ),
                     )
                 if outcome.failures:
                     raise RuntimeError("; ".join(outcome.failures))
@@ -117,5 +146,7 @@ def measure_ablation(
     for (name, count), each in found.items():
         whole = spread(found["everything", count]).median
         measured = spread(each)
-        variants.append(Variant(name, count, measured, measured.median / whole))
+        times = {query: spread(each) for query, each in queries[name, count].items()}
+        share = measured.median / whole
+        variants.append(Variant(name, count, measured, share, times))
     return variants

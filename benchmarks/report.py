@@ -198,11 +198,17 @@ def print_ablation(variants: Sequence[Variant], title: str, console: Console) ->
     """Print what is committed per second with and without each part of the store."""
     table = Table(title=title)
     table.add_column("store")
-    for heading in ("clients", "transactions/s", "of everything"):
+    queries = list(variants[0].queries)
+    headings = ("clients", "transactions/s", "of everything")
+    for heading in (*headings, *(f"{query} ms" for query in queries)):
         table.add_column(heading, justify="right")
     for each in variants:
         table.add_row(
-            each.name, str(each.clients), each.throughput.shown(), f"{each.share:.2f}"
+            each.name,
+            str(each.clients),
+            each.throughput.shown(),
+            f"{each.share:.2f}",
+            *(each.queries[query].shown() for query in queries),
         )
     console.print(table)
 

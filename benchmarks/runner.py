@@ -11,10 +11,11 @@ from benchmarks.crews import ClientCrew, ProcessCrew
 from benchmarks.environment import durable_copy, scratch_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from benchmarks.crews import Crew
-    from benchmarks.targets.base import Target
+    from benchmarks.targets.base import Connection, Target
     from benchmarks.workload import Workload
 
 
@@ -82,6 +83,7 @@ def run_round(
     warmup: float,
     processes: int = 0,
     distance: float = 0.0,
+    afterwards: Callable[[Connection], None] | None = None,
 ) -> Round:
     """Run one round on a copy of a loaded database and check the database afterwards.
 
@@ -101,6 +103,8 @@ def run_round(
         Among how many processes the clients are divided; 0: they are in this one.
     distance : float
         The target's, see there.
+    afterwards : callable, optional
+        Takes a connection when the clients have ended.
     """
     target.distance = distance
     with scratch_directory(database.parent) as directory:
@@ -113,6 +117,7 @@ def run_round(
                 seconds=seconds,
                 warmup=warmup,
                 processes=processes,
+                afterwards=afterwards,
             )
         finally:
             target.close()
@@ -126,6 +131,7 @@ def measure(
     seconds: float,
     warmup: float,
     processes: int = 0,
+    afterwards: Callable[[Connection], None] | None = None,
 ) -> Round:
     """Run a workload's clients on a prepared target and check the database afterwards.
 
@@ -162,6 +168,8 @@ def measure(
             latencies[kind] += times
     if processes:
         observer = target.connect()
+    if afterwards is not None:
+        afterwards(observer)
     failures += workload.failures(observer, before, committed)
     observer.close()
     return Round(

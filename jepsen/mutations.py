@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tique.commit import shared as shared_commit
+from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.query.transaction import Transaction
@@ -65,21 +66,21 @@ def _no_certification() -> None:
     _replace(MemoryCertifier, conflict)
     _replace(QueryCertifier, conflict)
     for name in ("_staged_conflict", "_claim"):
-        _replace(Committer, conflict, name)
+        _replace(BatchCertifier, conflict, name)
     # The write sets that the server is told.
     shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
 
 
 def _misses_last_commit() -> None:
     """P3: certification does not look at the newest commit."""
-    genuine = Committer._conflict
+    genuine = BatchCertifier._conflict
 
-    def _conflict(committer: Any, *arguments: Any) -> Any:
-        found = genuine(committer, *arguments)
-        last = committer._sequencer.sts()
+    def _conflict(certifier: Any, *arguments: Any) -> Any:
+        found = genuine(certifier, *arguments)
+        last = certifier._sequencer.sts()
         return None if found is not None and found.winner >= last else found
 
-    _replace(Committer, _conflict)
+    _replace(BatchCertifier, _conflict)
 
 
 def _early_sts() -> None:
@@ -115,14 +116,14 @@ def _early_sts() -> None:
 
 def _orphans() -> None:
     """P4, P5: versions of a transaction that was told it is aborted stay there."""
-    genuine = Committer._conflict
+    genuine = BatchCertifier._conflict
 
-    def _conflict(committer: Any, ticket: Any, session: Any) -> None:
-        found = genuine(committer, ticket, session)
+    def _conflict(certifier: Any, ticket: Any, session: Any) -> None:
+        found = genuine(certifier, ticket, session)
         if found is not None:
             ticket.settle(serialization_error(found))
 
-    _replace(Committer, _conflict)
+    _replace(BatchCertifier, _conflict)
 
 
 def _folds_at_sts() -> None:

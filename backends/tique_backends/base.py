@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from tique_backends.names import cache_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
@@ -626,13 +628,17 @@ class Engine(ABC):
         The outcomes of their transactions are kept for ``retention`` seconds.
         """
 
-    @abstractmethod
     def forgotten_until(self, session: Session) -> int:
         """The greatest txid whose commit record was pruned; 0 if none was."""
+        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
+        return int(rows[0][0])
 
-    @abstractmethod
     def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
         """The commits that the cache table has rows of: cts and number, in cts order."""
+        rows = session.execute(
+            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
+        ).fetch_all()
+        return [(int(cts), int(count)) for cts, count in rows]
 
     @abstractmethod
     def compact(self, session: Session, *, force: bool = False) -> bool:

@@ -23,6 +23,11 @@ def widened(table: Table, read: Sequence[int], row: Row) -> Row:
     return tuple(whole)
 
 
+def is_partial(row: Row) -> bool:
+    """Whether the row has gaps. Values are not compared: some refuse to be."""
+    return any(value is MISSING for value in row)
+
+
 def completed(row: Row, base: Row) -> Row:
     """The row with ``base`` in its gaps."""
     return tuple(

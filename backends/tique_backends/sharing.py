@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tique_backends.aside import Aside, SetAside
-from tique_backends.errors import EngineError
+from tique_backends.errors import EngineError, ErrorKind
 from tique_udfs import KEYS_PER_CALL
 
 if TYPE_CHECKING:
@@ -48,6 +48,16 @@ class OverdueError(EngineError):
 
 class UnstoredRowError(EngineError):
     """A fold from memory has changes of a row that storage does not have."""
+
+
+def expect_none(others: int) -> None:
+    """Refuse to detach a database that so many other processes use."""
+    if others > 0:
+        raise EngineError(
+            ErrorKind.IN_USE,
+            f"other processes use this database ({others}): detaching all of it "
+            "needs the database alone; end them first",
+        )
 
 
 class SharedSnapshot(NamedTuple):

@@ -48,6 +48,7 @@ _BY_OPERATION = {
     "insert-child": "parent-child",
     "insert-parent": "parent-child",
     "delete-parent": "parent-child",
+    "delete-family": "parent-child",
     "update": "predicate",
     "delete": "predicate",
     "enqueue": "queue",

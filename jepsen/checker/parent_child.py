@@ -2,7 +2,8 @@
 
 ``insert-parent`` and ``delete-parent`` of a parent, ``insert-child`` of ``[child, parent]``, and
 ``read`` of ``{"parents": […], "children": [[child, parent], …]}``, of all rows. A child is
-unique. A parent with children is not deleted.
+unique. A parent with children is not deleted, except by ``delete-family``, which deletes
+the children too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from jepsen.checker.verdict import Verdict
     from jepsen.history import Operation
 
-_WRITES = {"insert-parent", "delete-parent", "insert-child"}
+_WRITES = {"insert-parent", "delete-parent", "delete-family", "insert-child"}
 
 
 def check(operations: Sequence[Operation]) -> Verdict:
@@ -39,7 +40,16 @@ def check(operations: Sequence[Operation]) -> Verdict:
         for each in transactions
         if each.invoke.f == "read" and each.outcome == "ok"
     ]
-    find_lost(children, reads, findings)
+    deletions: dict[object, list[Transaction]] = {}
+    for each in transactions:
+        if each.invoke.f == "delete-family" and each.outcome != "fail":
+            deletions.setdefault(each.invoke.value, []).append(each)
+    lasting = {row: each for row, each in children.items() if row[1] not in deletions}
+    find_lost(lasting, reads, findings)
+    for read, found in reads:
+        for row in found:
+            for deletion in deletions.get(row[1], ()):
+                _check_deleted(read, row, children.get(row), deletion, findings)
     return findings.verdict(nothing_to_compare(transactions, {"read"}, _WRITES))
 
 
@@ -65,3 +75,24 @@ def _check_read(
                 f"insert failed at index {inserts[row].index}",
             )
     return children
+
+
+def _check_deleted(
+    read: Transaction,
+    row: Row,
+    insert: Transaction | None,
+    deletion: Transaction,
+    findings: Findings,
+) -> None:
+    """Note a child that a read found after its family was deleted."""
+    if (
+        insert is not None
+        and insert.ended < deletion.begun
+        and deletion.outcome == "ok"
+        and deletion.ended < read.begun
+    ):
+        findings.add(
+            "lost-change",
+            f"the read at index {read.index} found child {edn.text(row)}, whose "
+            f"family was deleted at index {deletion.index}",
+        )

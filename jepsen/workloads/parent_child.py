@@ -1,8 +1,8 @@
 """Children are inserted while their parents are deleted; none may be an orphan.
 
-Foreign keys are refused by tique. So the application keeps the rule itself, as it would
-have to under any snapshot isolation: a transaction that inserts a child writes its
-parent's row too, which conflicts with the parent's deletion.
+A FOREIGN KEY forbids it: the child's insert and its parent's deletion, at the same time,
+exclude each other, though neither writes the other's row. A parent with an even number
+is not deleted while it has children; one with an odd number takes them along (CASCADE).
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
+import tique
 from jepsen.workloads.base import Operation, Refused, Workload, change, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import tique
     from jepsen.recorder import Event
 
 _EPOCH = 0.25
 _PARENTS = 4
 """New parents of an epoch."""
+
+_TABLE = ("child", "heir")
+_DELETION = ("delete-parent", "delete-family")
+"""By whether the parent's number is odd."""
 
 
 class ParentChild(Workload):
@@ -32,11 +36,13 @@ class ParentChild(Workload):
     @classmethod
     @override
     def create(cls, connection: tique.Connection) -> None:
-        """Make both tables."""
-        connection.execute(
-            "CREATE TABLE parent (id INTEGER PRIMARY KEY, children INTEGER)"
-        )
-        connection.execute("CREATE TABLE child (id BIGINT PRIMARY KEY, parent INTEGER)")
+        """Make the tables of parents and of both kinds of children."""
+        connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+        for table, action in (("child", ""), ("heir", "ON DELETE CASCADE")):
+            connection.execute(
+                f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, parent INTEGER "
+                f"REFERENCES parent {action})"
+            )
         connection.commit()
 
     @override
@@ -49,7 +55,7 @@ class ParentChild(Workload):
         if dice < 0.45:
             return Operation("insert-parent", parent)
         if dice < 0.75:
-            return Operation("delete-parent", parent)
+            return Operation(_DELETION[parent % 2], parent)
         return Operation("insert-child", [self.fresh(), parent])
 
     @override
@@ -60,12 +66,19 @@ class ParentChild(Workload):
         )
 
     def _insert_parent(self, connection: tique.Connection, parent: int) -> int:
-        change(connection, "INSERT INTO parent VALUES (%s, 0)", parent)
+        change(connection, "INSERT INTO parent VALUES (%s)", parent)
         return parent
 
     def _delete_parent(self, connection: tique.Connection, parent: int) -> int:
-        if rows(connection, "SELECT id FROM child WHERE parent = %s", parent):
-            raise Refused("the parent has children")
+        try:
+            deleted = change(connection, "DELETE FROM parent WHERE id = %s", parent)
+        except tique.errors.ForeignKeyViolation as error:
+            raise Refused("the parent has children") from error
+        if not deleted:
+            raise Refused("there is no such parent")
+        return parent
+
+    def _delete_family(self, connection: tique.Connection, parent: int) -> int:
         if not change(connection, "DELETE FROM parent WHERE id = %s", parent):
             raise Refused("there is no such parent")
         return parent
@@ -74,25 +87,26 @@ class ParentChild(Workload):
         self, connection: tique.Connection, value: list[int]
     ) -> list[int]:
         child, parent = value
-        if not change(
-            connection,
-            "UPDATE parent SET children = children + 1 WHERE id = %s",
-            parent,
-        ):
-            raise Refused("there is no such parent")
-        change(connection, "INSERT INTO child VALUES (%s, %s)", child, parent)
+        insert = f"INSERT INTO {_TABLE[parent % 2]} VALUES (%s, %s)"
+        try:
+            change(connection, insert, child, parent)
+        except tique.errors.ForeignKeyViolation as error:
+            raise Refused("there is no such parent") from error
         return value
 
     def _read(self, connection: tique.Connection, _: None) -> dict[str, list[Any]]:
         parents = rows(connection, "SELECT id FROM parent ORDER BY id")
-        children = rows(connection, "SELECT id, parent FROM child ORDER BY id")
+        children = rows(
+            connection,
+            "SELECT id, parent FROM child UNION ALL SELECT id, parent FROM heir",
+        )
         return {
             "parents": [parent for (parent,) in parents],
-            "children": [list(row) for row in children],
+            "children": sorted(map(list, children)),
         }
 
     @classmethod
     @override
     def final(cls, events: Sequence[Event]) -> list[Operation]:
-        """Read both tables."""
+        """Read all tables."""
         return [Operation("read", None)]

@@ -171,6 +171,8 @@ def test_ablation_switches_each_part_off(tmp_path):
     assert set(found) == set(VARIANTS)
     assert found["everything"]["share"] == 1
     assert all(each["throughput"]["median"] > 0 for each in found.values())
+    for query in ("Q1", "Q6"):
+        assert all(each["queries"][query]["median"] > 0 for each in found.values())
 
 
 @pytest.mark.parametrize("part", ["rows", "ranges"])

@@ -111,6 +111,14 @@ FINE = {
         *done("delete-parent", 1, "fail"),
         *family([1], [["c", 1]]),
     ],
+    "parent-child with families": [
+        *done("insert-parent", 1),
+        *done("insert-child", ["c", 1]),
+        *beside(done("insert-child", ["d", 1], "info"), done("delete-family", 1)),
+        *family([], []),
+        *done("insert-parent", 1),
+        *family([1], [["d", 1]]),
+    ],
     "long-fork": forked({1: 1, 2: 1}, {1: 1, 2: 1}),
     "long-fork beside the writes": beside(done("write", 1), done("read", {1: 0, 2: 0})),
     "write-skew": [
@@ -249,6 +257,17 @@ WRONG = {
         ],
         {"orphan"},
         Model.READ_COMMITTED,
+    ),
+    "child survives its family": (
+        [
+            *done("insert-parent", 1),
+            *done("insert-child", ["c", 1]),
+            *done("delete-family", 1),
+            *done("insert-parent", 1),
+            *family([1], [["c", 1]]),
+        ],
+        {"lost-change"},
+        STRONG,
     ),
     "child is lost": (
         [

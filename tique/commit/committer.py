@@ -12,7 +12,8 @@ Argument
 appends and publishes. It does so in cts order, and publishes a batch in the
 index of versions, then finishes its timestamps, before it releases the lock. So
 when a transaction is certified, everything with a smaller cts is visible to the
-certifier; within a batch an earlier ticket's keys are in ``claimed``.
+certifier; within a batch an earlier ticket's keys are claimed
+(:mod:`tique.commit.batch`).
 
 *Durability and atomicity (P4, P5).* The log's row is the commit: it holds the
 batch's versions and commit records. If the process dies before the engine made it
@@ -56,18 +57,11 @@ import time
 from collections import deque
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.commit.certification import written_keys
-from tique.commit.referential import ReferentialCertifier
-from tique.writes.tickets import (
-    Conflict,
-    Ticket,
-    failure,
-    outcome_unknown,
-    serialization_error,
-)
+from tique.commit.batch import BatchCertifier
+from tique.writes.tickets import Ticket, failure, outcome_unknown
 from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import ConnectionLostError, EngineError
 from tique_backends.undisturbed import undisturbed
@@ -77,25 +71,10 @@ if TYPE_CHECKING:
 
     from tique.commit.certification import Certifier
     from tique.store.catalog import ManagedCatalog
-    from tique.store.rows import Key
     from tique.timeline.local import Timeline
-    from tique.writes.table import TableWrites
     from tique.writes.tickets import Committing
     from tique_backends.base import Engine
-    from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
-
-_Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
-"""A table's id, the positions of a key in it, and the key's values."""
-
-
-class _Claims(NamedTuple):
-    """The keys of a batch: those written, and those of references in either mode."""
-
-    written: set[_Claim]
-    shared: set[_Claim]
-    exclusive: set[_Claim]
-
 
 _BATCH = 256
 _QUESTIONS = 3
@@ -140,10 +119,7 @@ class Committer:
         self._catalog = catalog
         self._sequencer = sequencer
         self._timeline = timeline
-        self._certifier = certifier
-        self._referential = ReferentialCertifier(
-            catalog, engine.forms, in_memory=certifier.name == "memory"
-        )
+        self._certifier = BatchCertifier(catalog, engine.forms, sequencer, certifier)
         self._transactions = transactions
         self._committed = committed
         self._leader = threading.Lock()
@@ -421,93 +397,14 @@ class Committer:
         self._committed()
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        """The tickets without a conflict, in the batch or before; settle the others."""
-        claimed = _Claims(set(), set(), set())
-        certified = []
-        for ticket in batch:
-            try:
-                conflict = self._conflict(ticket, session)
-                if conflict is None and len(batch) > 1:
-                    conflict = self._claim(ticket, claimed)
-            except (errors.ProgrammingError, errors.SerializationError) as gone:
-                # Another process has dropped a table, or changed its definition.
-                ticket.settle(gone)
-                continue
-            if conflict is None:
-                certified.append(ticket)
-            else:
-                ticket.settle(serialization_error(conflict))
-        return certified
-
-    def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
-        certifier = self._certifier
-        for writes in ticket.writes:
-            self._expect_current(writes.table)
-            if writes.is_staged:
-                conflict = self._staged_conflict(writes, session)
-            else:
-                conflict = certifier.conflict(writes, session)
-            if conflict is not None:
-                return conflict
-        if ticket.is_bulk:
-            sts = self._sequencer.sts()
-            return self._referential.bulk_conflict(ticket.writes, sts, session)
-        if ticket.references:
-            return self._referential.conflict(ticket.references, session)
-        return None
-
-    def _expect_current(self, table: Table) -> None:
-        """Refuse rows that were checked by a definition since replaced (P9)."""
-        catalog = self._catalog
-        if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
-            raise errors.SerializationError(
-                f"the definition of {table.qualified_name} was changed while the "
-                "transaction was writing to it; run the transaction again"
-            )
-
-    def _claim(self, ticket: Ticket, claimed: _Claims) -> Conflict | None:
-        """Claim a ticket's keys for it, unless one has been claimed."""
-        claims = set()
-        for writes in ticket.writes:
-            for positions, entries in written_keys(writes):
-                for key, _ in entries:
-                    claim = (writes.table.id, positions, key)
-                    if claim in claimed.written:
-                        last = self._sequencer.cts()
-                        return Conflict(writes.table, key, last)
-                    claims.add(claim)
-        references = ticket.references
-        for claim, held in references.shared.items():
-            if claim in claimed.exclusive:
-                return Conflict(held.table, held.values, self._sequencer.cts())
-        for claim, held in references.exclusive.items():
-            if claim in claimed.shared or claim in claimed.exclusive:
-                return Conflict(held.table, held.values, self._sequencer.cts())
-        claimed.written.update(claims)
-        claimed.shared.update(references.shared)
-        claimed.exclusive.update(references.exclusive)
-        return None
+        """The tickets that may be committed; the others are settled."""
+        return self._certifier.certify(batch, session)
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         """Give each ticket its cts; return the tickets that may be appended."""
         for ticket in certified:
             ticket.cts = self._sequencer.next_cts()
         return certified
-
-    def _staged_conflict(
-        self, writes: TableWrites, session: Session
-    ) -> Conflict | None:
-        table = writes.table
-        sts = writes.staged_sts
-        assert sts is not None
-        self._catalog.versions(table).drain(session)
-        keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
-        for positions in keys:
-            sql = self._engine.forms.staged_conflicts(table, positions, sts)
-            rows = session.execute(sql).fetch_all()
-            if rows:
-                return Conflict(table, rows[0][:-1], rows[0][-1])
-        return None
 
     def _append(
         self, certified: Sequence[Ticket], session: Session

@@ -14,7 +14,7 @@ is asked by the leader of a group commit, when every earlier commit has been pub
 and the versions are there, because the transaction's snapshot keeps λ at or below the
 ``sts`` of each held key. Commits of other processes that are not followed yet are found
 by the shared sequencer, which has both modes (:func:`key_hashes`). Within a batch
-:class:`~tique.commit.committer.Committer` claims keys in these modes.
+:mod:`tique.commit.batch` claims keys in these modes.
 
 A commit in bulk has no list of keys: its tables are joined with the newest state of
 those that they reference or that reference them, behind its barrier, which no other

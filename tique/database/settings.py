@@ -13,7 +13,7 @@ _SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
 def _default_page_cache() -> int:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min(512 << 20, memory // 8)
+    return min(768 << 20, memory // 8)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Settings:
         Storage rows per table that are remembered.
     page_cache : int
         Bytes for ranges of storage tables that are kept in memory; by default an
-        eighth of the machine's memory, 512 MiB at most.
+        eighth of the machine's memory, 768 MiB at most.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float

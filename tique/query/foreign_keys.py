@@ -45,11 +45,16 @@ from typing import TYPE_CHECKING, Any
 
 from tique import errors
 from tique.query.changes import finish_staged, write_changes
-from tique.query.sources import Source
+from tique.query.referencing import (
+    children,
+    children_queries,
+    expect_privilege,
+    held_key,
+    missing_parents,
+    orphans,
+)
 from tique.store.rows import key_of
-from tique.writes.references import HeldKey
 from tique_rewriter.kernel import NotLocal, coercer
-from tique_rewriter.plan import Literal, Reference
 from tique_rewriter.schema import Action
 
 if TYPE_CHECKING:
@@ -59,14 +64,10 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction, Unchecked
     from tique.store.rows import Key
     from tique_backends.base import Row
-    from tique_rewriter.plan import Operand
     from tique_rewriter.schema import ForeignKey, Table
 
 _ROUNDS = 10_000
 """A hierarchy that is deeper is not deleted by one statement."""
-
-_AT_ONCE = 1000
-"""So many keys are looked up in one engine statement."""
 
 
 def enforce(transaction: Transaction) -> None:
@@ -243,7 +244,7 @@ class _Enforcement:
             if values not in taken:
                 primary = key_of(table.primary_key, row) if table.primary_key else None
                 transaction.references.give_up(
-                    _held(transaction, table, key, values, primary)
+                    held_key(transaction, table, key, values, primary)
                 )
         for child, reference in self._referencing(table, key):
             self._act(child, reference, reference.on_delete, deleted)
@@ -256,7 +257,7 @@ class _Enforcement:
             if reference.key == key:
                 # One that was changed without tique is refused here.
                 self._catalog.find(child.schema, child.name)
-                _expect_privilege(self._transaction, child, "SELECT")
+                expect_privilege(self._transaction, child, "SELECT")
                 yield child, reference
 
     def _act(
@@ -277,11 +278,11 @@ class _Enforcement:
             deletes = None in given_up.values()
             if action is Action.CASCADE and not deletes:
                 raise _not_through_python(child, key, action)
-            for query in _children_queries(transaction, child, key, list(given_up)):
+            for query in children_queries(transaction, child, key, list(given_up)):
                 self._stage(child, key, action, query)
             self._suspect(child, key, given_up)
             return
-        rows = list(_children(transaction, child, key, list(given_up)))
+        rows = list(children(transaction, child, key, list(given_up)))
         if not rows:
             return
         if action is Action.RESTRICT:
@@ -348,9 +349,9 @@ class _Enforcement:
         for child, done in acted.values():
             changes = done.changes
             if any(new is None for _, new in changes):
-                _expect_privilege(transaction, child, "DELETE")
+                expect_privilege(transaction, child, "DELETE")
             if done.columns:
-                _expect_privilege(transaction, child, "UPDATE")
+                expect_privilege(transaction, child, "UPDATE")
             write_changes(transaction, child, changes, done.columns)
 
     def _act_on_orphans(self, child: Table, key: ForeignKey, *, deletes: bool) -> None:
@@ -364,7 +365,7 @@ class _Enforcement:
                 f"ON UPDATE CASCADE of the FOREIGN KEY {key.name} is not supported for a "
                 "statement that changes so many keys; change fewer at a time"
             )
-        query = _orphans(self._transaction, child, key)
+        query = orphans(self._transaction, child, key)
         if action is Action.RESTRICT:
             found = self._transaction.session.rows_to_keep(f"{query} LIMIT 1")
             if found:
@@ -378,7 +379,7 @@ class _Enforcement:
         """Delete or change the rows of a query without moving them."""
         transaction = self._transaction
         deletes = action is Action.CASCADE
-        _expect_privilege(transaction, child, "DELETE" if deletes else "UPDATE")
+        expect_privilege(transaction, child, "DELETE" if deletes else "UPDATE")
         writes = transaction.writes_to(child)
         writes.switch_to_stage(transaction.session)
         transaction.sequence += 2
@@ -416,14 +417,14 @@ def _check(
     """Check references with these values, or all of them."""
     if values is None:
         found = transaction.session.rows_to_keep(
-            f"{_orphans(transaction, child, key)} LIMIT 1"
+            f"{orphans(transaction, child, key)} LIMIT 1"
         )
     else:
-        missing = _missing(transaction, child, key, list(values))
+        missing = missing_parents(transaction, child, key, list(values))
         if not missing:
             return
         # A later action may have taken the reference away.
-        found = list(_children(transaction, child, key, missing))
+        found = list(children(transaction, child, key, missing))
     if found:
         at_fault = key_of(key.columns, found[0])
         names = ", ".join(child.columns[i].name for i in key.columns)
@@ -453,140 +454,3 @@ def _not_through_python(
         f"ON UPDATE {action.value} of the FOREIGN KEY {key.name} is not supported where "
         f"{child.qualified_name} has values that do not survive the way through Python"
     )
-
-
-def _held(
-    transaction: Transaction,
-    table: Table,
-    key: tuple[int, ...],
-    values: Key,
-    row: Key | None,
-) -> HeldKey:
-    return HeldKey(table, key, values, row, transaction.sts, transaction.sequence)
-
-
-def _expect_privilege(transaction: Transaction, table: Table, name: str) -> None:
-    """Refuse what the role may not do, which memory would not notice (P11)."""
-    shared = transaction.engine.shared
-    if shared is not None:
-        shared.expect_privileges([(table, name)])
-
-
-def _orphans(transaction: Transaction, child: Table, key: ForeignKey) -> str:
-    """A query for the rows whose reference is not there, own writes included."""
-    parent = transaction.catalog.parent(key)
-    _expect_privilege(transaction, parent, "SELECT")
-    overlays = [
-        transaction.sequence if transaction.prepare_scan(table) else None
-        for table in (child, parent)
-    ]
-    return transaction.engine.forms.orphans(
-        child, parent, key, transaction.sts, staged=(overlays[0], overlays[1])
-    )
-
-
-def _children(
-    transaction: Transaction, child: Table, key: ForeignKey, values: Sequence[Key]
-) -> Iterator[Row]:
-    """The rows that reference any of these keys, own writes included."""
-    for query in _children_queries(transaction, child, key, values):
-        yield from transaction.session.rows_to_keep(query)
-
-
-def _children_queries(
-    transaction: Transaction, child: Table, key: ForeignKey, values: Sequence[Key]
-) -> Iterator[str]:
-    parent = transaction.catalog.parent(key)
-    forms = transaction.engine.forms
-    transaction.visible_sequence = transaction.sequence
-    binding: dict[int, Operand] = {}
-    if len(values) == 1:
-        binding = dict(zip(key.columns, map(Literal, values[0]), strict=True))
-    source = Source(Reference(child, " AS _o", binding))
-    columns = ", ".join(f"_o.{forms.quote(column.name)}" for column in child.columns)
-    same = " AND ".join(
-        f"_o.{forms.quote(child.columns[i].name)} = _n._k{n}"
-        for n, i in enumerate(key.columns)
-    )
-    for start in range(0, len(values), _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        yield (
-            f"SELECT {columns} FROM {source.text(transaction, ())} "
-            f"JOIN {forms.wanted(parent, key.key, part)} AS _n ON {same}"
-        )
-
-
-def _missing(
-    transaction: Transaction, child: Table, key: ForeignKey, values: Sequence[Key]
-) -> list[Key]:
-    """Which of these keys no row of the parent has; the others are held."""
-    parent = transaction.catalog.parent(key)
-    _expect_privilege(transaction, parent, "SELECT")
-    writes = transaction.writes.get(parent.id)
-    is_local = (
-        key.key == parent.primary_key
-        and transaction.catalog.buffers(parent)
-        and transaction.versions(parent).is_complete
-        and not (writes is not None and writes.is_staged)
-    )
-    if not is_local:
-        return _missing_by_query(transaction, child, parent, key, values)
-    coercers = [coercer(parent.columns[i].type) for i in key.key]
-    try:
-        keys = [
-            tuple([c(v) for c, v in zip(coercers, given, strict=True)])
-            for given in values
-        ]
-    except NotLocal:
-        return _missing_by_query(transaction, child, parent, key, values)
-    if len(keys) > 1:
-        transaction.prefetch(parent, keys, ())
-    missing = []
-    own = {} if writes is None else writes.rows
-    for given, wanted in zip(values, keys, strict=True):
-        if transaction.row(parent, wanted, ()) is None:
-            missing.append(given)
-        elif wanted not in own:
-            transaction.references.share(
-                _held(transaction, parent, key.key, wanted, wanted)
-            )
-    return missing
-
-
-def _missing_by_query(
-    transaction: Transaction,
-    child: Table,
-    parent: Table,
-    key: ForeignKey,
-    values: Sequence[Key],
-) -> list[Key]:
-    forms = transaction.engine.forms
-    transaction.visible_sequence = transaction.sequence
-    source = Source(Reference(parent, " AS _o", {}))
-    same = " AND ".join(
-        f"_o.{forms.quote(parent.columns[i].name)} = _n._k{n}"
-        for n, i in enumerate(key.key)
-    )
-    columns = ", ".join(
-        f"_o.{forms.quote(parent.columns[i].name)}"
-        for i in (*key.key, *parent.primary_key)
-    )
-    missing = []
-    writes = transaction.writes.get(parent.id)
-    own = {} if writes is None else writes.rows
-    for start in range(0, len(values), _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        found = transaction.session.rows_to_keep(
-            f"SELECT _n._number, {columns} FROM {source.text(transaction, ())} "
-            f"JOIN {forms.wanted(child, key.columns, part)} AS _n ON {same}"
-        )
-        there = set()
-        width = len(key.key)
-        for number, *row in found:
-            there.add(number)
-            primary = tuple(row[width:]) if parent.primary_key else None
-            if primary not in own:
-                held = _held(transaction, parent, key.key, tuple(row[:width]), primary)
-                transaction.references.share(held)
-        missing += [given for n, given in enumerate(part) if n not in there]
-    return missing

@@ -52,7 +52,7 @@ class CachePolicy:
     """
 
     rows: int = 100_000
-    bytes: int = 512 << 20
+    bytes: int = 768 << 20
     page_keys: int = 1024
     misses: int = 2
     candidates: int = 4096

@@ -439,18 +439,6 @@ class DuckDBEngine(Engine):
         session.transact(prune)
 
     @override
-    def forgotten_until(self, session: Session) -> int:
-        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
-        return int(rows[0][0])
-
-    @override
-    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
-        rows = session.execute(
-            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
-        ).fetch_all()
-        return [(int(cts), int(count)) for cts, count in rows]
-
-    @override
     def compact(self, session: Session, *, force: bool = False) -> bool:
         log = self._path + ".wal"
         if not force and (

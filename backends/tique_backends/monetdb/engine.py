@@ -22,7 +22,6 @@ from tique_backends.aside import Aside
 from tique_backends.base import (
     FORMAT_VERSION,
     Capabilities,
-    Engine,
     ResultColumn,
     Row,
     Session,
@@ -43,15 +42,18 @@ from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
+from tique_backends.replaying import fences
+from tique_backends.server_engine import ServerEngine
 from tique_rewriter.plan import Beside
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow
 
     from tique_backends.forms import Forms
     from tique_backends.monetdb.connection import Address
+    from tique_backends.server_engine import Folding
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -95,7 +97,7 @@ _LAST_COMMIT = (
 )
 
 
-class MonetDBEngine(Engine):
+class MonetDBEngine(ServerEngine[MonetDBSession]):
     """A database of a MonetDB server.
 
     Several processes share it if the server has tique's module; without it a process
@@ -336,7 +338,7 @@ class MonetDBEngine(Engine):
         for (entry,) in entries:
             for commit in decode_commits(entry):
                 if commit.txid == txid:
-                    is_fenced = commit.cts in folding.fences(session)
+                    is_fenced = commit.cts in fences(session)
                     return None if is_fenced else commit.cts
         return None
 
@@ -371,10 +373,10 @@ class MonetDBEngine(Engine):
             }
             if stamps:
                 entries = session.execute("SELECT commits FROM tique.log").fetch_all()
-                fences = folding.fences(session)
+                fenced = fences(session)
                 for (entry,) in entries:
                     known = {commit.cts for commit in decode_commits(entry)}
-                    stamps -= known - fences
+                    stamps -= known - fenced
             if not stamps:
                 return 0
             orphans = ", ".join(map(str, sorted(stamps)))
@@ -383,66 +385,20 @@ class MonetDBEngine(Engine):
 
         return session.transact(remove)
 
+    @property
     @override
-    def store(
-        self,
-        session: Session,
-        table: Table,
-        rows: Mapping[Row, Row | None],
-        until: int,
-        new: Collection[Row] = (),
-        *,
-        since: int | None = None,
-    ) -> None:
-        assert isinstance(session, MonetDBSession)
-
-        def move() -> None:
-            folding.claim_fold(session, table, since, until)
-            folding.store_rows(session, table, rows, new)
-            folding.drop_versions(session, table, until)
-
-        session.transact(move)
+    def _folding(self) -> Folding[MonetDBSession]:
+        return folding
 
     @override
-    def fold(
-        self,
-        session: Session,
-        table: Table,
-        until: int,
-        *,
-        since: int | None = None,
-    ) -> int:
+    def _own(self, session: Session) -> MonetDBSession:
         assert isinstance(session, MonetDBSession)
-
-        def move() -> int:
-            folding.claim_fold(session, table, since, until)
-            if table.is_keyless:
-                return folding.fold_keyless(session, table, until)
-            return folding.fold_keyed(session, table, until)
-
-        return session.transact(move)
+        return session
 
     @override
     def prune_log(self, session: Session, until: int, retention: float) -> None:
         assert isinstance(session, MonetDBSession)
         session.transact(lambda: _prune(session, until, retention))
-
-    @override
-    def forgotten_until(self, session: Session) -> int:
-        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
-        return int(rows[0][0])
-
-    @override
-    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
-        rows = session.execute(
-            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
-        ).fetch_all()
-        return [(int(cts), int(count)) for cts, count in rows]
-
-    @override
-    def compact(self, session: Session, *, force: bool = False) -> bool:
-        # MonetDB moves its log to its tables in the background.
-        return False
 
     @override
     def close(self) -> None:
@@ -457,12 +413,12 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
         f"SELECT commits, committed_at FROM tique.log WHERE cts <= {until}"
     ).fetch_all()
     if entries:
-        fences = folding.fences(session)
+        fenced = fences(session)
         outcomes = [
             (commit.cts, commit.txid, committed_at)
             for entry, committed_at in entries
             for commit in decode_commits(entry)
-            if commit.cts not in fences
+            if commit.cts not in fenced
         ]
         if outcomes:
             session.change(insert("tique.outcomes", outcomes))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tique_backends.aside import NO_ROW
 from tique_backends.base import MISSING
 from tique_backends.errors import ErrorKind
 from tique_backends.gaps import completed
@@ -23,6 +22,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError
 
@@ -220,47 +220,17 @@ def drop_versions(session: Session, table: Table, until: int) -> int:
     return int(gone.fetch_all()[0][0])
 
 
-def fences(session: Session) -> set[int]:
-    """The timestamps whose log entries count for nothing."""
-    rows = session.execute("SELECT cts FROM tique.fences").fetch_all()
-    return {cts for (cts,) in rows}
-
-
 def versions_to_replay(
     session: MonetDBSession, table: Table, aside: Aside
 ) -> list[tuple[int, Row, bool]]:
-    """The logged versions that the cache table lacks, whole.
-
-    A commit's versions reach a cache table all at once, but not always in cts order.
-    """
+    """The logged versions that the cache table lacks, whole."""
     ((folded,),) = session.execute(
         f'SELECT folded FROM tique."tables" WHERE id = {table.id}'
     ).fetch_all()
-    present = {
-        cts
-        for (cts,) in session.execute(
-            f"SELECT DISTINCT _cts FROM {cache_name(table)}"
-        ).fetch_all()
-    }
     entries = session.execute(
         f"SELECT commits FROM tique.log WHERE cts > {folded}"
     ).fetch_all()
     texts = [text for (text,) in entries]
-    excluded = present | fences(session)
+    excluded = excluded_stamps(session, table)
     versions = list(logged_versions(table, texts, folded, aside, excluded))
-    if table.is_keyless:
-        return versions
-    keys = {
-        tuple([row[i] for i in table.primary_key])
-        for _, row, _ in versions
-        if MISSING in row
-    }
-    stored = session.read_rows(table, list(keys))
-    whole = []
-    for cts, row, deleted in versions:
-        base = stored.get(tuple(row[i] for i in table.primary_key))
-        if base is not None or MISSING not in row:
-            whole.append((cts, row if base is None else completed(row, base), deleted))
-        else:
-            aside.note(cts, table.id, NO_ROW)
-    return whole
+    return whole_versions(session, table, versions, aside)

@@ -13,7 +13,6 @@ process reads it.
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +28,7 @@ from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import quote
+from tique_backends.pool import Pool
 from tique_backends.retrying import persist
 from tique_backends.sharing import (
     Anchor,
@@ -36,6 +36,7 @@ from tique_backends.sharing import (
     Position,
     SharedSnapshot,
     SteppedSequencer,
+    expect_none,
 )
 from tique_udfs.monetdb import FUNCTIONS
 
@@ -73,10 +74,9 @@ class MonetDBSequencer(SteppedSequencer):
     def __init__(self, ownership: Ownership) -> None:
         super().__init__()
         self._ownership = ownership
-        self._idle: deque[Connection] = deque()
+        self._pool = Pool(self._connection)
         self._client = 0
         self._lease = 0.0
-        self._is_closed = False
 
     @staticmethod
     def is_loaded(ownership: Ownership) -> bool:
@@ -347,7 +347,7 @@ class MonetDBSequencer(SteppedSequencer):
         # Most attempts of most processes are in vain, and an UPDATE is not for nothing.
         if not self._ask(f"SELECT 1 FROM tique.checkpointer WHERE {mine}"):
             return False
-        with self._connected() as connection:
+        with self._pool.connected() as connection:
             try:
                 return bool(
                     connection.ask(
@@ -389,38 +389,21 @@ class MonetDBSequencer(SteppedSequencer):
         # A process that joins changes the same row before it reads the catalog.
         session.execute("UPDATE tique.format SET epoch = epoch")
         others = self._number("SELECT tique.clients()") - 1
-        if others > 0:
-            raise EngineError(
-                ErrorKind.IN_USE,
-                f"other processes use this database ({others}): detaching all of it "
-                "needs the database alone; end them first",
-            )
+        expect_none(others)
 
     @override
     def close(self) -> None:
-        self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._pool.close()
 
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._ownership.connect()
-            # Small statements: half of their time is the optimizer's.
-            connection.ask("SET optimizer = 'minimal_fast'")
-        try:
-            yield connection
-        finally:
-            if self._is_closed or not connection.is_open:
-                connection.close()
-            else:
-                self._idle.append(connection)
+    def _connection(self) -> Connection:
+        connection = self._ownership.connect()
+        # Small statements: half of their time is the optimizer's.
+        connection.ask("SET optimizer = 'minimal_fast'")
+        return connection
 
     def _ask(self, sql: str) -> list[Row]:
         """Ask; once more over a new connection if the first one is lost."""
-        return self._attempt(lambda connection: connection.ask_text(sql))
+        return self._pool.ask(lambda c: read_reply(c.ask_text(sql)).rows)
 
     def _change(self, sql: str) -> None:
         """Change a row of tique's own; a conflict with DDL is none here."""
@@ -430,26 +413,11 @@ class MonetDBSequencer(SteppedSequencer):
         self, statement: str, arguments: Sequence[str], *, repeat: bool = True
     ) -> Row:
         """Call the sequencer by a prepared statement; ``repeat`` if that does no harm."""
-        (row,) = self._attempt(
-            lambda connection: connection.ask_prepared(statement, arguments),
+        (row,) = self._pool.ask(
+            lambda c: read_reply(c.ask_prepared(statement, arguments)).rows,
             repeat=repeat,
         )
         return row
-
-    def _attempt(
-        self, ask: Callable[[Connection], str], *, repeat: bool = True
-    ) -> list[Row]:
-        try:
-            with self._connected() as connection:
-                return read_reply(ask(connection)).rows
-        except ConnectionLostError:
-            if not repeat:
-                raise
-        # The other idle connections are as old.
-        while self._idle:
-            self._idle.pop().close()
-        with self._connected() as connection:
-            return read_reply(ask(connection)).rows
 
     def _number(self, sql: str) -> int:
         return int(self._ask(sql)[0][0])

@@ -19,7 +19,6 @@ from tique_backends import foreign_keys
 from tique_backends.base import (
     FORMAT_VERSION,
     Capabilities,
-    Engine,
     ResultColumn,
     Row,
     Session,
@@ -51,13 +50,15 @@ from tique_backends.postgresql.types import (
     rows_to_arrow,
     survives_python,
 )
+from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow
 
     from tique_backends.postgresql.presence import Presence
+    from tique_backends.server_engine import Folding
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -113,7 +114,7 @@ _LAST_COMMIT = (
 )
 
 
-class PostgreSQLEngine(Engine):
+class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
     def __init__(
@@ -397,44 +398,15 @@ class PostgreSQLEngine(Engine):
             "WHERE cts NOT IN (SELECT cts FROM tique.fences))"
         )
 
+    @property
     @override
-    def store(
-        self,
-        session: Session,
-        table: Table,
-        rows: Mapping[Row, Row | None],
-        until: int,
-        new: Collection[Row] = (),
-        *,
-        since: int | None = None,
-    ) -> None:
-        assert isinstance(session, PostgreSQLSession)
-
-        def move() -> None:
-            folding.claim_fold(session, table, since, until)
-            folding.store_rows(session, table, rows, new)
-            folding.drop_versions(session, table, until)
-
-        session.transact(move)
+    def _folding(self) -> Folding[PostgreSQLSession]:
+        return folding
 
     @override
-    def fold(
-        self,
-        session: Session,
-        table: Table,
-        until: int,
-        *,
-        since: int | None = None,
-    ) -> int:
+    def _own(self, session: Session) -> PostgreSQLSession:
         assert isinstance(session, PostgreSQLSession)
-
-        def move() -> int:
-            folding.claim_fold(session, table, since, until)
-            if table.is_keyless:
-                return folding.fold_keyless(session, table, until)
-            return folding.fold_keyed(session, table, until)
-
-        return session.transact(move)
+        return session
 
     @override
     def prune_log(self, session: Session, until: int, retention: float) -> None:
@@ -472,23 +444,6 @@ class PostgreSQLEngine(Engine):
                 )
 
         session.transact(prune)
-
-    @override
-    def forgotten_until(self, session: Session) -> int:
-        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
-        return int(rows[0][0])
-
-    @override
-    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
-        rows = session.execute(
-            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
-        ).fetch_all()
-        return [(int(cts), int(count)) for cts, count in rows]
-
-    @override
-    def compact(self, session: Session, *, force: bool = False) -> bool:
-        # PostgreSQL moves its log to its tables in the background.
-        return False
 
     @override
     def close(self) -> None:

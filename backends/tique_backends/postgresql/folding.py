@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_backends.aside import NO_ROW
 from tique_backends.base import MISSING
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.gaps import completed
+from tique_backends.gaps import completed, is_partial
 from tique_backends.logged import versions_of
 from tique_backends.names import (
     cache_name,
@@ -31,6 +30,7 @@ from tique_backends.names import (
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import same_rows
+from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tique_backends.aside import Aside
-    from tique_backends.base import Row, Session
+    from tique_backends.base import Row
     from tique_backends.postgresql.session import PostgreSQLSession
     from tique_rewriter.schema import Table
 
@@ -126,15 +126,21 @@ def store_rows(
     UnstoredRowError
         Storage lacks a row that is known in part only.
     """
-    if any(row is not None and _lacks(row) and key in new for key, row in rows.items()):
+    if any(
+        row is not None and is_partial(row) and key in new for key, row in rows.items()
+    ):
         raise _unstored(table)
     if table.unique:
-        partial = [key for key, row in rows.items() if row is not None and _lacks(row)]
+        partial = [
+            key for key, row in rows.items() if row is not None and is_partial(row)
+        ]
         stored = session.read_rows(table, partial)
         if len(stored) < len(partial):
             raise _unstored(table)
         whole = {
-            key: completed(row, stored[key]) if row is not None and _lacks(row) else row
+            key: completed(row, stored[key])
+            if row is not None and is_partial(row)
+            else row
             for key, row in rows.items()
         }
         _delete(session, table, [key for key in whole if key not in new])
@@ -152,10 +158,6 @@ def store_rows(
             _upsert(session, table, changed)
         else:
             _update(session, table, known, changed)
-
-
-def _lacks(row: Row) -> bool:
-    return any(value is MISSING for value in row)
 
 
 def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> None:
@@ -234,46 +236,16 @@ def drop_versions(session: PostgreSQLSession, table: Table, until: int) -> int:
     return session.change(f"DELETE FROM {cache_name(table)} WHERE _cts <= {until}")
 
 
-def fences(session: Session) -> set[int]:
-    """The timestamps whose log entries count for nothing."""
-    rows = session.execute("SELECT cts FROM tique.fences").fetch_all()
-    return {cts for (cts,) in rows}
-
-
 def versions_to_replay(
     session: PostgreSQLSession, table: Table, aside: Aside
 ) -> list[tuple[int, Row, bool]]:
-    """The logged versions that the cache table lacks, whole.
-
-    A commit's versions reach a cache table all at once, but not always in cts order.
-    """
+    """The logged versions that the cache table lacks, whole."""
     ((folded,),) = session.execute(
         f'SELECT folded FROM tique."tables" WHERE id = {table.id} FOR UPDATE'
     ).fetch_all()
-    present = {
-        cts
-        for (cts,) in session.execute(
-            f"SELECT DISTINCT _cts FROM {cache_name(table)}"
-        ).fetch_all()
-    }
     entries = session.execute(
         f"SELECT cts, txid, commits FROM tique.log WHERE cts > {folded} ORDER BY cts"
     ).fetch_all()
-    excluded = present | fences(session)
+    excluded = excluded_stamps(session, table)
     versions = list(versions_of(table, decoded(entries, aside), aside, excluded))
-    if table.is_keyless:
-        return versions
-    keys = {
-        tuple([row[i] for i in table.primary_key])
-        for _, row, _ in versions
-        if _lacks(row)
-    }
-    stored = session.read_rows(table, list(keys))
-    whole = []
-    for cts, row, deleted in versions:
-        base = stored.get(tuple(row[i] for i in table.primary_key))
-        if base is not None or not _lacks(row):
-            whole.append((cts, row if base is None else completed(row, base), deleted))
-        else:
-            aside.note(cts, table.id, NO_ROW)
-    return whole
+    return whole_versions(session, table, versions, aside)

@@ -23,7 +23,6 @@ owner calls too).
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +31,7 @@ from typing_extensions import override
 from tique_backends.aside import SetAside
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
+from tique_backends.pool import Pool
 from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
@@ -51,13 +51,13 @@ from tique_backends.sharing import (
     FencedError,
     Position,
     SharedSnapshot,
+    expect_none,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from tique_backends.base import CommitRecord, Row, Session
-    from tique_backends.postgresql.connection import Connection
     from tique_backends.postgresql.presence import Presence
     from tique_rewriter.schema import Table
 
@@ -145,10 +145,9 @@ class PostgreSQLSequencer(AppendingSequencer):
     def __init__(self, presence: Presence) -> None:
         super().__init__()
         self._presence = presence
-        self._idle: deque[Connection] = deque()
+        self._pool = Pool(presence.connect)
         self._client = 0
         self._lease = 0.0
-        self._is_closed = False
 
     @contextmanager
     @override
@@ -259,7 +258,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
     ) -> Appended:
-        with self._connected() as connection:
+        with self._pool.connected() as connection:
             try:
                 ((stamps, covered),) = connection.ask(
                     self._APPEND,
@@ -469,48 +468,20 @@ class PostgreSQLSequencer(AppendingSequencer):
         # A process that joins changes the same row before it reads the catalog.
         session.execute("UPDATE tique.format SET epoch = epoch")
         others = self._value("SELECT tique.clients()") - 1
-        if others > 0:
-            raise EngineError(
-                ErrorKind.IN_USE,
-                f"other processes use this database ({others}): detaching all of it "
-                "needs the database alone; end them first",
-            )
+        expect_none(others)
 
     @override
     def close(self) -> None:
-        self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
-
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._presence.connect()
-        try:
-            yield connection
-        finally:
-            if self._is_closed or not connection.is_open:
-                connection.close()
-            else:
-                self._idle.append(connection)
+        self._pool.close()
 
     def _ask(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
     ) -> list[Row]:
         """Ask; once more over a new connection, if the first is lost and ``repeat``."""
-        for attempt in range(2):
-            try:
-                with self._connected() as connection:
-                    return connection.ask(sql, parameters, prepare=True)
-            except ConnectionLostError:
-                if attempt or not repeat:
-                    raise
-                # The idle connections are lost too, as a rule.
-                while self._idle:
-                    self._idle.pop().close()
-        raise AssertionError
+        return self._pool.ask(
+            lambda connection: connection.ask(sql, parameters, prepare=True),
+            repeat=repeat,
+        )
 
     def _value(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True

@@ -1,0 +1,111 @@
+"""Folding as both servers do it: one engine transaction that claims, moves, drops.
+
+Each server's package says how it does each of these (its module ``folding``).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from typing_extensions import override
+
+from tique_backends.base import Engine, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tique_backends.base import Row
+    from tique_rewriter.schema import Table
+
+SessionT = TypeVar("SessionT", bound=Session)
+_SessionT = TypeVar("_SessionT", bound=Session, contravariant=True)
+
+
+class Folding(Protocol[_SessionT]):
+    """The steps of a fold; each is part of the body of one engine transaction."""
+
+    def claim_fold(
+        self, session: _SessionT, table: Table, since: int | None, until: int
+    ) -> None:
+        """Keep other processes from folding the table; note how far it is folded.
+
+        Raises
+        ------
+        FoldedMeanwhileError
+            The table is not folded up to ``since``.
+        """
+
+    def store_rows(
+        self,
+        session: _SessionT,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        new: Collection[Row],
+    ) -> None:
+        """Bring storage up to rows that the driver knows."""
+
+    def fold_keyed(self, session: _SessionT, table: Table, until: int) -> int:
+        """Move the newest version of each key to storage."""
+
+    def fold_keyless(self, session: _SessionT, table: Table, until: int) -> int:
+        """Apply the versions of a table without a primary key to storage."""
+
+    def drop_versions(self, session: _SessionT, table: Table, until: int) -> int:
+        """Delete the folded versions from the cache table; return their number."""
+
+
+class ServerEngine(Engine, Generic[SessionT]):
+    """A database of a server, which moves its own log to its tables by itself."""
+
+    @property
+    @abstractmethod
+    def _folding(self) -> Folding[SessionT]:
+        """The server's steps of a fold."""
+
+    @abstractmethod
+    def _own(self, session: Session) -> SessionT:
+        """The session, which this engine has opened."""
+
+    @override
+    def store(
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+        new: Collection[Row] = (),
+        *,
+        since: int | None = None,
+    ) -> None:
+        own, folding = self._own(session), self._folding
+
+        def move() -> None:
+            folding.claim_fold(own, table, since, until)
+            folding.store_rows(own, table, rows, new)
+            folding.drop_versions(own, table, until)
+
+        own.transact(move)
+
+    @override
+    def fold(
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
+        own, folding = self._own(session), self._folding
+
+        def move() -> int:
+            folding.claim_fold(own, table, since, until)
+            if table.is_keyless:
+                return folding.fold_keyless(own, table, until)
+            return folding.fold_keyed(own, table, until)
+
+        return own.transact(move)
+
+    @override
+    def compact(self, session: Session, *, force: bool = False) -> bool:
+        return False

@@ -1,0 +1,157 @@
+"""Certification of a group commit's batch: by earlier commits, then by one another.
+
+Each ticket's write set is certified against the commits before the batch
+(:mod:`tique.commit.certification`), then its references are
+(:mod:`tique.commit.referential`). A ticket without a conflict *claims* its keys: those that
+it writes, those that it references (shared) and those of rows that it gives up
+(exclusive). A later ticket of the batch that claims one of these in a mode that does not
+agree is in conflict with it. So all certified tickets can be appended in one step.
+
+Only the leader of a group commit calls this, with every earlier commit published: no
+commit can slip between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from tique import errors
+from tique.commit.certification import written_keys
+from tique.commit.referential import ReferentialCertifier
+from tique.writes.tickets import Conflict, serialization_error
+
+if TYPE_CHECKING:
+    from tique.commit.certification import Certifier
+    from tique.store.catalog import ManagedCatalog
+    from tique.store.rows import Key
+    from tique.writes.table import TableWrites
+    from tique.writes.tickets import Ticket
+    from tique_backends.base import Session
+    from tique_backends.forms import Forms
+    from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
+
+_Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
+"""A table's id, the positions of a key in it, and the key's values."""
+
+
+class _Claims(NamedTuple):
+    """The keys of a batch: those written, and those of references in either mode."""
+
+    written: set[_Claim]
+    shared: set[_Claim]
+    exclusive: set[_Claim]
+
+
+class BatchCertifier:
+    """Certifies the batches of one database's group commits.
+
+    Parameters
+    ----------
+    catalog
+        The managed tables.
+    forms
+        The engine's SQL.
+    sequencer
+        This process's own.
+    certifier
+        Finds conflicts of write sets.
+    """
+
+    def __init__(
+        self,
+        catalog: ManagedCatalog,
+        forms: Forms,
+        sequencer: Sequencer,
+        certifier: Certifier,
+    ) -> None:
+        self._catalog = catalog
+        self._forms = forms
+        self._sequencer = sequencer
+        self._certifier = certifier
+        self._referential = ReferentialCertifier(
+            catalog, forms, in_memory=certifier.name == "memory"
+        )
+
+    def certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
+        """The tickets without a conflict, in the batch or before; settle the others."""
+        claimed = _Claims(set(), set(), set())
+        certified = []
+        for ticket in batch:
+            try:
+                conflict = self._conflict(ticket, session)
+                if conflict is None and len(batch) > 1:
+                    conflict = self._claim(ticket, claimed)
+            except (errors.ProgrammingError, errors.SerializationError) as gone:
+                # Another process has dropped a table, or changed its definition.
+                ticket.settle(gone)
+                continue
+            if conflict is None:
+                certified.append(ticket)
+            else:
+                ticket.settle(serialization_error(conflict))
+        return certified
+
+    def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
+        certifier = self._certifier
+        for writes in ticket.writes:
+            self._expect_current(writes.table)
+            if writes.is_staged:
+                conflict = self._staged_conflict(writes, session)
+            else:
+                conflict = certifier.conflict(writes, session)
+            if conflict is not None:
+                return conflict
+        if ticket.is_bulk:
+            sts = self._sequencer.sts()
+            return self._referential.bulk_conflict(ticket.writes, sts, session)
+        if ticket.references:
+            return self._referential.conflict(ticket.references, session)
+        return None
+
+    def _expect_current(self, table: Table) -> None:
+        """Refuse rows that were checked by a definition since replaced (P9)."""
+        catalog = self._catalog
+        if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
+            raise errors.SerializationError(
+                f"the definition of {table.qualified_name} was changed while the "
+                "transaction was writing to it; run the transaction again"
+            )
+
+    def _claim(self, ticket: Ticket, claimed: _Claims) -> Conflict | None:
+        """Claim a ticket's keys for it, unless one has been claimed."""
+        claims = set()
+        for writes in ticket.writes:
+            for positions, entries in written_keys(writes):
+                for key, _ in entries:
+                    claim = (writes.table.id, positions, key)
+                    if claim in claimed.written:
+                        last = self._sequencer.cts()
+                        return Conflict(writes.table, key, last)
+                    claims.add(claim)
+        references = ticket.references
+        for claim, held in references.shared.items():
+            if claim in claimed.exclusive:
+                return Conflict(held.table, held.values, self._sequencer.cts())
+        for claim, held in references.exclusive.items():
+            if claim in claimed.shared or claim in claimed.exclusive:
+                return Conflict(held.table, held.values, self._sequencer.cts())
+        claimed.written.update(claims)
+        claimed.shared.update(references.shared)
+        claimed.exclusive.update(references.exclusive)
+        return None
+
+    def _staged_conflict(
+        self, writes: TableWrites, session: Session
+    ) -> Conflict | None:
+        table = writes.table
+        sts = writes.staged_sts
+        assert sts is not None
+        self._catalog.versions(table).drain(session)
+        keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
+        for positions in keys:
+            sql = self._forms.staged_conflicts(table, positions, sts)
+            rows = session.execute(sql).fetch_all()
+            if rows:
+                return Conflict(table, rows[0][:-1], rows[0][-1])
+        return None
