@@ -116,6 +116,7 @@ def test_do_update(connection, target):
     assert content(connection) == expected
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("assignments", "expected"),
     [

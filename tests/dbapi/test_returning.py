@@ -54,6 +54,7 @@ LISTS = (
 )
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "statement",
     [

@@ -19,6 +19,7 @@ PATIENCE = 100
 """Seconds in which it must be found: two minutes, with the time of the last run."""
 
 
+@pytest.mark.one_engine
 @pytest.mark.crash
 @pytest.mark.parametrize("mutation", PROTOCOL)
 def test_it_is_found(engine, tmp_path, mutation):

@@ -11,6 +11,7 @@ total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from pathlib import Path
 
@@ -43,6 +44,12 @@ BOTH_SEQUENCERS = "both_sequencers"
 
 ONE_DUCKDB = "one_duckdb"
 """A test that hammers DuckDB 1.5 only in a long run."""
+
+ONE_ENGINE = "one_engine"
+"""A test of many cases about tique: each on one engine, in a long run on all."""
+
+IN_LONG = "in_long"
+"""Of the others of these: they are in no short run."""
 
 _FOLDERS = {
     "monetdb": MONETDB,
@@ -78,20 +85,47 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in (
         (BOTH_SEQUENCERS, "with the plain sequencer in PostgreSQL's run, too"),
         (ONE_DUCKDB, "takes long with any engine: with DuckDB 1.5 in a long run only"),
+        (ONE_ENGINE, "takes long: each case on one engine, in a long run on all"),
+        (IN_LONG, "(derived) in no short run"),
     ):
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    chosen = _chosen(items)
     for item in items:
-        add_marks(item)
+        add_marks(item, is_chosen=chosen.get(_case(item), item) is item)
 
 
-def add_marks(item: pytest.Item) -> None:
+def _case(item: pytest.Item) -> str:
+    """The test and its parameters but the engine."""
+    engine = _engine(item)
+    if engine is None:
+        return item.nodeid
+    return re.sub(rf"(?<=[\[-]){label(engine)}(?=[-\]])", "", item.nodeid)
+
+
+def _chosen(items: list[pytest.Item]) -> dict[str, pytest.Item]:
+    """The item that a case of a test marked ``one_engine`` has in a short run."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        is_spread = not LONG and item.get_closest_marker(ONE_ENGINE) is not None
+        if is_spread and (_given(item) or _derived(item)) != PLAIN:
+            cases.setdefault(_case(item), []).append(item)
+    return {
+        case: same[blake2b(case.encode()).digest()[1] % len(same)]
+        for case, same in cases.items()
+    }
+
+
+def add_marks(item: pytest.Item, *, is_chosen: bool) -> None:
     """Mark a test with its subject and its runs."""
     subject = _given(item) or _derived(item)
     item.add_marker(subject)
+    if not is_chosen and subject != PLAIN:
+        item.add_marker(IN_LONG)
+        return
     runs = [run for run, subjects in RUNS.items() if subject in subjects]
     if subject == DUCKDB and not LONG:
         if item.get_closest_marker(ONE_DUCKDB):
@@ -115,15 +149,22 @@ def _given(item: pytest.Item) -> str | None:
 
 
 def _derived(item: pytest.Item) -> str:
-    callspec = getattr(item, "callspec", None)
-    parameters = callspec.params.values() if callspec else ()
-    for value in parameters:
-        if isinstance(value, type) and issubclass(value, Engine):
-            return label(value).replace("-", "_")
+    engine = _engine(item)
+    if engine is not None:
+        return label(engine).replace("-", "_")
     for fixture, subject in _SERVERS.items():
         if fixture in getattr(item, "fixturenames", ()):
             return subject
     return _FOLDERS.get(_folder(item), DUCKDB)
+
+
+def _engine(item: pytest.Item) -> type[Engine] | None:
+    """The engine that the test takes as a parameter."""
+    callspec = getattr(item, "callspec", None)
+    for value in callspec.params.values() if callspec else ():
+        if isinstance(value, type) and issubclass(value, Engine):
+            return value
+    return None
 
 
 def _folder(item: pytest.Item) -> str:

@@ -16,8 +16,10 @@ from tests.plugins.selection import (
     BOTH_SEQUENCERS,
     DUCKDB,
     ENGINE_FREE,
+    IN_LONG,
     MONETDB,
     ONE_DUCKDB,
+    ONE_ENGINE,
     PLAIN,
     POSTGRESQL,
     RUNS,
@@ -63,6 +65,10 @@ def test_every_test_is_in_a_run_of_its_subject(collected):
     assert len(collected) > 10_000
     for name, marks in collected.items():
         runs = marks & RUNS.keys()
+        if IN_LONG in marks:
+            assert not LONG
+            assert not runs, name
+            continue
         assert runs, name
         if PLAIN in marks:
             assert runs in ({"in_plain"}, {"in_plain", "in_duckdb15"}), name
@@ -160,6 +166,21 @@ def test_what_takes_long_is_with_one_duckdb(marks, monkeypatch, is_long):
     assert found & RUNS.keys() == {"in_duckdb20"} | (
         {"in_duckdb15"} if is_long else set()
     )
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_each_of_many_cases_is_on_one_engine(marks, monkeypatch, is_long):
+    monkeypatch.setenv("TIQUE_TEST_LONG", str(int(is_long)))
+    found = marks(
+        f"@pytest.mark.{ONE_ENGINE}\n@pytest.mark.parametrize('number', range(20))\n"
+        "def test_it(engine, number): pass"
+    )
+    found = [each for each in found if PLAIN not in each]
+    chosen = [each for each in found if IN_LONG not in each]
+    assert len(found) == 60
+    assert len(chosen) == (60 if is_long else 20)
+    assert all(each & RUNS.keys() for each in chosen)
+    assert {DUCKDB, MONETDB, POSTGRESQL} <= set().union(*chosen)
 
 
 @pytest.mark.skipif(LONG, reason="in a long run all of it is in both")
