@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from tique import errors
 from tique._control import Controls
 from tique._cursor import Cursor
+from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
 from tique.database import process
 from tique.database.database import Database, release
@@ -23,6 +24,7 @@ from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import TransactionControl
+from tique_rewriter.session import DEFAULT_ISOLATION, SessionPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -127,6 +129,7 @@ class Connection(Generic[RowT]):
         with translating():
             self._session = database.engine.session()
         self._controls = Controls(self)
+        self._sessions = SessionStatements(self)
         self._holder = _Holder(database, self._session)
         self._finalizer = weakref.finalize(self, self._holder.abandon)
         self._finalizer.atexit = False
@@ -152,6 +155,8 @@ class Connection(Generic[RowT]):
                 raise errors.ProgrammingError(
                     "autocommit cannot change inside a transaction", sqlstate="25001"
                 )
+            # Its settings are as if they had been committed each.
+            self._sessions.settings.end(committed=True)
             self._autocommit = bool(value)
 
     @property
@@ -169,6 +174,7 @@ class Connection(Generic[RowT]):
                     sqlstate="25001",
                 )
             self._isolation = IsolationLevel.parse(value)
+            self._sessions.settings.note(DEFAULT_ISOLATION, self._isolation.value)
 
     @property
     def in_transaction(self) -> bool:
@@ -247,6 +253,8 @@ class Connection(Generic[RowT]):
                     if isinstance(prepared.plan, TransactionControl):
                         self._controls.run(prepared.plan)
                         return Outcome()
+                    if isinstance(prepared.plan, SessionPlan):
+                        return self._sessions.run(prepared.plan, bound)
                     statement = self._executable(prepared)
                 return self._in_transaction(statement, bound)
             except (EngineError, RewriteError) as error:
@@ -260,7 +268,7 @@ class Connection(Generic[RowT]):
             # Another process may have created or changed a table meanwhile.
             with suppress(RewriteError):
                 prepared = self._rewriter.plan(query, has_parameters)
-                if isinstance(prepared.plan, TransactionControl):
+                if isinstance(prepared.plan, TransactionControl | SessionPlan):
                     return prepared
             self._begin()
         return self._rewriter.plan(query, has_parameters)
@@ -280,7 +288,7 @@ class Connection(Generic[RowT]):
             self._check_usable()
             try:
                 prepared = self._plan(query, True)
-                if isinstance(prepared.plan, TransactionControl):
+                if isinstance(prepared.plan, TransactionControl | SessionPlan):
                     raise errors.ProgrammingError(
                         "executemany() takes INSERT, UPDATE or DELETE"
                     )
@@ -343,16 +351,26 @@ class Connection(Generic[RowT]):
     # Transactions
 
     def _begin(self) -> Transaction:
-        if self._session.is_lost:
-            self._session = self._holder.session = self._database.engine.session()
+        session = self._live_session()
         transaction = self._database.begin(
-            self._session,
+            session,
             self._controls.isolation or self._isolation,
-            read_only=self._controls.read_only,
+            read_only=self._controls.is_read_only(default=self._sessions.is_read_only),
         )
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction
         return transaction
+
+    def _live_session(self) -> Session:
+        """The session, or another one with the same settings if it is of no use."""
+        settings = self._sessions.settings
+        if self._session.is_lost or settings.is_unsure:
+            with suppress(EngineError):
+                self._session.close()
+            self._session = self._holder.session = self._database.engine.session()
+            settings.is_unsure = True
+            settings.give_all()
+        return self._session
 
     def commit(self) -> None:
         """Commit: on return it is durable and every new transaction sees it.
@@ -371,17 +389,19 @@ class Connection(Generic[RowT]):
 
     def _commit(self) -> None:
         transaction = self._holder.transaction
+        committed = False
         try:
             if transaction is not None and transaction.has_writes:
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
                 self._database.committer.commit(transaction)
+            committed = True
         except errors.Error:
             process.park_if_exiting()
             raise
         finally:
-            self._end()
+            self._end(committed=committed)
 
     def rollback(self) -> None:
         """Undo everything since the transaction began."""
@@ -392,7 +412,7 @@ class Connection(Generic[RowT]):
     def _rollback(self) -> None:
         self._end()
 
-    def _end(self) -> None:
+    def _end(self, *, committed: bool = False) -> None:
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
         if transaction is not None:
@@ -401,6 +421,8 @@ class Connection(Generic[RowT]):
         # The transaction's outcome stands, even if a result cannot be closed.
         with suppress(EngineError):
             self._session.end_abandoned()
+        if self._sessions.settings.has_changes:
+            self._sessions.settings.end(committed=committed)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

@@ -24,7 +24,7 @@ class Controls:
         self.is_explicit = False
         """Whether BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
-        self.read_only = False
+        self.read_only: bool | None = None
         # A plain reference would keep an abandoned connection from being finalized.
         self._connection: Connection = proxy(connection)
         self._numbers = itertools.count(1)
@@ -34,7 +34,7 @@ class Controls:
             Control.ROLLBACK: lambda _: self._connection.rollback(),
             Control.SET_TRANSACTION: self._set,
             Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
-            Control.ROLLBACK_TO: lambda c: self._open().rollback_to(_name(c)),
+            Control.ROLLBACK_TO: lambda c: self._rollback_to(_name(c)),
             Control.RELEASE: lambda c: self._open().release(_name(c)),
         }
 
@@ -46,7 +46,11 @@ class Controls:
         """Note that the transaction ended."""
         self.is_explicit = False
         self.isolation = None
-        self.read_only = False
+        self.read_only = None
+
+    def is_read_only(self, *, default: bool) -> bool:
+        """Whether the transaction to come is read-only."""
+        return default if self.read_only is None else self.read_only
 
     def _begin(self, control: TransactionControl) -> None:
         if self._connection.in_transaction:
@@ -76,6 +80,10 @@ class Controls:
             )
         return connection._holder.transaction or connection._begin()
 
+    def _rollback_to(self, name: str) -> None:
+        sequence = self._open().rollback_to(name)
+        self._connection._sessions.settings.rollback_to(sequence)
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """A block whose statements are undone if it raises."""
@@ -85,7 +93,7 @@ class Controls:
         try:
             yield
         except BaseException:
-            transaction.rollback_to(name)
+            self._rollback_to(name)
             transaction.release(name)
             raise
         transaction.release(name)

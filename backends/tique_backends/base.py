@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tique_backends.foreign_keys import Declared
     from tique_backends.forms import Forms
+    from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.plan import Beside
     from tique_rewriter.schema import Table
@@ -206,9 +207,48 @@ class Session(ABC):
 
     @abstractmethod
     def explain(
-        self, query: str, parameters: Sequence[Any] = ()
+        self, query: str, parameters: Sequence[Any] = (), options: Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        """Return the engine's plans for a query: their names and texts."""
+        """Return the engine's plans for a query: their names and texts.
+
+        ``options`` are those of EXPLAIN in brackets, where the engine has that.
+        """
+
+    def assign(self, name: str, value: str | None) -> None:
+        """Change one of the settings that :attr:`Engine.settings` lets change.
+
+        ``None`` gives it the value with which sessions begin.
+        """
+        raise NotImplementedError
+
+    def show(self, name: str | None) -> Result:
+        """Return a setting's value as the engine's SHOW does; None for all of them."""
+        raise NotImplementedError
+
+    def types_to_prepare(
+        self, statement: str, declared: Sequence[str]
+    ) -> Sequence[str]:
+        """Return the types of a statement's ``$1 … $n``, of which some are declared.
+
+        Only where the engine gives PREPARE types; an empty list elsewhere.
+
+        Raises
+        ------
+        EngineError
+            If the engine does not take the statement.
+        """
+        return ()
+
+    def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:
+        """Return the values of expressions without placeholders, to be parameters.
+
+        ``types`` are those of :meth:`types_to_prepare`: they are of these types then.
+        """
+        return self.rows_to_keep(f"SELECT {', '.join(expressions)}")[0]
+
+    def discard(self, what: str) -> None:
+        """Run DISCARD of PLANS, SEQUENCES or TEMP, where the engine has that."""
+        raise NotImplementedError
 
     def parameter_types(self, parameters: Sequence[Any]) -> Sequence[Hashable]:
         """Return markers for the types that the engine takes parameters to be of."""
@@ -380,6 +420,7 @@ class Engine(ABC):
 
     capabilities: Capabilities
     forms: Forms
+    settings: SettingRules
     search_path: Sequence[str] | None = None
     """The schemas in which a table is looked for that names none; None: the default."""
     statistics: Statistics

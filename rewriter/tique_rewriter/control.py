@@ -96,15 +96,22 @@ def _release(words: _Words) -> TransactionControl:
 
 
 def _set(words: _Words) -> TransactionControl:
-    if not words.accept("TRANSACTION"):
-        raise words.source.unsupported(
-            "SET", words.source.words[0].start, "only SET TRANSACTION is"
-        )
+    words.accept("TRANSACTION")
     words.next("a transaction mode")
     isolation, read_only = _modes(words)
     return TransactionControl(
         0, (), Control.SET_TRANSACTION, isolation=isolation, read_only=read_only
     )
+
+
+def read_modes(source: Source, number: int) -> tuple[str | None, bool | None]:
+    """Return isolation level and READ ONLY from this word on, None where not said."""
+    words = _Words(source)
+    words.number = number
+    words.next("a transaction mode")
+    modes = _modes(words)
+    words.finish()
+    return modes
 
 
 def _modes(words: _Words) -> tuple[str | None, bool | None]:

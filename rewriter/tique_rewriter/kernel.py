@@ -11,7 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tique_rewriter.plan import Arithmetic, ColumnValue, Kernel, Literal, Parameter
-from tique_rewriter.values import EXACT, Kind, NotLocal, coercer, kind_of
+from tique_rewriter.values import (
+    EXACT,
+    Kind,
+    NotLocal,
+    coercer,
+    kind_of,
+)
 
 __all__ = ["NotLocal", "coercer", "compile_kernel"]
 

@@ -25,7 +25,12 @@ _JOINS_LITERAL = re.compile(r"""[\w"'$\x80-\U0010ffff]""")
 _APART = frozenset(["", " ", "\t", "\n", "\r", "\f", "\v", "(", ")", ","])
 _CONTINUED = re.compile(r"(?:[ \t\n\r\f]|--[^\n\r]*)*'")
 _LONE_RETURN = re.compile(r"\r(?!\n)")
+_NUMBERED = re.compile(r"\$([1-9]\d{0,4})(?![\w$])")
 _IDENTIFIER_CHARACTER = re.compile(r"[\w$\x80-\U0010ffff]")
+
+
+OWN_STYLE = "own"
+"""The style of placeholders in PREPARE: the engine's own."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,13 @@ class Lexed:
             comments=tuple(span for span in self.comments if span[0] >= start),
         )
 
+    def with_word(self, word: str, start: int) -> Lexed:
+        """Return the text from offset ``start`` on with a word in the blanks before it."""
+        lexed = self.after(start)
+        begin = start - len(word) - 1
+        blank = lexed.text[:begin] + word + " "
+        return replace(lexed, text=blank + lexed.text[start:])
+
 
 class _Lexer:
     def __init__(
@@ -85,8 +97,9 @@ class _Lexer:
     ) -> None:
         self.sql = sql
         self.lexicon = lexicon
+        self.own = paramstyle == OWN_STYLE
         self.qmark = paramstyle == "qmark"
-        self.percent = has_parameters and not self.qmark
+        self.percent = has_parameters and paramstyle == "pyformat"
         self.pieces: list[str] = []
         self.length = 0
         self.copied = 0
@@ -238,13 +251,17 @@ class _Lexer:
             self.refuse(f"{shared.group()} in a comment", shared.start())
 
     def dollar(self, start: int) -> int:
-        if not self.lexicon.dollar_quotes:
+        if not self.lexicon.dollar_quotes and not self.own:
             self.fail("a placeholder of another style ($)", start, self.advice())
         if word := self.word_before(start):
             if self.lexicon.strict and word[0].isdigit():
                 self.refuse(f"a $ right after {word}", start, "put a blank there")
             return start + 1
         tag = _DOLLAR_TAG.match(self.sql, start)
+        numbered = _NUMBERED.match(self.sql, start) if self.own else None
+        if numbered is not None:
+            self.placeholder(start, numbered.end(), int(numbered.group(1)) - 1)
+            return numbered.end()
         if tag is None:
             self.fail("a placeholder of the engine's own ($)", start, self.advice())
         end = self.sql.find(tag.group(), tag.end())
@@ -260,7 +277,7 @@ class _Lexer:
             return start + 2
         if operators and not self.qmark:
             return start + 1
-        if not self.qmark:
+        if not self.qmark and not self.own:
             self.fail("a placeholder of another style (?)", start, self.advice())
         self.placeholder(start, start + 1, len(self.arguments))
         return start + 1
@@ -292,8 +309,8 @@ class _Lexer:
         ):
             self.fail("named and positional placeholders in one statement", start)
         number = len(self.arguments) + 1
-        if isinstance(argument, str):
-            number = self.numbers.setdefault(argument, number)
+        if isinstance(argument, str) or self.own:
+            number = self.numbers.setdefault(str(argument), number)
         if number > len(self.arguments):
             self.arguments.append(argument)
         # The parser takes $1,$ for the opening tag of a string, and $1 before a digit
@@ -369,7 +386,8 @@ def number_placeholders(
     sql
         The application's text.
     paramstyle
-        ``pyformat`` (``%s``, ``%(name)s``, ``%%`` for a percent sign) or ``qmark``.
+        ``pyformat`` (``%s``, ``%(name)s``, ``%%`` for a percent sign) or ``qmark``;
+        ``OWN_STYLE`` for a statement of the engine's, in which ``$1`` is one.
     has_parameters
         Under ``pyformat``, False takes percent signs as they stand.
     lexicon

@@ -62,6 +62,10 @@ class Parameter:
     number: int
 
 
+class SizedInteger(int):
+    """A placeholder's value that the engine is told to be of a certain integer type."""
+
+
 @dataclass(frozen=True)
 class Literal:
     """A literal of the statement's text as a Python value (int, str, Decimal, bool, None)."""
@@ -406,9 +410,11 @@ class DropIndex(Plan):
 
 @dataclass(frozen=True)
 class Explain(Plan):
-    """EXPLAIN [ANALYZE refused] of another statement."""
+    """EXPLAIN of another statement, with the engine's options; ANALYZE runs it too."""
 
     statement: Plan
+    options: tuple[str, ...] = ()
+    analyzes: bool = False
 
 
 class Control(Enum):

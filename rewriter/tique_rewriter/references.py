@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Catalog, Table
 
-_PRIVATE_SCHEMA = "tique"
+PRIVATE_SCHEMA = "tique"
 
 
 @dataclass
@@ -138,9 +138,9 @@ def check_private(source: Source, node: exp.Table) -> None:
         raise source.unsupported(
             "a name with a database in it", starts_at(node), "write schema.table"
         )
-    if node.db.lower() == _PRIVATE_SCHEMA:
+    if node.db.lower() == PRIVATE_SCHEMA:
         raise source.unsupported(
-            f'the schema "{_PRIVATE_SCHEMA}"', starts_at(node), "it is reserved"
+            f'the schema "{PRIVATE_SCHEMA}"', starts_at(node), "it is reserved"
         )
 
 

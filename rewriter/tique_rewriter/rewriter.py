@@ -13,10 +13,16 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.modify import plan_delete, plan_update
-from tique_rewriter.placeholders import Lexed, number_placeholders
+from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog
+from tique_rewriter.session_prepare import PREPARES, plan_prepare
+from tique_rewriter.session_statements import (
+    analyzes,
+    explain_options,
+    plan_session,
+)
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
 
@@ -129,7 +135,7 @@ class Rewriter:
         self._catalog = catalog
         self._paramstyle = paramstyle
         self._cache_size = cache_size
-        self._cache: dict[tuple[str, int, bool], Prepared] = {}
+        self._cache: dict[tuple[str, int, bool | str], Prepared] = {}
 
     def plan(self, sql: str, has_parameters: bool = True) -> Prepared:
         """Return the plan of one statement.
@@ -148,31 +154,66 @@ class Rewriter:
             One of its subclasses, naming the problem and its place.
         """
         key = (sql, self._catalog.version, has_parameters)
-        prepared = self._cache.get(key)
-        if prepared is None:
-            prepared = self._prepare(sql, has_parameters)
-            if len(self._cache) >= self._cache_size:
-                self._cache = {}
-            self._cache[key] = prepared
+        return self._cache.get(key) or self._cached(key, self._paramstyle)
+
+    def plan_body(self, sql: str) -> Prepared:
+        """Return the plan of a statement that was prepared by PREPARE.
+
+        Its placeholders are the engine's own; :attr:`Prepared.arguments` are the
+        positions of EXECUTE's.
+
+        Raises
+        ------
+        RewriteError
+            As :meth:`plan`.
+        """
+        key = (sql, self._catalog.version, OWN_STYLE)
+        return self._cache.get(key) or self._cached(key, OWN_STYLE)
+
+    def _cached(self, key: tuple[str, int, bool | str], paramstyle: str) -> Prepared:
+        prepared = self._prepare(key[0], paramstyle, has_parameters=bool(key[2]))
+        if len(self._cache) >= self._cache_size:
+            self._cache = {}
+        self._cache[key] = prepared
         return prepared
 
-    def _prepare(self, sql: str, has_parameters: bool) -> Prepared:
-        lexed = number_placeholders(
-            sql, self._paramstyle, has_parameters, self._rules.lexicon
-        )
+    def _prepare(self, sql: str, paramstyle: str, *, has_parameters: bool) -> Prepared:
+        lexicon = self._rules.lexicon
+        plan: Plan | None = None
+        if paramstyle != OWN_STYLE and PREPARES.match(sql):
+            plan = self._preparing(sql)
+            if plan is not None:
+                return Prepared(plan, ())
+        lexed = number_placeholders(sql, paramstyle, has_parameters, lexicon)
         try:
             plan = self._plan(lexed)
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
         return Prepared(plan, lexed.arguments)
 
+    def _preparing(self, sql: str) -> Plan | None:
+        """Return the plan of PREPARE; None if the text is another statement."""
+        lexed = number_placeholders(sql, OWN_STYLE, lexicon=self._rules.lexicon)
+        source = Source(lexed, self._rules)
+        if source.words[0].keyword != "PREPARE":
+            return None
+        if "PREPARE" not in self._rules.session_verbs:
+            raise _refusal(source)
+        plan = plan_prepare(source)
+        self.plan_body(plan.body)
+        return plan
+
     def _plan(self, lexed: Lexed) -> Plan:
         source = Source(lexed, self._rules)
         keywords = source.keywords()
         if keywords[0] == "EXPLAIN":
             return self._explain(source)
-        if keywords[0] in VERBS:
+        if keywords[0] in VERBS and (
+            keywords[0] != "SET" or keywords[1:2] == ["TRANSACTION"]
+        ):
             return plan_control(source)
+        if keywords[0] in self._rules.session_verbs:
+            return plan_session(source, self._catalog)
         known = {"CREATE", "DROP", "WITH", *_CHANGES, *self._rules.queries}
         if keywords[0] not in known:
             raise _refusal(source)
@@ -186,14 +227,16 @@ class Rewriter:
     def _explain(self, source: Source) -> Explain:
         """Read the words after EXPLAIN afresh: the parser does not cut them."""
         explain = source.words[0]
-        rest = source.lexed.after(explain.end)
-        if not rest.text.strip():
-            raise source.syntax("EXPLAIN of nothing", explain.start)
-        first = Source(rest, self._rules).keywords()[0]
-        if first in ("ANALYZE", "(", "EXPLAIN") or first in VERBS:
+        options, rest = explain_options(source)
+        first = rest.words[0].keyword
+        if first in ("ANALYZE", "EXPLAIN") or first in VERBS:
             raise source.unsupported(f"EXPLAIN {first}", explain.start)
-        inner = self._plan(rest)
-        return Explain(inner.parameters, inner.references, inner)
+        if first in self._rules.session_verbs:
+            raise source.unsupported(f"EXPLAIN {first}", explain.start)
+        inner = self._plan(rest.lexed)
+        return Explain(
+            inner.parameters, inner.references, inner, options, analyzes(options)
+        )
 
     def _definition(self, source: Source, keywords: list[str]) -> Plan:
         match keywords:
@@ -228,7 +271,20 @@ _CHANGES: dict[str, _Planner] = {
     "DELETE": plan_delete,
 }
 
-_INSTEAD = {"COPY": "insert the rows with executemany()"}
+_INSTEAD = {
+    "COPY": "insert the rows with executemany()",
+    "PREPARE": "give the values to execute()",
+    "LISTEN": "open a connection of the engine's own driver for notifications",
+    "UNLISTEN": "open a connection of the engine's own driver for notifications",
+    "NOTIFY": "open a connection of the engine's own driver for notifications",
+    "LOCK": "a conflicting change is found when you commit",
+    "VACUUM": "checkpoints keep the tables tidy",
+    "CHECKPOINT": "call Connection.checkpoint()",
+    "ATTACH": "connect() opens one database",
+    "DETACH": "connect() opens one database",
+    "LOAD": "code of extensions may read tables outside the snapshot",
+    "INSTALL": "code of extensions may read tables outside the snapshot",
+}
 
 
 def _verb_after_with(source: Source) -> str:

@@ -17,6 +17,8 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from tique_rewriter.plan import SizedInteger
+
 Coercer = Callable[[Any], Any]
 
 EXACT = Context(prec=80)
@@ -153,6 +155,8 @@ def _integer(kind: Kind) -> Coercer:
             return value
         if value is None:
             return None
+        if isinstance(value, SizedInteger) and low <= value <= high:
+            return int(value)
         raise NotLocal
 
     return coerce

@@ -94,7 +94,12 @@ DIFFERENCES = {
         _REFUSED,
         "the effect of its text is unknown (P10)",
     ),
-    "show": Difference(_sql("SHOW server_version_num"), 1, _REFUSED, "not built yet"),
+    "search_path": Difference(
+        _sql("SET search_path = 'other'"),
+        -1,
+        _REFUSED,
+        "names are read in the schemas that the connection began with",
+    ),
     "definition_inside": Difference(
         lambda c: (
             (c.execute("DELETE FROM k"), c.execute("CREATE TABLE z (a INTEGER)"))[

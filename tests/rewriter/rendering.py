@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter import RewriteError, Rewriter, plan
+from tique_rewriter import (
+    RewriteError,
+    Rewriter,
+    plan,
+    session,
+    session_describe,
+    session_prepare,
+)
 from tique_rewriter.plan import Hole, Label, Plan, Text, Variant
 
 if TYPE_CHECKING:
@@ -174,8 +181,13 @@ def _plan(made: Plan) -> Iterator[str]:
         case plan.DropIndex():
             yield f"drop index: {made.text}"
         case plan.Explain():
-            yield "explain"
+            yield " ".join(["explain", *filter(None, [", ".join(made.options)])])
             yield from _plan(made.statement)
+        case session_describe.Described():
+            yield made.verb.lower()
+            yield from _plan(made.statement)
+        case session.SessionPlan():
+            yield f"session: {_session(made)}"
         case plan.TransactionControl():
             said = (
                 made.control.value,
@@ -184,6 +196,27 @@ def _plan(made: Plan) -> Iterator[str]:
                 {True: "READ ONLY", False: "READ WRITE", None: None}[made.read_only],
             )
             yield "control: " + ", ".join(s for s in said if s)
+
+
+def _session(made: session.SessionPlan) -> str:
+    match made:
+        case session.SetSetting(values=values, scope=scope):
+            value = "default" if values is None else " | ".join(values)
+            return f"set {made.name} {scope.value} to {value}".replace("  ", " ")
+        case session.SetCharacteristics():
+            return f"characteristics {made.isolation}, read only {made.read_only}"
+        case session_prepare.PrepareStatement():
+            types = f" ({' | '.join(made.types)})" if made.types else ""
+            return f"prepare {made.name}{types}: {made.body.strip()}"
+        case session_prepare.ExecuteStatement():
+            values = [
+                text if operand is None else f"{text} ⇒ {_kernel(operand, None)}"
+                for text, operand in made.arguments
+            ]
+            return f"execute {made.name}: {' | '.join(values)}".rstrip(": ")
+        case session.Discard():
+            return f"discard {made.what}"
+    return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 
 def _create_table(made: plan.CreateTable) -> Iterator[str]:

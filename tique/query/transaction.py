@@ -199,11 +199,13 @@ class Transaction:
         """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
         self.savepoints.append((name, self.sequence))
 
-    def rollback_to(self, name: str) -> None:
-        """Undo the statements after the savepoint, which stays."""
+    def rollback_to(self, name: str) -> int:
+        """Undo the statements after the savepoint, which stays; its sequence number."""
         position = self._find_savepoint(name)
-        self.undo(self.savepoints[position][1])
+        sequence = self.savepoints[position][1]
+        self.undo(sequence)
         del self.savepoints[position + 1 :]
+        return sequence
 
     def release(self, name: str) -> None:
         """Drop the savepoint and those after it; their statements stay."""

@@ -36,6 +36,7 @@ from tique_backends.duckdb.forms import DuckDBForms, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
+from tique_backends.duckdb.settings import RULES
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
 from tique_backends.names import (
@@ -46,6 +47,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.zones import Zones
 from tique_rewriter.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
@@ -88,12 +90,14 @@ class DuckDBEngine(Engine):
     """A DuckDB instance that this process shares among its threads."""
 
     # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
+    settings = RULES
     capabilities = Capabilities(dialect="duckdb", page_keys=8192, overlay_values=10_000)
 
     def __init__(self, location: Location) -> None:
         self.forms = DuckDBForms()
         self._gathered = GatheredForms()
         self.statistics = Statistics()
+        self._zones = Zones()
         self._path = location.path
         self._compacting = threading.Lock()
         # DuckDB's automatic checkpoint would stall the commit that triggers it.
@@ -134,7 +138,7 @@ class DuckDBEngine(Engine):
         if logs_only:
             # There is nothing to optimise; trying takes a tenth of the statement.
             connection.execute("PRAGMA disable_optimizer")
-        return DuckDBSession(connection, self.statistics)
+        return DuckDBSession(connection, self.statistics, self._zones)
 
     @override
     def round_trips(self, type_name: str) -> bool:

@@ -25,7 +25,7 @@ from tique_backends.base import (
     Statistics,
     Versions,
 )
-from tique_backends.duckdb.arrow import arrow_table, rows_to_arrow
+from tique_backends.duckdb.arrow import arrow_table, arrow_type, rows_to_arrow
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
     equality,
@@ -38,7 +38,7 @@ from tique_backends.duckdb.forms import (
 )
 from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
-from tique_backends.errors import EngineError, cut_short
+from tique_backends.errors import EngineError, ErrorKind, cut_short
 from tique_backends.gaps import widened
 from tique_backends.names import (
     cache_name,
@@ -51,7 +51,9 @@ from tique_backends.names import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from datetime import tzinfo
 
+    from tique_backends.zones import Zones
     from tique_rewriter.schema import Table
 
 _Fetched = TypeVar("_Fetched")
@@ -185,8 +187,14 @@ class DuckDBSession(Session):
     """A cursor of the database's one instance, with its own engine transaction."""
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, statistics: Statistics
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        statistics: Statistics,
+        zones: Zones,
     ) -> None:
+        self._zones = zones
+        self._zone: tzinfo | None = None
+        """The time zone that it has, if it was asked for."""
         self._connection = connection
         self._statistics = statistics
         self._stream: _Stream | None = None
@@ -245,10 +253,63 @@ class DuckDBSession(Session):
 
     @override
     def explain(
-        self, query: str, parameters: Sequence[Any] = ()
+        self, query: str, parameters: Sequence[Any] = (), options: Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        found = self.execute(f"EXPLAIN {query}", parameters).fetch_all()
+        shown = f"({', '.join(options)}) " if options else ""
+        found = self.execute(f"EXPLAIN {shown}{query}", parameters).fetch_all()
         return [(str(name), str(text)) for name, text in found]
+
+    @override
+    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        # A time of day has an offset of its own.
+        marker = "TIMESTAMP WITH TIME ZONE"
+        return self._zones.shown(type_names, rows, marker, self._zone_now)
+
+    def _zone_now(self) -> tzinfo:
+        if self._zone is None:
+            moment = "SELECT TIMESTAMPTZ '2000-01-01 00:00:00+00'"
+            ((shown,),) = self.execute(moment).fetch_all()
+            self._zone = shown.tzinfo
+            assert self._zone is not None
+        return self._zone
+
+    @override
+    def assign(self, name: str, value: str | None) -> None:
+        if name == "timezone":
+            self._zones.differ = True
+            self._zone = None
+        if value is None:
+            self._run(f"RESET {quote(name)}", ())
+        else:
+            text = value.replace("'", "''")
+            self._run(f"SET {quote(name)} = '{text}'", ())
+
+    @override
+    def show(self, name: str | None) -> Result:
+        return self.execute(f"SHOW {'ALL' if name is None else quote(name)}")
+
+    @override
+    def types_to_prepare(
+        self, statement: str, declared: Sequence[str]
+    ) -> Sequence[str]:
+        if declared:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                "PREPARE with types is not supported by DuckDB: use CAST in the statement",
+            )
+        return ()
+
+    @override
+    def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:
+        result = self.execute(f"SELECT {', '.join(expressions)}")
+        for column, expression in zip(result.columns, expressions, strict=True):
+            if arrow_type(column.type) is None and column.type != '"NULL"':
+                raise EngineError(
+                    ErrorKind.UNSUPPORTED,
+                    f"{expression} as a value of EXECUTE is not supported: it is of "
+                    f"type {column.type}; give a text and CAST it in the statement",
+                )
+        return result.fetch_all()[0]
 
     @override
     def understands(self, sql: str) -> bool | None:

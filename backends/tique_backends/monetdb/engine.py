@@ -39,6 +39,7 @@ from tique_backends.monetdb.names import version_columns
 from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
 from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.monetdb.session import MonetDBSession
+from tique_backends.monetdb.settings import RULES
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
@@ -106,6 +107,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     # A page of 1024 rows takes the server as long as one row, and the driver 4 µs a
     # row; VALUES in FROM take more than linear time.
+    settings = RULES
     capabilities = Capabilities(
         dialect="monetdb",
         page_keys=1024,

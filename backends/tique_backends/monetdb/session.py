@@ -27,6 +27,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager, suppress
+from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
@@ -95,6 +96,10 @@ class MonetDBSession(Session):
         self._is_wide = False
         self._unread: deque[int] = deque()
         """Numbers of results that the server keeps without a reader."""
+        self._first_zone: timedelta | None = None
+        """The time zone with which the session began, if it was changed."""
+        self._zone: timezone | None = None
+        """The time zone that it has, if it was asked for."""
         connection.ask(_optimizer(_NARROW))
 
     @property
@@ -201,10 +206,38 @@ class MonetDBSession(Session):
 
     @override
     def explain(
-        self, query: str, parameters: Sequence[Any] = ()
+        self, query: str, parameters: Sequence[Any] = (), options: Sequence[str] = ()
     ) -> list[tuple[str, str]]:
         lines = self._run(f"EXPLAIN {substituted(query, parameters)}", wide=True).rows
         return [("MAL", "\n".join(str(line) for (line,) in lines))]
+
+    @override
+    def assign(self, name: str, value: str | None) -> None:
+        if self._first_zone is None:
+            self._first_zone = self._current_zone()
+        self._ownership.zones.differ = True
+        if value is None:
+            zone = f"INTERVAL '{int(self._first_zone.total_seconds())}' SECOND"
+        else:
+            zone = f"{value} HOUR TO MINUTE"
+        self._run(f"SET TIME ZONE {zone}")
+        self._zone = None
+
+    def _current_zone(self) -> timedelta:
+        ((offset,),) = self._run("SELECT current_timezone").rows
+        assert isinstance(offset, timedelta)
+        return offset
+
+    @override
+    def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        return self._ownership.zones.shown(
+            type_names, rows, "TIME ZONE", self._zone_now
+        )
+
+    def _zone_now(self) -> timezone:
+        if self._zone is None:
+            self._zone = timezone(self._current_zone())
+        return self._zone
 
     @override
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:

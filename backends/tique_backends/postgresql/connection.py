@@ -16,6 +16,7 @@ from typing_extensions import override
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.keeping import KeepingCursor
+from tique_backends.postgresql.parameters import DUMPERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _CANCEL_SECONDS = 5.0
 
-_SETTINGS = (
+SETTINGS = (
     ("standard_conforming_strings", "on"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
@@ -45,7 +46,7 @@ _SETTINGS = (
 
 _GREETING = (
     "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
-    + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in _SETTINGS)
+    + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in SETTINGS)
     # Acknowledged commits are durable (P4); settings that wait for replicas stay.
     + ", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', FALSE) END, "
@@ -108,6 +109,8 @@ class Connection:
                 cursor_factory=psycopg.RawCursor,
                 **address.parameters,  # type: ignore[arg-type]
             )
+            for kind, dumper in DUMPERS:
+                self.wire.adapters.register_dumper(kind, dumper)
         except psycopg.Error as error:
             raise EngineError(
                 ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"

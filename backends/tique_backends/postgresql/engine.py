@@ -44,6 +44,7 @@ from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.postgresql.settings import RULES
 from tique_backends.postgresql.types import (
     is_number,
     reads_alike,
@@ -116,6 +117,8 @@ _LAST_COMMIT = (
 
 class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
+
+    settings = RULES
 
     def __init__(
         self, presence: Presence, statistics: Statistics, sequencer: str | None

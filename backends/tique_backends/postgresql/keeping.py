@@ -24,6 +24,7 @@ from psycopg.types.string import TextLoader
 from typing_extensions import override
 
 from tique_backends.base import Row
+from tique_backends.postgresql.parameters import DUMPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +58,8 @@ _SIZED_ARRAY = re.compile(r"(?:character varying|bit|bit varying)\(\d+\)\[\]")
 _KEEPING = AdaptersMap(psycopg.adapters)
 for _oid in _OIDS.values():
     _KEEPING.register_loader(_oid, TextLoader)
+for _kind, _dumper in DUMPERS:
+    _KEEPING.register_dumper(_kind, _dumper)
 
 
 def _oid_of(type_name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from contextlib import contextmanager, suppress
@@ -21,9 +22,9 @@ from tique_backends.base import (
 )
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
-from tique_backends.names import cache_name, column_list, key_list, storage_name
+from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
-from tique_backends.postgresql.connection import rows_of, tolerate
+from tique_backends.postgresql.connection import SETTINGS, rows_of, tolerate
 from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.keeping import Showing
 from tique_backends.postgresql.literals import (
@@ -33,13 +34,14 @@ from tique_backends.postgresql.literals import (
 )
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import stage_name
-from tique_backends.postgresql.parameters import ParameterTypes
+from tique_backends.postgresql.parameters import ParameterTypes, typed_values
 from tique_backends.postgresql.results import (
     PIECE,
     PostgreSQLResult,
     Stream,
     StreamedResult,
 )
+from tique_backends.postgresql.settings import TIMEOUTS
 from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
 from tique_backends.retrying import persist
 from tique_backends.server_forms import newest
@@ -81,6 +83,8 @@ class PostgreSQLSession(Session):
         self._is_running = False
         self._showing: Showing | None = None
         self._types: ParameterTypes | None = None
+        self._timeouts: dict[str, str] = {}
+        """The application's own, which tique's statements are not under."""
         self._guards: dict[str, str] = {}
         """The names of storage's indexes, by those of a staging table's."""
 
@@ -222,10 +226,54 @@ class PostgreSQLSession(Session):
 
     @override
     def explain(
-        self, query: str, parameters: Sequence[Any] = ()
+        self, query: str, parameters: Sequence[Any] = (), options: Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        lines = self._ask(f"EXPLAIN {query}", parameters)
+        shown = f"({', '.join(options)}) " if options else ""
+        lines = self._ask(f"EXPLAIN {shown}{query}", parameters)
         return [("plan", "\n".join(line for (line,) in lines))]
+
+    @override
+    def assign(self, name: str, value: str | None) -> None:
+        usual = dict(SETTINGS).get(name) if value is None else value
+        if usual is None:
+            self._run(f"RESET {'.'.join(map(quote, name.split('.')))}")
+        else:
+            self._run("SELECT set_config($1, $2, FALSE)", [name, usual])
+        # Loaders remember the time zone.
+        self._showing = None
+        if name in TIMEOUTS:
+            self._timeouts.pop(name, None)
+            if value is not None:
+                self._timeouts[name] = value
+
+    @override
+    def show(self, name: str | None) -> Result:
+        if name is None:
+            return self._execute("SHOW ALL", ())
+        return self._execute(f"SHOW {'.'.join(map(quote, name.split('.')))}", ())
+
+    @override
+    def types_to_prepare(
+        self, statement: str, declared: Sequence[str]
+    ) -> Sequence[str]:
+        types = f" ({', '.join(declared)})" if declared else ""
+        self._run(f"PREPARE tique_prepared{types} AS {statement}", prepare=False)
+        try:
+            ((found,),) = self._ask(
+                "SELECT array_to_json(parameter_types::TEXT[])::TEXT "
+                "FROM pg_catalog.pg_prepared_statements WHERE name = 'tique_prepared'"
+            )
+        finally:
+            self._run("DEALLOCATE tique_prepared", prepare=False)
+        return tuple(json.loads(found))
+
+    @override
+    def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:
+        return typed_values(self._run, types, expressions)
+
+    @override
+    def discard(self, what: str) -> None:
+        self._run(f"DISCARD {what}", prepare=False)
 
     @override
     def parameter_types(self, parameters: Sequence[Any]) -> Sequence[Hashable]:
@@ -260,14 +308,33 @@ class PostgreSQLSession(Session):
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         return len(self.execute(_without_rows(query), parameters).columns)
 
+    def _without_timeouts(self, scope: str) -> str:
+        """Statements after which the application's timeouts do not count."""
+        return "".join(f"; SET {scope} {name} = 0" for name in self._timeouts)
+
+    @contextmanager
+    def _undoing(self) -> Iterator[None]:
+        """Run statements that a timeout must not stop: a failed one's rows are undone."""
+        timeouts = self._timeouts
+        if not timeouts or self._in_transaction:
+            yield
+            return
+        self._run(self._without_timeouts("SESSION")[2:])
+        try:
+            yield
+        finally:
+            for name, value in timeouts.items():
+                self._run("SELECT set_config($1, $2, FALSE)", [name, value])
+
     @override
     def begin(self) -> None:
-        self._run("BEGIN")
+        self._run(f"BEGIN{self._without_timeouts('LOCAL')}")
         self._in_transaction = True
 
     def begin_repeatable(self) -> None:
         """Start an engine transaction whose statements share one snapshot."""
-        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        ending = self._without_timeouts("LOCAL")
+        self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
         self._in_transaction = True
 
     @override
@@ -501,11 +568,13 @@ class PostgreSQLSession(Session):
 
     @override
     def unstage(self, table: Table, after: int) -> None:
-        self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
+        with self._undoing():
+            self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
 
     @override
     def drop_stage(self, table: Table) -> None:
-        self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
+        with self._undoing():
+            self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
 
     @override
     def interrupt(self) -> None:

@@ -97,4 +97,12 @@ DUCKDB = Rules(
     comma_may_end=True,
     conflict_needs_key=True,
     names_by_text=True,
+    session_verbs=frozenset(
+        (
+            *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),
+            *("PRAGMA", "CALL", "PREPARE", "EXECUTE", "DEALLOCATE"),
+        )
+    ),
+    describes=True,
+    explains=True,
 )

@@ -129,5 +129,9 @@ POSTGRESQL = Rules(
     refused_types=_SERIAL,
     recursive_sees_all=True,
     deferrable=True,
+    session_verbs=frozenset(
+        ["SET", "RESET", "SHOW", "DISCARD", "PREPARE", "EXECUTE", "DEALLOCATE"]
+    ),
+    explains=True,
     column_type=column_type,
 )

@@ -172,6 +172,12 @@ class Rules:
     distinct_needs_names
         Whether the engine fails at SELECT DISTINCT, as the outermost query, of
         expressions without an alias.
+    session_verbs
+        The first words of the statements about the session that it has.
+    describes
+        Whether SHOW, DESCRIBE and the like are about relations and queries.
+    explains
+        Whether EXPLAIN has options, and ANALYZE.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -221,6 +227,9 @@ class Rules:
     recursive_sees_all: bool = False
     names_by_text: bool = False
     distinct_needs_names: bool = False
+    session_verbs: frozenset[str] = frozenset({"SET"})
+    describes: bool = False
+    explains: bool = False
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:

@@ -17,7 +17,9 @@ from tique.query.statements.select import (
     PointSelectStatement,
     SelectStatement,
 )
+from tique.query.statements.session import DescribedStatement
 from tique_rewriter import plan
+from tique_rewriter.session_describe import Described
 
 __all__ = ["Outcome", "Statement", "executable"]
 
@@ -31,6 +33,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.DropTable: DropTableStatement,
     plan.CreateIndex: CreateIndexStatement,
     plan.DropIndex: DropIndexStatement,
+    Described: DescribedStatement,
 }
 
 
@@ -41,5 +44,5 @@ def executable(found: plan.Plan) -> Statement:
     if isinstance(found, plan.Select) and found.group is not None:
         return GroupSelectStatement(found)
     if isinstance(found, plan.Explain):
-        return ExplainStatement(executable(found.statement))
+        return ExplainStatement(found, executable(found.statement))
     return _CLASSES[type(found)](found)

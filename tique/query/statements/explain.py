@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
+    from tique_rewriter.plan import Explain
 
 _COLUMNS = (
     ResultColumn("explain_key", "VARCHAR"),
@@ -25,13 +26,13 @@ _COLUMNS = (
 
 
 class ExplainStatement(Statement):
-    """Shows the query that a statement would run, without running it."""
+    """Shows the query that a statement runs; ANALYZE runs the statement too."""
 
-    writes = False
-
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, plan: Explain, statement: Statement) -> None:
         super().__init__(statement.plan)
         self._statement = statement
+        self._options = plan.options
+        self._analyzes = plan.analyzes
         self.needs = statement.needs
 
     @override
@@ -44,6 +45,8 @@ class ExplainStatement(Statement):
                 "EXPLAIN takes a SELECT, UPDATE, DELETE or INSERT … SELECT"
             )
         sql, bound = self._statement.query(transaction, parameters)
-        plans = transaction.session.explain(sql, bound)
+        plans = transaction.session.explain(sql, bound, self._options)
+        if self._analyzes and not isinstance(self._statement, SelectStatement):
+            self._statement.run(transaction, parameters).close()
         rows = [("rewritten statement", sql), *plans]
         return Outcome(len(rows), _COLUMNS, rows)

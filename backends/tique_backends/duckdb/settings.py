@@ -1,0 +1,98 @@
+"""DuckDB's settings that an application may change.
+
+Most of DuckDB's settings are the instance's: all connections of the process have them, as
+without tique. So one that changes what a statement means, how rows are ordered or what
+is durable would change tique's own statements too. The time zone is the connection's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tique_backends.settings import UNKNOWN, SettingRules
+
+_INSTANCE = """
+threads external_threads memory_limit max_temp_directory_size temp_directory
+preserve_insertion_order allocator_background_threads
+allocator_bulk_deallocation_flush_threshold allocator_flush_threshold pin_threads
+perfect_ht_threshold merge_join_threshold nested_loop_join_threshold
+asof_loop_join_threshold index_scan_max_count index_scan_percentage
+late_materialization_max_rows ordered_aggregate_threshold prefer_range_joins
+partitioned_write_flush_threshold partitioned_write_max_open_files
+dynamic_or_filter_threshold pivot_filter_threshold pivot_limit
+enable_external_file_cache enable_http_metadata_cache parquet_metadata_cache
+prefetch_all_parquet_files disable_parquet_prefetching http_proxy http_proxy_username
+http_proxy_password http_timeout http_retries custom_user_agent pandas_analyze_sample
+scheduler_process_partial enable_object_cache explain_output
+arrow_large_buffer_size
+"""
+_SESSION = """
+timezone enable_progress_bar enable_progress_bar_print progress_bar_time
+streaming_buffer_size max_streaming_buffer_size
+"""
+
+_MEANING = "it changes what statements mean, of all connections and of tique's own"
+_SCHEMA = "names are read in the schema main; write schema.table"
+
+RULES = SettingRules(
+    engine="DuckDB",
+    free=frozenset((_INSTANCE + _SESSION).split()),
+    instance=frozenset(_INSTANCE.split()),
+    limited={
+        "schema": re.compile(r"(?:[^.]+\.)?main"),
+        "search_path": re.compile("main"),
+        "calendar": re.compile("gregorian"),
+    },
+    reasons={
+        "schema": _SCHEMA,
+        "search_path": _SCHEMA,
+        "calendar": "values are read by the Gregorian calendar",
+        **dict.fromkeys(
+            (
+                *("default_order", "default_null_order", "default_collation"),
+                *("integer_division", "old_implicit_casting", "lambda_syntax"),
+                *("preserve_identifier_case", "order_by_non_integer_literal"),
+                *("scalar_subquery_error_on_multiple_rows", "ieee_floating_point_ops"),
+                *("disable_timestamptz_casts", "max_expression_depth"),
+                *("dialect_compatibility_mode", "current_dialect", "show_behavior"),
+                *("binary_as_string", "current_transaction_invalidation_policy"),
+                *("default_transaction_invalidation_policy", "warnings_as_errors"),
+            ),
+            _MEANING,
+        ),
+        **dict.fromkeys(
+            (
+                *("checkpoint_threshold", "wal_autocheckpoint", "fsync_mode"),
+                *("wal_autocheckpoint_entries", "immediate_transaction_mode"),
+                *("auto_checkpoint_skip_wal_threshold", "checkpoint_on_detach"),
+            ),
+            "tique runs the engine's checkpoints, and commits are durable",
+        ),
+        **dict.fromkeys(
+            (
+                *("enable_external_access", "allowed_directories", "allowed_paths"),
+                *("lock_configuration", "allow_unsigned_extensions"),
+                *("allow_community_extensions", "disabled_filesystems"),
+                *("autoinstall_known_extensions", "autoload_known_extensions"),
+            ),
+            "it is decided when the database is opened: give it in the URL",
+        ),
+        **dict.fromkeys(
+            (
+                *("enable_profiling", "profiling_mode", "profile_output"),
+                *("profiling_output", "enable_logging", "log_query_path"),
+                *("logging_storage", "logging_level"),
+            ),
+            "it would write tique's own statements, with their values; use EXPLAIN "
+            "ANALYZE",
+        ),
+        "errors_as_json": "errors are known by their texts",
+        "disabled_optimizers": UNKNOWN,
+    },
+    fixed=frozenset({"schema", "search_path", "current_schema"}),
+    aliases={
+        "max_memory": "memory_limit",
+        "worker_threads": "threads",
+        "null_order": "default_null_order",
+    },
+)

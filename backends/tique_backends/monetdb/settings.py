@@ -1,0 +1,33 @@
+"""MonetDB's settings that an application may change: the session's time zone.
+
+Variables of the session (``SET x = …``) are declared by statements that tique refuses.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tique_backends.settings import ROLES, SettingRules
+
+RULES = SettingRules(
+    engine="MonetDB",
+    free=frozenset(),
+    limited={
+        "timezone": re.compile(r"interval '[+-]?\d+(?::\d+)?'"),
+        "schema": re.compile("sys"),
+        "current_schema": re.compile("sys"),
+    },
+    reasons={
+        "timezone": "give an interval: SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE",
+        "schema": "names are read in the schema sys; write schema.table",
+        "current_schema": "names are read in the schema sys; write schema.table",
+        "role": ROLES,
+        "current_role": ROLES,
+        "session_authorization": ROLES,
+        "current_user": ROLES,
+        "optimizer": "tique chooses it for every statement",
+        "names": "the server's encoding is UTF-8",
+    },
+    fixed=frozenset({"schema", "search_path", "current_schema"}),
+    aliases={"current_timezone": "timezone"},
+)

@@ -1,0 +1,114 @@
+"""Which of an engine's settings an application may change, and which values they take.
+
+A setting that is on no list is refused: the rewriter reads a statement before the
+engine does, and its rows are kept, compared and written by other sessions than the
+application's, so that a setting that changes what a text or a value means would make
+the two disagree. Each engine's list is beside its other parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from re import Pattern
+
+UNKNOWN = "it is not known to leave alone what tique relies on"
+ROLES = "privileges are those of the role that connected; connect as that role instead"
+
+
+@dataclass(frozen=True)
+class SettingRules:
+    """The rules of one engine.
+
+    Parameters
+    ----------
+    engine
+        Its name in messages.
+    free
+        Folded names of settings that take any value.
+    limited
+        Names of settings with the values (folded, joined by commas) that are taken.
+    reasons
+        Why others are refused.
+    instance
+        Names among these that are settings of the whole instance, for all connections.
+    custom
+        Matches names that are an application's own.
+    fixed
+        Names that cannot change at all: a value that is taken is the one that is there.
+    paths
+        Names of the list of schemas in which names are looked for: they may be given
+        the schemas that they have.
+    aliases
+        Names that mean others.
+    has_local
+        Whether there is SET LOCAL.
+    is_transactional
+        Whether a transaction that is rolled back takes its settings along.
+    resets_all
+        Whether there is RESET ALL.
+    prepares_once
+        Whether PREPARE of a name that is taken is an error, and DEALLOCATE of one that
+        is not; else they pass.
+    """
+
+    engine: str
+    free: frozenset[str]
+    limited: Mapping[str, Pattern[str]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    instance: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
+    custom: Pattern[str] | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    has_local: bool = False
+    is_transactional: bool = False
+    resets_all: bool = False
+    prepares_once: bool = False
+
+    def name(self, name: str) -> str:
+        """The setting's own name, in small letters."""
+        return self.aliases.get(name, name)
+
+    def check(
+        self,
+        name: str,
+        values: Sequence[str] | None,
+        search_path: Sequence[str] | None = None,
+    ) -> None:
+        """Refuse a change that could matter to tique; None stands for the default.
+
+        ``search_path`` has the schemas of the connection, where there may be several.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, with the reason.
+        """
+        if name in self.free or (self.custom and self.custom.fullmatch(name)):
+            return
+        if name in self.paths and search_path is not None:
+            named = [v.strip(' "') for value in values or () for v in value.split(",")]
+            if values is None or [v for v in named if v != "$user"] == [*search_path]:
+                return
+        if name not in self.limited:
+            raise self._refusal(name, self.reasons.get(name, UNKNOWN))
+        if values is None:
+            return
+        value = ",".join(
+            part.strip().lower() for value in values for part in value.split(",")
+        )
+        if not self.limited[name].fullmatch(value):
+            reason = self.reasons.get(name, UNKNOWN)
+            raise self._refusal(f'{name}" to "{", ".join(values)}', reason)
+
+    def _refusal(self, name: str, reason: str) -> EngineError:
+        return EngineError(
+            ErrorKind.UNSUPPORTED,
+            f'setting "{name}" is not supported: {reason}',
+        )

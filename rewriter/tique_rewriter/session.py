@@ -1,0 +1,291 @@
+"""Plans of SET, RESET and SHOW: the settings of the application's session.
+
+Which of the engine's settings may be changed is the backend's business: a plan has the
+setting's name and its values, as they are written. A value is a literal or a word; an
+expression is refused, because it might be one of anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+
+from tique_rewriter.control import read_modes
+from tique_rewriter.errors import RewriteError, UnsupportedSQL
+from tique_rewriter.plan import Plan
+from tique_rewriter.source import Source
+from tique_rewriter.words import check_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tique_rewriter.source import Word
+
+_Error = TypeVar("_Error", bound=RewriteError)
+
+TIME_ZONE = "timezone"
+SETTING_VERBS = frozenset({"SET", "RESET", "SHOW"})
+"""The first words of the statements that :func:`plan_setting` reads."""
+
+ISOLATION = "transaction_isolation"
+DEFAULT_ISOLATION = "default_transaction_isolation"
+READ_ONLY = "transaction_read_only"
+DEFAULT_READ_ONLY = "default_transaction_read_only"
+DRIVERS_OWN = frozenset({ISOLATION, DEFAULT_ISOLATION, READ_ONLY, DEFAULT_READ_ONLY})
+"""Settings of transactions, which the driver keeps: the engine's are its own ones."""
+
+
+@dataclass(frozen=True)
+class SessionPlan(Plan):
+    """A statement about the application's session: it reads and writes no table."""
+
+
+class Scope(Enum):
+    """How far SET reaches: said, or left to the setting."""
+
+    UNSAID = ""
+    SESSION = "SESSION"
+    LOCAL = "LOCAL"
+    GLOBAL = "GLOBAL"
+
+
+@dataclass(frozen=True)
+class SetSetting(SessionPlan):
+    """SET and RESET of one setting, its name folded.
+
+    ``values`` are the texts of a list, mostly of one; None for the default.
+    """
+
+    name: str
+    values: tuple[str, ...] | None
+    scope: Scope = Scope.UNSAID
+
+
+@dataclass(frozen=True)
+class ResetAll(SessionPlan):
+    """RESET ALL."""
+
+
+@dataclass(frozen=True)
+class SetCharacteristics(SessionPlan):
+    """The modes of all transactions to come; None where not said."""
+
+    isolation: str | None
+    read_only: bool | None
+
+
+@dataclass(frozen=True)
+class Discard(SessionPlan):
+    """DISCARD ALL, PLANS, SEQUENCES or TEMP."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class ShowSetting(SessionPlan):
+    """SHOW of one setting; of all of them if it has no name."""
+
+    name: str | None
+
+
+_CHARACTERISTICS = ("SESSION", "CHARACTERISTICS", "AS", "TRANSACTION")
+_DISCARDED = ("ALL", "PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
+
+_PHRASES: dict[tuple[str, ...], str] = {
+    ("TIME", "ZONE"): TIME_ZONE,
+    ("SESSION", "AUTHORIZATION"): "session_authorization",
+    ("TRANSACTION", "ISOLATION", "LEVEL"): ISOLATION,
+}
+"""Settings with a name of several words."""
+
+_BARE = frozenset({"ROLE", "SCHEMA", "NAMES"})
+"""Settings whose value may follow the name without ``=`` or TO."""
+
+_RESERVED = frozenset(
+    (
+        *("USER", "SESSION_USER", "NULL", "SELECT", "CASE", "CAST", "DEFAULT", "NOT"),
+        *("LOCALTIME", "LOCALTIMESTAMP"),
+        *(f"CURRENT_{what}" for what in ("DATE", "TIME", "TIMESTAMP", "USER", "ROLE")),
+        *("CURRENT_CATALOG", "CURRENT_SCHEMA"),
+    )
+)
+"""Words that are expressions, and no values of a setting."""
+
+_SCOPES = frozenset({"SESSION", "LOCAL", "GLOBAL"})
+
+
+def rest_of(source: Source) -> Source:
+    """Read the words after the first one afresh: the parser does not cut them.
+
+    Raises
+    ------
+    SyntaxProblem
+        If there are none.
+    """
+    first = source.words[0]
+    lexed = source.lexed.after(first.end)
+    if not lexed.text.strip(" ;\t\r\n"):
+        raise source.syntax(f"{first.keyword} of nothing", first.start)
+    rest = Source(lexed, source.rules)
+    check_cut(rest)
+    return rest
+
+
+def plan_setting(source: Source) -> SessionPlan:
+    """Return the plan of SET, RESET or SHOW of a setting.
+
+    Raises
+    ------
+    SyntaxProblem
+        Without a name or a value.
+    UnsupportedSQL
+        For a value that is not written out.
+    """
+    verb = source.words[0].keyword
+    rest = rest_of(source)
+    if verb == "SET":
+        if tuple(rest.keywords()[:4]) == _CHARACTERISTICS:
+            return SetCharacteristics(0, (), *read_modes(rest, 4))
+        return plan_assignment(rest)
+    if rest.words[0].keyword == "ALL":
+        finish(rest, 1)
+        return ResetAll(0, ()) if verb == "RESET" else ShowSetting(0, (), None)
+    name, number = _name(rest, 0)
+    finish(rest, number)
+    if verb == "RESET":
+        return SetSetting(0, (), name, None)
+    return ShowSetting(0, (), name)
+
+
+def plan_discard(source: Source) -> Discard:
+    """Return the plan of DISCARD."""
+    rest = rest_of(source)
+    what = rest.words[0].keyword
+    if what not in _DISCARDED:
+        raise _refused(rest, rest.words[0])
+    finish(rest, 1)
+    return Discard(0, (), "TEMP" if what == "TEMPORARY" else what)
+
+
+def plan_assignment(source: Source) -> SetSetting:
+    """Return the plan of the words after SET."""
+    number, scope = 0, Scope.UNSAID
+    if source.words[0].keyword == "VARIABLE" and len(source.words) > 2:
+        raise source.unsupported("SET VARIABLE", source.words[0].start)
+    if source.words[0].keyword == "CONSTRAINTS":
+        raise source.unsupported(
+            "SET CONSTRAINTS",
+            source.words[0].start,
+            "a constraint is checked when it says",
+        )
+    first, second = (*source.keywords(), "")[:2]
+    if first in _SCOPES and second not in ("AUTHORIZATION", "=", "TO"):
+        number, scope = 1, Scope(first)
+    bare = source.keywords(number)[:1]
+    name, number = _name(source, number)
+    if source.keywords(number)[:1] in (["="], ["TO"]):
+        number += 1
+    elif name not in _PHRASES.values() and not _BARE.issuperset(bare):
+        place = source.words[min(number, len(source.words) - 1)].start
+        raise unread(source, source.syntax("= or TO is missing", place))
+    words = source.words[number:]
+    if not words:
+        raise source.syntax("a value is missing", source.words[-1].start)
+    is_default = words[0].keyword == "DEFAULT" or (
+        words[0].keyword == "LOCAL" and name == TIME_ZONE
+    )
+    if is_default:
+        finish(source, number + 1)
+        return SetSetting(0, (), name, None, scope)
+    return SetSetting(0, (), name, values_of(source, name, words), scope)
+
+
+def _name(source: Source, number: int) -> tuple[str, int]:
+    """Return the folded name that begins at a word, and the number of the word after."""
+    keywords = source.keywords(number)
+    for phrase, name in _PHRASES.items():
+        if tuple(keywords[: len(phrase)]) == phrase:
+            return name, number + len(phrase)
+    if not keywords:
+        raise source.syntax("a setting's name is missing", source.words[-1].start)
+    parts = [source.identifier(source.words[number])]
+    number += 1
+    while source.keywords(number)[:1] == ["."] and number + 1 < len(source.words):
+        parts.append(source.identifier(source.words[number + 1]))
+        number += 2
+    return ".".join(parts).lower(), number
+
+
+def values_of(source: Source, name: str, words: Sequence[Word]) -> tuple[str, ...]:
+    """Return the values that these words are, for the setting of that name."""
+    if name == TIME_ZONE and words[0].keyword == "INTERVAL":
+        return (_interval(source, words),)
+    values: list[str] = []
+    rest = list(words)
+    while True:
+        values.append(_value(source, rest))
+        if not rest:
+            return tuple(values)
+        comma = rest.pop(0)
+        if comma.keyword != "," or not rest:
+            raise _refused(source, comma)
+
+
+def _value(source: Source, rest: list[Word]) -> str:
+    """Take one value from the words that are left."""
+    word = rest.pop(0)
+    sign = ""
+    if word.keyword in ("+", "-") and rest:
+        sign, word = word.keyword.replace("+", ""), rest.pop(0)
+    raw = source.text[word.start : word.end]
+    if word.start in source.lexed.starts:
+        raise source.unsupported(
+            "a placeholder in SET", word.start, "write the value into the statement"
+        )
+    if raw[0] == "'" and not sign:
+        if "\\" in raw and source.rules.lexicon.escapes:
+            raise _refused(source, word)
+        return raw[1:-1].replace("''", "'")
+    if raw[0].isdigit() or raw[0] == ".":
+        return sign + raw
+    is_name = word.keyword and raw.isidentifier() and word.keyword not in _RESERVED
+    if not sign and (raw[0] == '"' or is_name):
+        value = source.identifier(word)
+        while len(rest) > 1 and rest[0].keyword == ".":
+            value += f".{source.identifier(rest[1])}"
+            del rest[:2]
+        return value
+    raise _refused(source, word)
+
+
+def _interval(source: Source, words: Sequence[Word]) -> str:
+    """Return the text of an INTERVAL, which a time zone may be."""
+    if len(words) < 2 or source.text[words[1].start] != "'":
+        raise _refused(source, words[0])
+    if [word.keyword for word in words[2:]] not in ([], ["HOUR", "TO", "MINUTE"]):
+        raise _refused(source, words[2])
+    raw = source.text[words[1].start + 1 : words[1].end - 1]
+    if not raw or set(raw) - set("+-:0123456789"):
+        raise _refused(source, words[1])
+    return f"INTERVAL '{raw}'"
+
+
+def finish(source: Source, number: int) -> None:
+    """Refuse words from this number on."""
+    if number < len(source.words):
+        word = source.words[number]
+        shown = source.text[word.start : word.end]
+        raise unread(source, source.unsupported(f'"{shown}" here', word.start))
+
+
+def unread(source: Source, error: _Error) -> _Error:
+    """Return the error with the whole statement: the engine may understand it."""
+    error.text = source.lexed.original.strip().rstrip("; \t\r\n")
+    return error
+
+
+def _refused(source: Source, word: Word) -> UnsupportedSQL:
+    shown = source.text[word.start : word.end]
+    advice = "a setting takes words and literals"
+    return unread(source, source.unsupported(f'"{shown}" here', word.start, advice))

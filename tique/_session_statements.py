@@ -1,0 +1,323 @@
+"""Statements about a connection's session: settings, and prepared statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import proxy
+
+from tique import errors
+from tique._settings import Settings
+from tique.query.statements import Outcome
+from tique.query.transaction import IsolationLevel
+from tique_backends.base import ResultColumn
+from tique_rewriter.plan import Literal, Parameter
+from tique_rewriter.session import (
+    DEFAULT_ISOLATION,
+    DEFAULT_READ_ONLY,
+    ISOLATION,
+    READ_ONLY,
+    Discard,
+    ResetAll,
+    Scope,
+    SessionPlan,
+    SetCharacteristics,
+    SetSetting,
+    ShowSetting,
+)
+from tique_rewriter.session_prepare import (
+    Deallocate,
+    ExecuteStatement,
+    PrepareStatement,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tique._connection import Connection
+    from tique_rewriter.plan import Operand
+
+_LEVELS = {
+    IsolationLevel.READ_COMMITTED: "read committed",
+    IsolationLevel.SNAPSHOT: "repeatable read",
+}
+_ON = frozenset({"on", "true", "yes", "1"})
+_OFF = frozenset({"off", "false", "no", "0"})
+_MOST_PREPARED = 10_000
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A prepared statement; ``types`` are those of its parameters, if they have any."""
+
+    body: str
+    types: Sequence[str]
+
+
+class SessionStatements:
+    """The settings and the prepared statements of one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        # A plain reference would keep an abandoned connection from being finalized.
+        self._connection: Connection = proxy(connection)
+        self._rules = connection._database.engine.settings
+        self._first_isolation = connection._isolation
+        self.is_read_only = False
+        """Whether transactions are read-only that do not say so themselves."""
+        self.settings = Settings(
+            self._assign, is_transactional=self._rules.is_transactional
+        )
+        self._prepared: dict[str, _Named] = {}
+        self._handlers: dict[
+            type[SessionPlan], Callable[[Any, Sequence[Any]], Outcome]
+        ] = {
+            SetSetting: self._set,
+            SetCharacteristics: self._set_characteristics,
+            ResetAll: self._reset_all,
+            ShowSetting: self._show,
+            Discard: self._discard,
+            PrepareStatement: self._prepare,
+            ExecuteStatement: self._execute,
+            Deallocate: self._deallocate,
+        }
+
+    def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
+        """Carry out the statement."""
+        return self._handlers[type(plan)](plan, bound)
+
+    # Settings
+
+    def _set(self, plan: SetSetting, bound: Sequence[Any]) -> Outcome:
+        rules = self._rules
+        name = rules.name(plan.name)
+        self._check_scope(name, plan.scope)
+        if name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
+            self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
+            return Outcome()
+        engine = self._connection._database.engine
+        rules.check(name, plan.values, engine.search_path)
+        if name in rules.fixed:
+            return Outcome()
+        if name in rules.instance:
+            value = None if plan.values is None else ", ".join(plan.values)
+            self._connection._session.assign(name, value)
+            return Outcome()
+        self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
+        return Outcome()
+
+    def _check_scope(self, name: str, scope: Scope) -> None:
+        rules = self._rules
+        if scope is Scope.LOCAL and not rules.has_local:
+            raise errors.NotSupportedError(
+                f"SET LOCAL is not supported by {rules.engine}"
+            )
+        if scope is Scope.GLOBAL:
+            if rules.has_local:
+                raise errors.ProgrammingError(
+                    'syntax error near "GLOBAL"', sqlstate="42601"
+                )
+            if name not in rules.instance:
+                raise errors.NotSupportedError(
+                    f"SET GLOBAL {name} is not supported: tique's own sessions would "
+                    "follow it; SET it without GLOBAL"
+                )
+        if scope is Scope.SESSION and name in rules.instance:
+            raise errors.ProgrammingError(
+                f"setting {name} is the instance's and cannot be set for a session",
+                sqlstate="22023",
+            )
+
+    def _change(
+        self, name: str, values: Sequence[str] | None, *, is_local: bool
+    ) -> None:
+        connection = self._connection
+        if is_local and connection._commits_each:
+            # Its transaction would end with it.
+            return
+        transaction = connection._holder.transaction
+        sequence = 0
+        if transaction is not None:
+            transaction.sequence += 2
+            transaction.visible_sequence = sequence = transaction.sequence
+        value = None if values is None else ", ".join(values)
+        connection._live_session()
+        self.settings.change(name, value, sequence, is_local=is_local)
+        if connection._commits_each:
+            self.settings.end(committed=True)
+
+    def _assign(self, name: str, value: str | None) -> None:
+        connection = self._connection
+        if name == DEFAULT_ISOLATION:
+            connection._isolation = (
+                self._first_isolation if value is None else IsolationLevel.parse(value)
+            )
+        elif name == DEFAULT_READ_ONLY:
+            folded = (value or "off").lower()
+            if folded not in _ON | _OFF:
+                raise errors.ProgrammingError(
+                    f'"{value}" is no value of {name}: on or off', sqlstate="22023"
+                )
+            self.is_read_only = folded in _ON
+        else:
+            connection._session.assign(name, value)
+
+    def _set_characteristics(
+        self, plan: SetCharacteristics, bound: Sequence[Any]
+    ) -> Outcome:
+        if plan.isolation is not None:
+            self._change(DEFAULT_ISOLATION, [plan.isolation], is_local=False)
+        if plan.read_only is not None:
+            shown = "on" if plan.read_only else "off"
+            self._change(DEFAULT_READ_ONLY, [shown], is_local=False)
+        return Outcome()
+
+    def _reset_all(self, plan: ResetAll, bound: Sequence[Any]) -> Outcome:
+        if not self._rules.resets_all:
+            raise errors.NotSupportedError(
+                f"RESET ALL is not supported by {self._rules.engine}"
+            )
+        for name in self.settings.names():
+            self._change(name, None, is_local=False)
+        return Outcome()
+
+    def _show(self, plan: ShowSetting, bound: Sequence[Any]) -> Outcome:
+        connection = self._connection
+        name = plan.name if plan.name is None else self._rules.name(plan.name)
+        own = self._own_values() if self._rules.is_transactional else {}
+        if name in own:
+            column = ResultColumn(str(name), "TEXT")
+            return Outcome(1, [column], [(own[str(name)],)])
+        result = connection._live_session().show(name)
+        if name is not None:
+            return Outcome(result.row_count, result.columns, result=result)
+        rows = [
+            (row[0], own.get(row[0], row[1]), *row[2:])
+            for row in result.fetch_all()
+            if not row[0].startswith("tique.")
+        ]
+        return Outcome(len(rows), result.columns, rows)
+
+    def _own_values(self) -> dict[str, str]:
+        """The settings of transactions, which the driver has."""
+        connection = self._connection
+        controls = connection._controls
+        transaction = connection._holder.transaction
+        level, is_read_only = controls.isolation or connection._isolation, False
+        if transaction is not None:
+            level, is_read_only = transaction.isolation, transaction.read_only
+        else:
+            is_read_only = controls.is_read_only(default=self.is_read_only)
+        return {
+            ISOLATION: _LEVELS[level],
+            DEFAULT_ISOLATION: _LEVELS[connection._isolation],
+            READ_ONLY: "on" if is_read_only else "off",
+            DEFAULT_READ_ONLY: "on" if self.is_read_only else "off",
+        }
+
+    def _discard(self, plan: Discard, bound: Sequence[Any]) -> Outcome:
+        connection = self._connection
+        if plan.what in ("ALL", "TEMP") and connection.in_transaction:
+            raise errors.ProgrammingError(
+                f"DISCARD {plan.what} cannot run inside a transaction", sqlstate="25001"
+            )
+        session = connection._live_session()
+        if plan.what != "ALL":
+            session.discard(plan.what)
+            return Outcome()
+        for name in self.settings.names():
+            self._change(name, None, is_local=False)
+        self.settings.end(committed=True)
+        self._prepared.clear()
+        session.discard("TEMP")
+        session.discard("SEQUENCES")
+        return Outcome()
+
+    # Prepared statements
+
+    def _prepare(self, plan: PrepareStatement, bound: Sequence[Any]) -> Outcome:
+        if self._rules.prepares_once and plan.name in self._prepared:
+            raise errors.ProgrammingError(
+                f'prepared statement "{plan.name}" exists already', sqlstate="42P05"
+            )
+        if len(self._prepared) >= _MOST_PREPARED:
+            raise errors.OperationalError(
+                f"a connection has at most {_MOST_PREPARED:,} prepared statements: "
+                "DEALLOCATE some",
+                sqlstate="54000",
+            )
+        body = plan.body.rstrip("; \t\r\n")
+        session = self._connection._live_session()
+        types = session.types_to_prepare(body, plan.types)
+        self._prepared[plan.name] = _Named(body, types)
+        return Outcome()
+
+    def _execute(self, plan: ExecuteStatement, bound: Sequence[Any]) -> Outcome:
+        connection = self._connection
+        named = self._prepared.get(plan.name)
+        if named is None:
+            raise _no_statement(plan.name)
+        values = self._values(plan.arguments, named, bound)
+        if connection._holder.transaction is None:
+            connection._begin()
+        prepared = connection._rewriter.plan_body(named.body)
+        positions = [int(position) for position in prepared.arguments]
+        count = len(named.types) or max(positions, default=-1) + 1
+        if len(values) != count:
+            connection._drop_statement()
+            raise errors.ProgrammingError(
+                f'prepared statement "{plan.name}" has {count} '
+                f"parameter{'' if count == 1 else 's'}, but {len(values)} "
+                f"{'was' if len(values) == 1 else 'were'} given",
+                sqlstate="42601",
+            )
+        statement = connection._statements.get(prepared)
+        if statement is None:
+            statement = connection._executable(prepared)
+        return connection._in_transaction(
+            statement, [values[position] for position in positions]
+        )
+
+    def _values(
+        self,
+        arguments: Sequence[tuple[str, Operand | None]],
+        named: _Named,
+        bound: Sequence[Any],
+    ) -> list[Any]:
+        """The values of EXECUTE's arguments; the engine is asked for some of them."""
+        values: list[Any] = []
+        asked: list[int] = []
+        for number, (_, operand) in enumerate(arguments):
+            value = None
+            if isinstance(operand, Parameter):
+                value = bound[operand.number - 1]
+            elif isinstance(operand, Literal) and not named.types:
+                value = operand.value
+            elif number < len(named.types) or not named.types:
+                asked.append(number)
+            values.append(value)
+        if asked:
+            found = self._connection._live_session().typed(
+                [named.types[number] for number in asked] if named.types else (),
+                [arguments[number][0] for number in asked],
+            )
+            for number, value in zip(asked, found, strict=True):
+                values[number] = value
+        return values
+
+    def _deallocate(self, plan: Deallocate, bound: Sequence[Any]) -> Outcome:
+        is_strict = self._rules.prepares_once
+        if plan.name is None:
+            if not is_strict:
+                raise errors.ProgrammingError(
+                    'syntax error near "ALL"', sqlstate="42601"
+                )
+            self._prepared.clear()
+        elif self._prepared.pop(plan.name, None) is None and is_strict:
+            raise _no_statement(plan.name)
+        return Outcome()
+
+
+def _no_statement(name: str) -> errors.ProgrammingError:
+    return errors.ProgrammingError(
+        f'prepared statement "{name}" does not exist', sqlstate="26000"
+    )
