@@ -23,8 +23,8 @@ from tique.query.statements import Outcome, Statement, executable
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.plan import TransactionControl
-from tique_rewriter.session import DEFAULT_ISOLATION, SessionPlan
+from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
+from tique_rewriter.session import SessionPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

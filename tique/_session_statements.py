@@ -11,12 +11,15 @@ from tique._settings import Settings
 from tique.query.statements import Outcome
 from tique.query.transaction import IsolationLevel
 from tique_backends.base import ResultColumn
-from tique_rewriter.plan import Literal, Parameter
-from tique_rewriter.session import (
+from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,
     ISOLATION,
     READ_ONLY,
+    Literal,
+    Parameter,
+)
+from tique_rewriter.session import (
     Discard,
     ResetAll,
     Scope,

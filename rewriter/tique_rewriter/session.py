@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tique_rewriter.control import read_modes
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
-from tique_rewriter.plan import Plan
+from tique_rewriter.plan import ISOLATION, Plan
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
 
@@ -27,13 +27,6 @@ _Error = TypeVar("_Error", bound=RewriteError)
 TIME_ZONE = "timezone"
 SETTING_VERBS = frozenset({"SET", "RESET", "SHOW"})
 """The first words of the statements that :func:`plan_setting` reads."""
-
-ISOLATION = "transaction_isolation"
-DEFAULT_ISOLATION = "default_transaction_isolation"
-READ_ONLY = "transaction_read_only"
-DEFAULT_READ_ONLY = "default_transaction_read_only"
-DRIVERS_OWN = frozenset({ISOLATION, DEFAULT_ISOLATION, READ_ONLY, DEFAULT_READ_ONLY})
-"""Settings of transactions, which the driver keeps: the engine's are its own ones."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 from sqlglot.tokenizer_core import TokenType
 
+from tique_rewriter.plan import DRIVERS_OWN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -141,6 +143,8 @@ def check_calls(
         if number > 1 and before == ".":
             schema = source.identifier(words[number - 2])
         if schema in ("", rules.function_schema) and known.fullmatch(name):
+            if name == _SETTING:
+                _check_setting(source, words[number + 2 : number + 4])
             continue
         shown = f"{schema}.{name}" if schema else name
         refusal = source.unsupported(
@@ -149,3 +153,21 @@ def check_calls(
             "it might read or change what is in no snapshot",
         )
         raise source.unread(refusal)
+
+
+_SETTING = "current_setting"
+
+
+def _check_setting(source: Source, words: Sequence[Word]) -> None:
+    """Refuse to ask for a setting of transactions, which are not the engine's own."""
+    raw = source.text[words[0].start : words[0].end] if words else ""
+    name = raw[1:-1].lower()
+    ends = words[-1].keyword in (")", ",") if words else False
+    is_written = ends and raw.startswith("'") and raw.endswith("'") and "\\" not in raw
+    if is_written and name not in DRIVERS_OWN:
+        return
+    raise source.unsupported(
+        f"current_setting({raw if is_written else '…'})",
+        words[0].start if words else 0,
+        f"SHOW {name} tells it" if is_written else "write the setting's name there",
+    )

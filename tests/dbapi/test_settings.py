@@ -326,6 +326,11 @@ def test_transactions_have_tiques_own_isolation(engine, connection):
         ]
         == "read committed"
     )
+    # The engine's own transactions have others, which it must not be asked for.
+    listed = "SELECT setting FROM pg_settings WHERE name = 'transaction_isolation'"
+    assert connection.execute(listed).fetchall() == []
+    with pytest.raises(tique.NotSupportedError, match="SHOW transaction_isolation"):
+        connection.execute("SELECT current_setting('transaction_isolation')")
     with pytest.raises(tique.OperationalError, match="read-only"):
         connection.execute("DELETE FROM t")
     connection.rollback()

@@ -23,7 +23,7 @@ DEFINITIONS = (
 )
 REFUSED = {
     "duckdb": ["duckdb_logs", "duckdb_memory()", "pg_catalog.pg_prepared_statements"],
-    "monetdb": ["sys.queue", "sys.functions", "sys._tables", "storage", "sys.args"],
+    "monetdb": ["sys.queue", "sys.ids", "sys.statistics", "storage", "sys.sessions"],
     "postgresql": ["pg_stat_activity", "pg_catalog.pg_prepared_statements", "pg_locks"],
 }
 RELATION = {

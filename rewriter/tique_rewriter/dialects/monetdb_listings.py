@@ -12,6 +12,19 @@ _TABLES = (
     f"WHERE NOT t.system AND t.schema_id IN {_SCHEMAS})"
 )
 _PARTS = f"table_id NOT IN {_TABLES}"
+_FUNCTIONS = (
+    "(SELECT f.id FROM sys.functions AS f JOIN sys.schemas AS s ON s.id = f.schema_id "
+    "WHERE s.name = 'tique')"
+)
+_OWN = "({} UNION ALL {} UNION ALL {})".format(
+    _TABLES[1:-1],
+    _FUNCTIONS[1:-1],
+    " UNION ALL ".join(
+        f"SELECT o.id FROM sys.{parts} AS o WHERE o.table_id IN {_TABLES}"
+        for parts in ("columns", "keys", "idxs")
+    ),
+)
+_NAMED = "schema_id NOT IN (SELECT s.id FROM sys.schemas AS s WHERE s.name = 'tique')"
 _LISTED = {
     "schemas": "name <> 'tique'",
     "tables": f"system OR schema_id NOT IN {_SCHEMAS}",
@@ -23,9 +36,30 @@ _LISTED = {
         for parts in ("keys", "idxs")
     ),
     "sequences": f"schema_id NOT IN {_SCHEMAS}",
+    "_tables": f"system OR schema_id NOT IN {_SCHEMAS}",
+    "_columns": _PARTS,
+    "functions": _NAMED,
+    "args": f"func_id NOT IN {_FUNCTIONS}",
+    "triggers": _PARTS,
+    "comments": f"id NOT IN {_OWN}",
+    "privileges": f"obj_id NOT IN {_OWN}",
+    "dependencies": f"id NOT IN {_OWN} AND depend_id NOT IN {_OWN}",
+    "fully_qualified_functions": f"id NOT IN {_FUNCTIONS}",
+    "systemfunctions": f"function_id NOT IN {_FUNCTIONS}",
+    "describe_constraints": "sch NOT IN ('tique', 'tmp')",
+    "describe_tables": "sch NOT IN ('tique', 'tmp')",
+    "describe_comments": f"id NOT IN {_OWN}",
+    "table_partitions": _PARTS,
 }
 _WHOLE = (
+    "auths",
+    "db_user_info",
+    "dependency_types",
+    "environment",
+    "roles",
     "types",
+    "user_role",
+    "users",
     "keywords",
     "function_languages",
     "function_types",
@@ -35,12 +69,12 @@ _WHOLE = (
     "table_types",
 )
 REFUSED = (
-    "_columns|_tables|args|auths|bbp|comments|db_user_info|environment|fkey_actions",
-    r"dependenc\w+|describe_\w+|dump_\w+|fkeys|functions|fully_qualified_functions",
-    "ids|malfunctions|optimizers|prepared_statements(?:_args)?|privileges|procedures",
-    r"querylog_\w+|queue|rejects|roles|schemastorage|sessions|statistics|storage\w*",
-    r"systemfunctions|(?:range|table|value)_partitions|tablestorage\w*|tracelog",
-    "triggers|unclosed_result_sets|user_role|users|var_values",
+    "bbp|fkey_actions",
+    r"dependenc(?!ies$|y_types$)\w+|describe_(?!constraints$|tables$|comments$)\w+",
+    r"dump_\w+|fkeys|ids|malfunctions|optimizers|prepared_statements(?:_args)?",
+    r"procedures|querylog_\w+|queue|rejects|schemastorage|sessions|statistics",
+    r"storage\w*|(?:range|value)_partitions|tablestorage\w*|tracelog",
+    "unclosed_result_sets|var_values",
 )
 """Relations that show tique's objects, sessions and statements, or might."""
 

@@ -7,6 +7,8 @@ and the extension.
 
 from __future__ import annotations
 
+from tique_rewriter.plan import DRIVERS_OWN
+
 _SCHEMA = "(SELECT n.oid FROM pg_catalog.pg_namespace AS n WHERE n.nspname = 'tique')"
 _TEMPORARY = r"relpersistence = 't' AND c.relname ~ '^_?tique_'"
 _OWN = f"(c.relnamespace IN {_SCHEMA} OR c.{_TEMPORARY})"
@@ -27,6 +29,23 @@ _EXTENSIONS = (
 _ROW_TYPES = (
     f"(SELECT t.oid FROM pg_catalog.pg_type AS t WHERE t.typrelid IN {_CLASSES})"
 )
+_DEPENDENT = (
+    f"({_CLASSES[1:-1]} UNION ALL {_FUNCTIONS[1:-1]} UNION ALL {_EXTENSIONS[1:-1]} "
+    f"UNION ALL {_SCHEMA[1:-1]} UNION ALL "
+    "SELECT t.oid FROM pg_catalog.pg_type AS t WHERE t.typrelid IN "
+    f"{_CLASSES} OR t.typelem IN {_ROW_TYPES} OR t.typnamespace IN {_SCHEMA} UNION ALL "
+    "SELECT d.oid FROM pg_catalog.pg_attrdef AS d WHERE d.adrelid IN "
+    f"{_CLASSES} UNION ALL "
+    "SELECT k.oid FROM pg_catalog.pg_constraint AS k WHERE k.conrelid IN "
+    f"{_CLASSES} OR k.connamespace IN {_SCHEMA} UNION ALL "
+    "SELECT r.oid FROM pg_catalog.pg_rewrite AS r WHERE r.ev_class IN "
+    f"{_CLASSES} UNION ALL "
+    "SELECT g.oid FROM pg_catalog.pg_trigger AS g WHERE g.tgrelid IN "
+    f"{_CLASSES} UNION ALL "
+    "SELECT a.oid FROM pg_catalog.pg_default_acl AS a WHERE a.defaclnamespace IN "
+    f"{_SCHEMA})"
+)
+"""The numbers of all of tique's objects: an object's is in no other catalog."""
 _NAMED = "schemaname <> 'tique' AND (schemaname !~ '^pg_temp_' OR {} !~ '^tique_')"
 
 
@@ -55,6 +74,7 @@ _CATALOGS = {
     "available_extensions": "name <> 'tique'",
     "class": _outside("oid"),
     "constraint": f"connamespace NOT IN {_SCHEMA} AND {_outside('conrelid')}",
+    "depend": f"objid NOT IN {_DEPENDENT} AND refobjid NOT IN {_DEPENDENT}",
     "description": (
         f"NOT (classoid = 'pg_catalog.pg_proc'::regclass AND objoid IN {_FUNCTIONS}) "
         "AND NOT (classoid = 'pg_catalog.pg_extension'::regclass "
@@ -80,6 +100,10 @@ _CATALOGS = {
     "rules": "schemaname <> 'tique'",
     "sequence": _outside("seqrelid"),
     "sequences": "schemaname <> 'tique'",
+    # The values of the engine's own transactions would be wrong.
+    "settings": "name NOT IN ({})".format(
+        ", ".join(f"'{name}'" for name in sorted(DRIVERS_OWN))
+    ),
     "stat_all_indexes": _outside("relid"),
     "stat_all_tables": _outside("relid"),
     "stat_sys_indexes": _outside("relid"),
@@ -115,7 +139,7 @@ aggregate am amop amproc auth_members authid cast collation config conversion da
 db_role_setting default_acl enum event_trigger file_settings foreign_data_wrapper
 foreign_server group hba_file_rules ident_file_mappings language largeobject_metadata
 opclass operator opfamily parameter_acl publication publication_namespace range
-replication_origin replication_origin_status replication_slots roles settings shadow
+replication_origin replication_origin_status replication_slots roles shadow
 stat_archiver stat_bgwriter stat_checkpointer stat_database stat_database_conflicts
 stat_io stat_recovery_prefetch stat_replication stat_replication_slots stat_slru
 stat_subscription stat_subscription_stats stat_wal stat_wal_receiver subscription
@@ -125,7 +149,7 @@ ts_config_map ts_dict ts_parser ts_template user user_mapping user_mappings
 """Relations that show nothing of tables, functions, sessions and statements."""
 
 REFUSED = """
-aios backend_memory_contexts cursors depend init_privs locks prepared_statements
+aios backend_memory_contexts cursors init_privs locks prepared_statements
 prepared_xacts seclabel seclabels shdepend shdescription shmem_allocations
 shmem_allocations_numa shseclabel stat_activity stat_gssapi stat_progress_analyze
 stat_progress_basebackup stat_progress_cluster stat_progress_copy
