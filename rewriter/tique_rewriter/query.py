@@ -13,7 +13,7 @@ from tique_rewriter.outputs import plain_columns
 from tique_rewriter.plan import Beside, PointRead, Reference, Select
 from tique_rewriter.references import Read, Reads, find_reads
 from tique_rewriter.relations import only_read
-from tique_rewriter.shape import has_only
+from tique_rewriter.shape import RESHAPING, has_only
 from tique_rewriter.used import used_columns
 from tique_rewriter.windows import has_computed_order, is_whole
 
@@ -29,14 +29,18 @@ _POINT_PARTS = frozenset({"expressions", "from_", "where"})
 def plan_query(source: Source, catalog: Catalog) -> Select:
     """Return the plan of a SELECT, VALUES, TABLE or FROM statement."""
     tree = source.parse()
-    if not isinstance(tree, exp.Query | exp.Values):
+    is_pivot = isinstance(tree, exp.Pivot) and exp.Pivot in source.rules.allowed_kinds
+    if not (is_pivot or isinstance(tree, exp.Query | exp.Values)):
         raise source.unsupported("this statement", source.words[0].start)
     reads = find_reads(source, [tree], catalog)
     references = references_of(reads, select_bindings(source, tree, reads), [tree])
+    text = source.cut(source.words[0].start, source.end, reads.marks)
+    if _reshapes([tree]):
+        return Select(len(source.lexed.arguments), references, text)
     return Select(
         len(source.lexed.arguments),
         references,
-        source.cut(source.words[0].start, source.end, reads.marks),
+        text,
         _point_read(source, tree, reads),
         group_read(source, tree, reads),
         join_read(source, tree, reads, references),
@@ -54,6 +58,8 @@ def references_of(
     The statement looks at all columns of its ``target``.
     """
     used = used_columns(parts, reads.reads)
+    if _reshapes(parts):
+        bindings, used = {}, [None] * len(reads.reads)
     beside = frozenset(found for part in parts for found in _beside(part))
     return tuple(
         Reference(
@@ -65,6 +71,11 @@ def references_of(
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )
+
+
+def _reshapes(parts: Sequence[exp.Expr]) -> bool:
+    """Whether a condition or a select list says nothing of the rows that matter."""
+    return any(part.find(*RESHAPING) is not None for part in parts)
 
 
 def _beside(part: exp.Expr) -> Iterator[Beside]:

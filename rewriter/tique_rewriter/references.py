@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
 
 PRIVATE_SCHEMA = "tique"
+_BEFORE_TABLES = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT"})
 
 
 @dataclass
@@ -230,7 +231,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
             raise source.unsupported(
                 "the pseudo-column rowid",
                 starts_at(column),
-                "name the table's key instead",
+                "rows of a snapshot have no place that stays: name the table's key instead",
             )
         parts = [part.name.lower() for part in column.parts]
         if len(parts) > 2 and (parts[0], parts[1]) in qualified:
@@ -289,7 +290,7 @@ def _check_accounted(
             raise source.unsupported(
                 "* after a table's name", word.start, "leave it out"
             )
-        if before.keyword not in ("FROM", "JOIN") or word.start in known:
+        if before.keyword not in _BEFORE_TABLES or word.start in known:
             continue
         raw = source.text[word.start : word.end]
         if catalog.find(None, raw.strip("\"'")) is not None:

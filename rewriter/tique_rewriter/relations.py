@@ -135,6 +135,8 @@ def seen_from(node: exp.Expr) -> Iterator[exp.Select]:
 
 def columns_of(source: Source, relation: exp.Expr, reads: Reads) -> list[str] | None:
     """Return the folded names of a relation's columns; None if they are not known."""
+    if relation.args.get("pivots"):
+        return None
     read = reads.of(relation)
     names: list[str] | None = None
     if read is not None:

@@ -35,7 +35,17 @@ _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.Lateral: {"this", "alias", "ordinality"},
     exp.With: {"expressions", "recursive"},
     exp.CTE: {"this", "alias", "materialized"},
+    exp.Pivot: {
+        *("this", "alias", "with_", "expressions", "fields", "using", "group"),
+        *("unpivot", "into", "include_nulls", "default_on_null", "columns"),
+        *("identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming"),
+        "value_columns_first",
+    },
+    exp.TableSample: {"method", "size", "percent"},
 }
+
+RESHAPING = (exp.Pivot, exp.TableSample)
+"""Rows of these depend on all rows that they read, and on columns that they do not name."""
 
 _PART_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sample": ("TABLESAMPLE", ("TABLESAMPLE", "SAMPLE")),
@@ -47,10 +57,13 @@ _PART_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "catalog": ("a name with a database in it", ()),
     "only": ("ONLY", ("ONLY",)),
     "key_expressions": ("USING KEY", ("USING",)),
+    "seed": ("REPEATABLE", ("REPEATABLE",)),
 }
 
 _ADVICE: dict[str, str] = {
-    "sample": "a sample of a snapshot is not defined; filter by a column instead",
+    "sample": "the engine samples tables, and not the rows of a snapshot; filter by a "
+    "column instead",
+    "seed": "the rows of a snapshot are in no order that stays",
     "pivots": "write the aggregates out, with FILTER",
     "locks": "a conflicting change is found when you commit",
     "into": "use CREATE TABLE and INSERT … SELECT",
@@ -141,7 +154,7 @@ def check_query(source: Source, tree: exp.Expr) -> None:
 
 def _check_kind(source: Source, node: exp.Expr) -> None:
     for kind, (construct, keywords) in _REFUSED.items():
-        if isinstance(node, kind):
+        if isinstance(node, kind) and kind not in source.rules.allowed_kinds:
             raise source.unsupported(
                 construct, source.find(*keywords), _advice_of(kind)
             )
@@ -163,7 +176,7 @@ def _check_parts(source: Source, node: exp.Expr) -> None:
     if allowed is None:
         return
     for part, value in node.args.items():
-        if value and part not in allowed:
+        if value and part not in allowed and part not in source.rules.allowed_parts:
             construct, keywords = _PART_WORDS.get(
                 part, (part.strip("_").replace("_", " ").upper(), ())
             )

@@ -545,3 +545,67 @@ WITH RECURSIVE x AS (SELECT * FROM node), node AS (SELECT 7 AS id) SELECT * FROM
 WITH RECURSIVE x AS (SELECT * FROM later), later AS (SELECT id FROM node) SELECT * FROM x
 
 WITH RECURSIVE node AS (SELECT * FROM node) SELECT count(*) FROM node
+
+-- recursion of other shapes
+
+WITH RECURSIVE r(n) AS ((SELECT 1) UNION ALL (SELECT n + 1 FROM r WHERE n < 5)) SELECT * FROM r
+
+WITH RECURSIVE r AS (SELECT id, parent FROM node WHERE id = 1 UNION SELECT n.id, n.parent FROM node n JOIN r ON n.parent = r.id) SELECT * FROM r
+
+WITH RECURSIVE r(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM r WHERE n < (SELECT count(*) FROM code)) SELECT * FROM r
+
+WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3), b(m) AS (SELECT n FROM a UNION ALL SELECT m + 10 FROM b WHERE m < 20) SELECT * FROM b
+
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM (SELECT * FROM r) AS x WHERE n < 4) SELECT * FROM r
+
+WITH RECURSIVE r(id, lvl) AS (SELECT id, 0 FROM node UNION ALL SELECT r.id, lvl + 1 FROM r WHERE lvl < (SELECT count(*) FROM sale s WHERE s.item = r.id)) SELECT * FROM r
+
+WITH RECURSIVE r(n) USING KEY (n) AS (SELECT 1 UNION SELECT id FROM node, r WHERE parent = n) SELECT * FROM r
+
+SELECT id FROM node WHERE id IN (WITH RECURSIVE r(n) AS (SELECT 3 UNION ALL SELECT parent FROM node JOIN r ON id = n) SELECT n FROM r)
+
+-- LATERAL
+
+SELECT i.id, l.n FROM item i CROSS JOIN LATERAL (SELECT count(*) AS n FROM sale s WHERE s.item = i.id AND s.quantity > 2) l
+
+SELECT i.id, l.x FROM item i, LATERAL (SELECT i.price * 2 AS x) l WHERE l.x > 40
+
+-- PIVOT and UNPIVOT
+
+PIVOT sale ON item IN (1, 2, 3) USING sum(quantity)
+
+PIVOT sale ON item IN (1, 2, 3) USING sum(quantity) GROUP BY sold
+
+PIVOT sale ON item USING sum(quantity) GROUP BY sold
+
+PIVOT (SELECT kind, active, price FROM item) ON active USING sum(price) AS total, count(*) AS n GROUP BY kind
+
+SELECT sold FROM sale PIVOT (sum(quantity) FOR item IN (1, 2))
+
+SELECT * FROM sale PIVOT (max(note) FOR item IN (1, 3) GROUP BY sold) AS p WHERE sold > DATE '2024-01-02'
+
+SELECT p.* FROM (SELECT item, quantity, sold FROM sale) AS s PIVOT (sum(quantity) FOR item IN (1, 3)) AS p
+
+SELECT i.id, p."1" FROM item i JOIN (PIVOT sale ON item IN (1) USING sum(quantity) GROUP BY quantity) p ON p.quantity = i.id
+
+WITH c AS (SELECT * FROM sale WHERE quantity > 1) PIVOT c ON item USING count(*) GROUP BY quantity
+
+UNPIVOT node ON id, parent INTO NAME n VALUE v
+
+SELECT * FROM node UNPIVOT (v FOR n IN (id, parent)) WHERE label = 'leaf'
+
+SELECT * FROM node UNPIVOT INCLUDE NULLS (v FOR n IN (id, parent))
+
+SELECT n, sum(v) FROM (UNPIVOT sale ON item, quantity INTO NAME n VALUE v) GROUP BY n
+
+-- samples: of as many rows as there are, or of a number of them
+
+SELECT count(*) FROM item TABLESAMPLE reservoir(5 ROWS)
+
+SELECT count(*) FROM item TABLESAMPLE reservoir(1000 ROWS) WHERE id > 20
+
+SELECT * FROM sale TABLESAMPLE 100 PERCENT WHERE item = 3
+
+SELECT count(*) FROM item i JOIN sale s ON i.id = s.item USING SAMPLE 7 ROWS
+
+SELECT count(*), max(id) <= 40 FROM (SELECT * FROM item USING SAMPLE 3) x

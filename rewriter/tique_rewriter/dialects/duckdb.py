@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import expressions as exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
@@ -66,7 +67,7 @@ DUCKDB = Rules(
         dollar_quotes=True,
     ),
     default_schema="main",
-    queries=frozenset({"SELECT", "FROM", "VALUES", "TABLE", "("}),
+    queries=frozenset({"SELECT", "FROM", "VALUES", "TABLE", "(", "PIVOT", "UNPIVOT"}),
     listings=LISTINGS,
     listing_schemas=("main", "pg_catalog"),
     system_schemas=frozenset({"information_schema", "pg_catalog"}),
@@ -105,4 +106,6 @@ DUCKDB = Rules(
     ),
     describes=True,
     explains=True,
+    allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
+    allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),
 )

@@ -176,6 +176,9 @@ class Rules:
         The first words of the statements about the session that it has.
     describes
         Whether SHOW, DESCRIBE and the like are about relations and queries.
+    allowed_kinds, allowed_parts
+        Constructs that are understood in this dialect and refused in the others: kinds
+        of nodes, and parts of nodes.
     explains
         Whether EXPLAIN has options, and ANALYZE.
     column_type
@@ -230,6 +233,8 @@ class Rules:
     session_verbs: frozenset[str] = frozenset({"SET"})
     describes: bool = False
     explains: bool = False
+    allowed_kinds: frozenset[type[exp.Expr]] = frozenset()
+    allowed_parts: frozenset[str] = frozenset()
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:
