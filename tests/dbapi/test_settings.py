@@ -64,6 +64,53 @@ def test_a_time_zone_is_the_connections_own(engine, connection, where, state):
     assert hours(connection, where) == {0}
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT moment FROM g WHERE a = 1",
+        "SELECT max(moment) FROM g WHERE a = 1",
+        "SELECT t.moment FROM g JOIN t ON t.id = g.b WHERE g.a = 1",
+        "SELECT g.moment FROM g JOIN t ON t.id = g.b WHERE g.a = 1 ORDER BY g.b",
+    ],
+)
+@pytest.mark.parametrize("state", ["recent", "stored"])
+def test_groups_of_rows_are_shown_in_the_connections_zone(
+    engine, connection, query, state
+):
+    """P1: also where the rows come from memory as a group, or by a look-up."""
+    connection.execute(
+        "CREATE TABLE g (a INTEGER, b INTEGER, moment TIMESTAMP WITH TIME ZONE, "
+        "PRIMARY KEY (a, b))"
+    )
+    connection.execute(f"INSERT INTO g VALUES (1, 1, {LITERAL}), (1, 2, {LITERAL})")
+    connection.commit()
+    if state == "stored":
+        connection.checkpoint()
+        # A recent row has groups kept in memory, beside it.
+        connection.execute(f"INSERT INTO g VALUES (2, 1, {LITERAL})")
+        connection.commit()
+    other = engine.connect(checkpoint="manual")
+    connection.execute(TOKYO[engine.name])
+    for _ in range(6):
+        for reader, zone in ((connection, 9), (other, 0)):
+            rows = reader.execute(query).fetchall()
+            assert rows
+            assert {at.utcoffset() // timedelta(hours=1) for (at,) in rows} == {zone}
+            reader.commit()
+
+
+def test_returned_rows_are_in_the_connections_zone(engine, connection):
+    connection.execute(TOKYO[engine.name])
+    returned = connection.execute(
+        "UPDATE t SET id = id + 10 RETURNING moment"
+    ).fetchall()
+    assert {at.utcoffset() for (at,) in returned} == {timedelta(hours=9)}
+    connection.commit()
+    other = engine.connect(checkpoint="manual")
+    returned = other.execute("DELETE FROM t RETURNING moment").fetchall()
+    assert {at.utcoffset() for (at,) in returned} == {timedelta(0)}
+
+
 def test_moments_are_written_by_the_connections_time_zone(engine, connection):
     connection.execute(TOKYO[engine.name])
     connection.execute(
