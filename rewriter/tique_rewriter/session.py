@@ -164,8 +164,6 @@ def plan_discard(source: Source) -> Discard:
 def plan_assignment(source: Source) -> SetSetting:
     """Return the plan of the words after SET."""
     number, scope = 0, Scope.UNSAID
-    if source.words[0].keyword == "VARIABLE" and len(source.words) > 2:
-        raise source.unsupported("SET VARIABLE", source.words[0].start)
     if source.words[0].keyword == "CONSTRAINTS":
         raise source.unsupported(
             "SET CONSTRAINTS",

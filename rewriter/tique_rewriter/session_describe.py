@@ -49,6 +49,14 @@ class Described(Plan):
         return self.verb == "SUMMARIZE"
 
 
+@dataclass(frozen=True)
+class SetVariable(Plan):
+    """SET VARIABLE: its name, and a query for its one value."""
+
+    name: str
+    statement: Select
+
+
 _TABLES = (
     'SELECT table_name AS "name" FROM duckdb_tables() '
     "WHERE in_search_path(database_name, schema_name) UNION ALL "
@@ -112,6 +120,35 @@ def plan_description(source: Source, catalog: Catalog) -> Plan:
         inner = plan_query(Source(rest.lexed, rest.rules), catalog)
         return _described(verb, inner)
     return _of_name(source, rest, verb, catalog)
+
+
+def plan_variable(source: Source, catalog: Catalog) -> Plan:
+    """Return the plan of SET VARIABLE and RESET VARIABLE: the session's own values.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For what no query may do.
+    """
+    rest = rest_of(rest_of(source))
+    name = rest.identifier(rest.words[0])
+    if source.words[0].keyword == "RESET":
+        finish(rest, 1)
+        return _fixed(f"RESET VARIABLE {quote(name)}")
+    if rest.keywords(1)[:1] not in (["="], ["TO"]) or len(rest.words) < 3:
+        raise unread(
+            rest, rest.syntax("= and a value are missing", rest.words[0].start)
+        )
+    lexed = source.lexed.with_word("SELECT", rest.words[2].start)
+    inner = Source(lexed, source.rules)
+    inner.check_placeholders()
+    plan = plan_query(inner, catalog)
+    tree = inner.parse()
+    if len(tree.args.get("expressions") or ()) != 1 or tree.args.get("from_"):
+        raise source.unsupported(
+            "this value", rest.words[2].start, "put it in brackets"
+        )
+    return SetVariable(plan.parameters, plan.references, name, plan)
 
 
 def _described(verb: str, inner: Select) -> Described:

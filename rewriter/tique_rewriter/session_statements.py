@@ -12,7 +12,11 @@ from tique_rewriter.session import (
     rest_of,
     values_of,
 )
-from tique_rewriter.session_describe import DESCRIBING_VERBS, plan_description
+from tique_rewriter.session_describe import (
+    DESCRIBING_VERBS,
+    plan_description,
+    plan_variable,
+)
 from tique_rewriter.session_prepare import plan_deallocate, plan_execute, plan_prepare
 from tique_rewriter.source import Source
 
@@ -40,6 +44,10 @@ def plan_session(source: Source, catalog: Catalog) -> Plan:
     verb = source.words[0].keyword
     if verb in DESCRIBING_VERBS and source.rules.describes:
         return plan_description(source, catalog)
+    if source.rules.describes and verb in ("SET", "RESET"):
+        words = rest_of(source).keywords()
+        if words[0] == "VARIABLE" and len(words) > 1:
+            return plan_variable(source, catalog)
     if verb in SETTING_VERBS:
         return plan_setting(source)
     if verb == "USE":

@@ -170,7 +170,7 @@ REFUSED = {
         "SET LOCAL TimeZone = 'UTC'": "LOCAL",
         "RESET ALL": "RESET ALL",
         "PRAGMA force_checkpoint": "force_checkpoint",
-        "SET VARIABLE x = 1": "SET VARIABLE",
+        "SET VARIABLE x = (SELECT max(cts) FROM tique.log)": "reserved",
     },
     "postgresql": {
         "SET search_path = other": "schema",
@@ -438,6 +438,31 @@ def test_settings_of_the_instance_are_all_connections(engine, connection):
         connection.execute("SET SESSION threads = 1")
     with pytest.raises(tique.Error):
         connection.execute("SET threads = 'many'")
+
+
+@DUCKDB
+def test_variables_have_the_values_of_the_snapshot(engine, connection):
+    """P1, P8."""
+    other = engine.connect(checkpoint="manual")
+    other.execute("SELECT count(*) FROM t").fetchall()
+    connection.execute("INSERT INTO t VALUES (7, NULL)")
+    connection.execute("SET VARIABLE last = (SELECT max(id) FROM t)")
+    connection.commit()
+    other.execute("SET VARIABLE last = (SELECT max(id) FROM t)")
+    read = "SELECT id FROM t WHERE id = getvariable('last')"
+    assert connection.execute(read).fetchall() == [(7,)]
+    assert other.execute(read).fetchall() == [(2,)]
+    connection.execute("SET VARIABLE name TO %s", ("it's",))
+    connection.rollback()
+    assert connection.execute("SELECT getvariable('name')").fetchall() == [("it's",)]
+    connection.execute("RESET VARIABLE name")
+    assert connection.execute("SELECT getvariable('name')").fetchall() == [(None,)]
+    with pytest.raises(tique.Error):
+        connection.execute("SET VARIABLE x = (SELECT id FROM t)")
+    for wrong in ("1, 2", "id FROM t", "(SELECT 1); DROP TABLE t"):
+        with pytest.raises(tique.NotSupportedError):
+            connection.execute(f"SET VARIABLE x = {wrong}")
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
 def test_parameters_are_no_values_of_settings(engine, connection):

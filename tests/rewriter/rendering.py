@@ -186,6 +186,9 @@ def _plan(made: Plan) -> Iterator[str]:
         case session_describe.Described():
             yield made.verb.lower()
             yield from _plan(made.statement)
+        case session_describe.SetVariable():
+            yield f"variable: {made.name}"
+            yield from _plan(made.statement)
         case session.SessionPlan():
             yield f"session: {_session(made)}"
         case plan.TransactionControl():

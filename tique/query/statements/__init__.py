@@ -17,9 +17,9 @@ from tique.query.statements.select import (
     PointSelectStatement,
     SelectStatement,
 )
-from tique.query.statements.session import DescribedStatement
+from tique.query.statements.session import DescribedStatement, SetVariableStatement
 from tique_rewriter import plan
-from tique_rewriter.session_describe import Described
+from tique_rewriter.session_describe import Described, SetVariable
 
 __all__ = ["Outcome", "Statement", "executable"]
 
@@ -34,6 +34,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.CreateIndex: CreateIndexStatement,
     plan.DropIndex: DropIndexStatement,
     Described: DescribedStatement,
+    SetVariable: SetVariableStatement,
 }
 
 

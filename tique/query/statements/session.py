@@ -1,4 +1,4 @@
-"""DESCRIBE and SUMMARIZE of a query."""
+"""DESCRIBE and SUMMARIZE of a query, and SET VARIABLE to one's value."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique.query.statements.base import Outcome
 from tique.query.statements.select import SelectStatement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.session_describe import Described
+    from tique_rewriter.session_describe import Described, SetVariable
 
 
 class DescribedStatement(SelectStatement):
@@ -36,3 +37,20 @@ class DescribedStatement(SelectStatement):
         else:
             sql, bound = self.text.plain(transaction, self._query), parameters
         return f"{self._verb} {sql}", bound
+
+
+class SetVariableStatement(SelectStatement):
+    """The engine keeps the value of the snapshot query for its session."""
+
+    def __init__(self, plan: SetVariable) -> None:
+        super().__init__(plan.statement)
+        self._name = plan.name
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Set it; the session keeps it whatever becomes of the transaction."""
+        transaction.refresh()
+        sql, bound = self.query(transaction, parameters)
+        name = transaction.engine.forms.quote(self._name)
+        transaction.session.execute(f"SET VARIABLE {name} = ({sql})", bound).close()
+        return Outcome()
