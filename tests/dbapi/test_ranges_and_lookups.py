@@ -245,3 +245,50 @@ def test_a_bulk_change_of_the_other_table(connection):
     assert ask(connection, sql) == by_the_engine(connection, sql) != before
     connection.checkpoint()
     assert ask(connection, sql) == by_the_engine(connection, sql) != before
+
+
+LAST_KEYS = {
+    "UUID": "CAST('00000000-0000-0000-0000-00000000000{}' AS UUID)",
+    "<huge>": "{}",
+    "DECIMAL(20,0)": "{}",
+    "DOUBLE PRECISION": "{}.5",
+    "TIMESTAMP": "TIMESTAMP '2024-01-0{} 00:00:00'",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMP WITH TIME ZONE '2024-01-0{} 00:00:00+00:00'",
+    "TIME": "TIME '00:00:0{}'",
+    "DATE": "DATE '2024-01-0{}'",
+    "VARCHAR(10)": "'{}'",
+    "<binary>": "CAST('0{}' AS <binary>)",
+}
+
+
+@pytest.mark.parametrize("type_name", LAST_KEYS)
+def test_a_key_of_two_columns(engine, type_name):
+    """P7: a row that is deleted beside new keys with its first column stays away.
+
+    The new keys let the driver read which keys follow them, from storage as columns.
+    """
+    value = LAST_KEYS[type_name].replace("<binary>", engine.binary)
+    type_name = type_name.replace("<huge>", engine.huge).replace(
+        "<binary>", engine.binary
+    )
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        f"CREATE TABLE t (a INTEGER, b {type_name}, v INTEGER, PRIMARY KEY (a, b))"
+    )
+    rows = ", ".join(f"({n}, {value.format(n)}, {n})" for n in range(1, 5))
+    connection.execute(f"INSERT INTO t VALUES {rows}")
+    connection.commit()
+    connection.checkpoint()
+    connection.close()
+    # Nothing of storage is in memory.
+    engine.let_go()
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("DELETE FROM t WHERE v >= 3")
+    for b in range(5, 9):
+        connection.execute(f"INSERT INTO t VALUES (3, {value.format(b)}, {b})")
+    expected = [(1, 1), (2, 2), *((3, b) for b in range(5, 9))]
+    for _ in range(2):
+        found = connection.execute("SELECT a, v FROM t ORDER BY v").fetchall()
+        assert found == expected
+        connection.commit()
+        connection.checkpoint()

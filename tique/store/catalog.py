@@ -173,13 +173,13 @@ class ManagedCatalog:
         known = self._versions.get(table.id)
         if known is not None and known.table.fault == table.fault:
             return known
-        is_columnar = all(self._engine.columnar(c.type) for c in table.columns)
+        columnar = [self._engine.columnar(column.type) for column in table.columns]
         found = TableVersions(
             table,
             self.policy,
             self._cache,
             self._engine.shared,
-            is_columnar=is_columnar,
+            unlike=frozenset(i for i, alike in enumerate(columnar) if not alike),
         )
         # Its versions are in the log, as for a table that recovery could not bring
         # back.

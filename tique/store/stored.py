@@ -41,8 +41,9 @@ class StoredRows:
         Where ranges are kept.
     lock
         The lock of the table's versions.
-    is_columnar
-        Whether all of the table's columns can be read as columns.
+    unlike
+        Positions of columns whose values are others in Arrow than in a row. A range
+        has none of them: its keys would not be found.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class StoredRows:
         cache: Cache,
         lock: threading.Lock,
         *,
-        is_columnar: bool = True,
+        unlike: frozenset[int] = frozenset(),
     ) -> None:
         self._table = table
         self._policy = policy
@@ -62,10 +63,14 @@ class StoredRows:
         """Counts for single rows."""
         self._rows: dict[Key, Row | None] = {}
         last = len(table.primary_key) - 1
-        tails = [shape(table, column, FROM) for column in (last, last - 1)]
-        self._tails = [tail for tail in tails if tail is not None]
+        self._tails = [
+            tail
+            for column in (last, last - 1)
+            if (tail := shape(table, column, FROM)) is not None
+            and unlike.isdisjoint(table.primary_key[column:])
+        ]
         self._page = self._group = self._stretch = None
-        if is_columnar:
+        if not unlike:
             self._page = shape(table, last, policy.page_keys)
             self._group = shape(table, last, ALL)
             self._stretch = shape(table, last - 1, policy.stretch)

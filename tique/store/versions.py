@@ -97,8 +97,8 @@ class TableVersions:
     shared
         The sequencer of a database that other processes use too: each of them drains
         and folds.
-    is_columnar
-        Whether all of the table's columns can be read as columns.
+    unlike
+        Positions of columns whose values are others in Arrow than in a row.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class TableVersions:
         cache: Cache | None = None,
         shared: SharedSequencer | None = None,
         *,
-        is_columnar: bool = True,
+        unlike: frozenset[int] = frozenset(),
     ) -> None:
         self.table = table
         self.folded_until = 0
@@ -126,7 +126,7 @@ class TableVersions:
         """Whether recovery could not bring the log's versions to the cache table."""
         self._chains = Chains(table)
         self._stored = StoredRows(
-            table, policy, cache or Cache(policy), self.lock, is_columnar=is_columnar
+            table, policy, cache or Cache(policy), self.lock, unlike=unlike
         )
         self._undrained: list[tuple[int, Row, bool]] = []
         self._undrained_since: int | None = None
