@@ -77,7 +77,8 @@ def widening(
     first, *_ = texts
     return [
         f"INSERT INTO {table} ({', '.join(map(quote, values))}) "
-        f"SELECT {', '.join(values.values())} "
+        # MonetDB refuses two results with one name, and a cast may leave it.
+        f"SELECT {', '.join(f'{v} AS _v{i}' for i, v in enumerate(values.values()))} "
         f"FROM (SELECT {number} AS n FROM {digits}) AS _n WHERE n < {rows}",
         # A DELETE of everything would start new, narrow columns.
         f"DELETE FROM {table} WHERE {quote(first)} IS NOT NULL",
