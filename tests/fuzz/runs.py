@@ -22,6 +22,8 @@ from tests.plugins.postgresql import private_cluster
 from tique_backends.monetdb.server import MonetDBServer, ServerError
 
 ENGINES = ("duckdb", "monetdb", "postgresql")
+ENGINE_DIED = os.EX_TEMPFAIL
+"""A child's exit after the bare engine died of a statement: the next one goes on."""
 _PATIENCE = 120.0
 """Seconds without a word from a child, after which it is killed."""
 
@@ -32,6 +34,7 @@ class Outcome:
 
     counts: Counter = field(default_factory=Counter)
     findings: list[dict] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
     done: int = 0
 
     @property
@@ -48,13 +51,13 @@ def place_of(engine):
             yield lambda: str(Path(folder) / "fuzz.duckdb")
         elif engine == "monetdb":
             with MonetDBServer(Path(folder) / "server") as server:
-                yield lambda: _revived(server)
+                yield lambda: revived(server)
         else:
             with private_cluster(dynamic_shared_memory_type="mmap") as cluster:
                 yield lambda: cluster.socket_url
 
 
-def _revived(server):
+def revived(server):
     """The URL of a server that a statement may have ended; the next ones need it."""
     try:
         with closing(connect_natively(server.url)):
@@ -66,10 +69,27 @@ def _revived(server):
     return server.url
 
 
-def run(engine, place, seed, start, stop, *, report=None):
+def described(engine, seed, number):
+    """A statement, for a finding."""
+    sql, parameters = statement(engine, seed, number)
+    return {"number": number, "sql": sql, "parameters": repr(parameters)[:2000]}
+
+
+def run(
+    engine,
+    place,
+    seed,
+    start,
+    stop,
+    *,
+    report=None,
+    module="tests.fuzz.child",
+    describe=described,
+):
     """Run the statements ``start`` up to ``stop`` of a seed; a crash is a finding.
 
-    ``place`` tells where; it is asked before each child.
+    ``place`` tells where; it is asked before each child, which runs ``module``.
+    ``describe`` gives what a finding says of the statement that a child died of.
     """
     outcome = Outcome()
 
@@ -80,32 +100,24 @@ def run(engine, place, seed, start, stop, *, report=None):
 
     at = start
     while at < stop:
-        last, fate = _child(engine, place(), seed, at, stop, outcome, found)
+        arguments = [module, engine, place(), str(seed), str(at), str(stop)]
+        last, fate = _child(arguments, at, outcome, found)
         if fate is None:
             last = stop - 1
-        else:
-            sql, parameters = statement(engine, seed, last)
-            found(
-                {
-                    "number": last,
-                    "sql": sql,
-                    "parameters": repr(parameters)[:2000],
-                    "what": fate,
-                }
-            )
+        elif fate:
+            found({**describe(engine, seed, last), "what": fate})
         outcome.done += last + 1 - at
         at = last + 1
     return outcome
 
 
-def _child(engine, place, seed, start, stop, outcome, found):
+def _child(arguments, start, outcome, found):
     """One child's life: the number of its last statement, and how it died, if so."""
-    arguments = [engine, place, str(seed), str(start), str(stop)]
     last = start
     with (
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.child", *arguments],
+            [sys.executable, "-m", *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             env={**os.environ, "PYTHONFAULTHANDLER": "1"},
@@ -124,11 +136,12 @@ def _child(engine, place, seed, start, stop, outcome, found):
                 said = json.loads(line)
                 if "counts" in said:
                     outcome.counts.update(said["counts"])
+                    outcome.refused.update(said.get("refused", {}))
                 else:
                     found(said)
         code = child.wait()
-        if code == 0:
-            return last, None
+        if code in (0, ENGINE_DIED):
+            return last, None if code == 0 else ""
         errors.seek(0)
         tail = errors.read()[-4000:].decode(errors="replace")
     what = f"nothing for {_PATIENCE:.0f} s" if hung else f"exit {code}"

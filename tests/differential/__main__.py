@@ -1,0 +1,64 @@
+"""``python -m tests.differential --engine duckdb --count 100000 --seed 1``.
+
+Runs as many random statements through tique and on the bare engine. Prints differences
+as they are found, a line of JSON each, with the fewest statements that show it, and
+counts at the end. An episode comes again with ``--start NUMBER --count 1`` and the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+
+from tests.differential.runs import places_of, run
+from tests.differential.statements import STEPS
+from tests.fuzz.runs import ENGINES
+
+_BATCH = 20
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.differential")
+    parser.add_argument("--engine", choices=ENGINES, required=True)
+    parser.add_argument("--count", type=int, default=1000, help="statements")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="the first episode")
+    options = parser.parse_args()
+    begin = time.monotonic()
+    found = 0
+    counts = Counter()
+    refused = {}
+    episodes = max(1, options.count // STEPS)
+    stop = options.start + episodes
+    with places_of(options.engine) as place:
+        for at in range(options.start, stop, _BATCH):
+            outcome = run(
+                options.engine,
+                place,
+                options.seed,
+                at,
+                min(_BATCH, stop - at) * STEPS,
+                report=lambda finding: print(json.dumps(finding), flush=True),
+            )
+            for reason in outcome.refused.keys() - refused.keys():
+                print(
+                    json.dumps({"refused": reason, "sql": outcome.refused[reason]}),
+                    flush=True,
+                )
+            refused |= outcome.refused
+            found += len(outcome.findings)
+            counts.update(outcome.counts)
+            print(
+                f"{min(at + _BATCH, stop) - options.start} episodes, {found} findings, "
+                f"{time.monotonic() - begin:.0f} s: {dict(counts)}",
+                file=sys.stderr,
+                flush=True,
+            )
+    return found > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
