@@ -6,11 +6,13 @@ import threading
 import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
 
 from tique import errors
+from tique._append import columns_by_name
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._session_statements import SessionStatements
@@ -19,15 +21,27 @@ from tique.database import process
 from tique.database.database import Database, release
 from tique.database.status import Status, status
 from tique.query.foreign_keys import check_deferred
-from tique.query.statements import Outcome, Statement, executable
+from tique.query.statements import (
+    AppendStatement,
+    CopyInStatement,
+    CopyOutStatement,
+    Outcome,
+    Statement,
+    executable,
+)
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
+from tique_rewriter.plan import (
+    DEFAULT_ISOLATION,
+    CopyIn,
+    CopyOut,
+    TransactionControl,
+)
 from tique_rewriter.session import SessionPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     import pyarrow
@@ -256,7 +270,7 @@ class Connection(Generic[RowT]):
                     if isinstance(prepared.plan, SessionPlan):
                         return self._sessions.run(prepared.plan, bound)
                     statement = self._executable(prepared)
-                return self._in_transaction(statement, bound)
+                return self._in_transaction(statement, bound, statement.run)
             except (EngineError, RewriteError) as error:
                 process.park_if_exiting()
                 self._drop_statement()
@@ -283,7 +297,9 @@ class Connection(Generic[RowT]):
     ) -> pyarrow.Table:
         return self._database.engine.arrow(rows, columns)
 
-    def _run_many(self, query: str, parameter_rows: Iterable[Any]) -> Outcome:
+    def _run_many(
+        self, query: str, parameter_rows: Iterable[Any], *, returning: bool
+    ) -> Outcome:
         with self._lock:
             self._check_usable()
             try:
@@ -297,7 +313,76 @@ class Connection(Generic[RowT]):
                 if not bound:
                     self._drop_statement()
                     return Outcome(0)
-                return self._in_transaction(statement, bound, many=True)
+                run = partial(statement.run_many, returning=returning)
+                return self._in_transaction(statement, bound, run)
+            except (EngineError, RewriteError) as error:
+                process.park_if_exiting()
+                self._drop_statement()
+                raise self._translated(error) from error
+
+    def _copy_statement(self, query: str) -> CopyInStatement | CopyOutStatement:
+        """The statement of a COPY between the application and the engine."""
+        prepared = self._plan(query, False)
+        statement = self._statements.get(prepared)
+        if statement is None and isinstance(prepared.plan, CopyIn | CopyOut):
+            statement = self._executable(prepared)
+        if (
+            not isinstance(statement, CopyInStatement | CopyOutStatement)
+            or not statement.is_stream
+        ):
+            raise errors.ProgrammingError(
+                "cursor.copy() takes COPY … FROM STDIN or TO STDOUT; use execute() for "
+                "this statement"
+            )
+        return statement
+
+    def _copies_in(self, query: str) -> bool:
+        """Whether a COPY takes rows; else it gives some."""
+        with self._lock:
+            self._check_usable()
+            try:
+                return isinstance(self._copy_statement(query), CopyInStatement)
+            except (EngineError, RewriteError) as error:
+                raise self._translated(error) from error
+            finally:
+                self._drop_statement()
+
+    def _copy(self, query: str, run: Callable[[Any, Transaction], Outcome]) -> Outcome:
+        """Execute a COPY between the application and the engine."""
+        with self._lock:
+            self._check_usable()
+            try:
+                statement = self._copy_statement(query)
+                return self._in_transaction(
+                    statement, (), lambda transaction, _: run(statement, transaction)
+                )
+            except (EngineError, RewriteError) as error:
+                process.park_if_exiting()
+                self._drop_statement()
+                raise self._translated(error) from error
+
+    def _append(self, name: str, schema: str | None, data: pyarrow.Table) -> Outcome:
+        """Insert the rows of an Arrow table."""
+        with self._lock:
+            self._check_usable()
+            try:
+                if self._database.timeline.is_shared and not self.in_transaction:
+                    # As for any statement that is planned.
+                    self._begin()
+                table = self._database.catalog.find(schema, name)
+                if table is None:
+                    shown = name if schema is None else f"{schema}.{name}"
+                    raise errors.ProgrammingError(
+                        f'unknown table "{shown}"; existing tables are taken in with '
+                        "`tique adopt`",
+                        sqlstate="42P01",
+                    )
+                columns = columns_by_name(table, data.column_names)
+                statement = AppendStatement(table, columns)
+                return self._in_transaction(statement, (data,), statement.run)
+            except errors.Error:
+                self._drop_statement()
+                raise
             except (EngineError, RewriteError) as error:
                 process.park_if_exiting()
                 self._drop_statement()
@@ -326,12 +411,14 @@ class Connection(Generic[RowT]):
         return statement
 
     def _in_transaction(
-        self, statement: Statement, bound: Sequence[Any], *, many: bool = False
+        self,
+        statement: Statement,
+        bound: Sequence[Any],
+        run: Callable[[Transaction, Sequence[Any]], Outcome],
     ) -> Outcome:
         transaction = self._holder.transaction
         if transaction is None:
             transaction = self._begin()
-        run = statement.run_many if many else statement.run
         commits = self._commits_each
         shared = self._database.engine.shared
         try:

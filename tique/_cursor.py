@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from typing_extensions import TypeVar
 
 from tique import errors
+from tique._append import arrow_of
+from tique._copy import Copy
 from tique._translation import translating
 from tique.database import process
+from tique.query.statements import Outcome
 from tique.rows import tuple_row
 from tique_backends.errors import EngineError
 
@@ -20,9 +24,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique._connection import Connection
-    from tique.query.statements import Outcome
     from tique.rows import RowFactory, TupleRow
-    from tique_backends.base import Row
+    from tique_backends.base import CopyPart, Row
 
 _CHUNK = 1024
 
@@ -56,6 +59,7 @@ class Cursor(Generic[RowT]):
         self._connection = connection
         self._closed = False
         self._outcome: Outcome | None = None
+        self._following: Iterator[Outcome] = iter(())
         self._position = 0
         self._rownumber = 0
         self._make: Callable[[TupleRow], RowT] | None = None
@@ -115,19 +119,114 @@ class Cursor(Generic[RowT]):
         self._outcome = self._connection._run(query, parameters)
         return self
 
-    def executemany(self, query: str, parameters: Iterable[Any], /) -> Self:
+    def executemany(
+        self, query: str, parameters: Iterable[Any], /, *, returning: bool = False
+    ) -> Self:
         """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one.
 
         All rows take effect or, if one fails, none.
+
+        Parameters
+        ----------
+        query, parameters
+            As for :meth:`execute`, with an iterable of parameters.
+        returning
+            Whether the rows of RETURNING are kept: one result for each row of
+            parameters, the first of which is fetched from, and :meth:`nextset` goes on
+            to the next. Else ``rowcount`` is the number of all rows that were changed.
         """
         self._reset()
-        self._outcome = self._connection._run_many(query, parameters)
+        self._outcome = self._connection._run_many(
+            query, parameters, returning=returning
+        )
+        self._following = iter(self._outcome.more)
         return self
+
+    def copy(self, query: str, /) -> Copy:
+        """Return a COPY … FROM STDIN or TO STDOUT, to use in a ``with`` block.
+
+        The rows are checked, and become a part of the transaction, as those of INSERT.
+        ``rowcount`` is their number when the block is over.
+
+        Raises
+        ------
+        NotSupportedError
+            If the engine has no such COPY.
+        """
+        self._reset()
+        if self._connection._copies_in(query):
+            return Copy(partial(self._copy_in, query), None)
+        return Copy(None, partial(self._copy_out, query))
+
+    def _copy_in(
+        self, query: str, parts: list[CopyPart], types: Sequence[int | str]
+    ) -> None:
+        self._reset()
+        self._outcome = self._connection._copy(
+            query, lambda statement, within: statement.load(within, parts, types)
+        )
+
+    def _copy_out(
+        self, query: str, types: Sequence[int | str] | None
+    ) -> list[CopyPart]:
+        found: list[CopyPart] = []
+
+        def run(statement: Any, transaction: Any) -> Outcome:
+            parts, count = statement.unload(transaction, types)
+            found.extend(parts)
+            return Outcome(count)
+
+        self._reset()
+        self._outcome = self._connection._copy(query, run)
+        return found
+
+    def append(self, table: str, data: Any, /, *, schema: str | None = None) -> Self:
+        """Insert rows that come in columns, as one statement.
+
+        All rows take effect or, if one fails, none. They are checked and converted as
+        those of INSERT; columns that the data lack get their defaults.
+
+        Parameters
+        ----------
+        table
+            The table's name alone, without quotes.
+        data
+            A pyarrow Table, RecordBatch or RecordBatchReader, a data frame of pandas or
+            polars, or anything else that exports an Arrow stream. Its columns are found
+            by name, whatever the case.
+        schema
+            The table's schema; by default it is looked for as in SQL.
+        """
+        self._reset()
+        self._outcome = self._connection._append(table, schema, arrow_of(data))
+        return self
+
+    def nextset(self) -> bool | None:
+        """Go on to the next result of :meth:`executemany`, and drop the one before.
+
+        Returns
+        -------
+        bool or None
+            True if there is one, else None.
+        """
+        if self._closed:
+            raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
+        outcome = next(self._following, None)
+        if outcome is None:
+            return None
+        self._give_up()
+        self._begin(outcome)
+        return True
 
     def _reset(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
         self._give_up()
+        self._following = iter(())
+        self._begin(None)
+
+    def _begin(self, outcome: Outcome | None) -> None:
+        self._outcome = outcome
         self._position = 0
         self._rownumber = 0
         self._make = None
@@ -265,6 +364,7 @@ class Cursor(Generic[RowT]):
     def close(self) -> None:
         """Drop the result; further use is an error. Idempotent."""
         self._closed = True
+        self._following = iter(())
         self._give_up()
 
     @property

@@ -9,6 +9,7 @@ a method here or a flag in :class:`Capabilities`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -16,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from tique_backends.names import cache_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     import pyarrow
 
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 Row = tuple[Any, ...]
+
+CopyPart = bytes | str | Row
+"""A piece of the text of COPY, or a row's values."""
 
 FORMAT_VERSION = 2
 """The version of the stored form, on any engine; later versions are not opened."""
@@ -67,6 +79,9 @@ class Capabilities:
     picks_joined_row : bool
         Whether a row that UPDATE … FROM joins with several others takes the values of any
         of them; else that is an error.
+    picks_merged_row : bool
+        Whether a row that MERGE matches with several others is changed by one of them;
+        else that is an error.
     alters_foreign_keys : bool
         Whether FOREIGN KEY constraints can be dropped from a table and added to it.
     """
@@ -78,6 +93,7 @@ class Capabilities:
     widest_sum: int = 64
     number_prefix: str = ""
     picks_joined_row: bool = True
+    picks_merged_row: bool = False
     alters_foreign_keys: bool = False
 
 
@@ -196,6 +212,12 @@ class Session(ABC):
 
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
         """Rows that were kept, whose columns are of these types, as results have them."""
+        return rows
+
+    def shown_results(
+        self, columns: Sequence[ResultColumn], rows: list[Row]
+    ) -> list[Row]:
+        """Rows of a query for values to keep, with these columns, as results have them."""
         return rows
 
     def end_abandoned(self) -> None:
@@ -405,6 +427,52 @@ class Session(ABC):
     @abstractmethod
     def drop_stage(self, table: Table) -> None:
         """Drop the staging table if it exists."""
+
+    def create_incoming(self, table: Table) -> str:
+        """Create an empty temporary table for rows of COPY; return its qualified name.
+
+        It has the columns of ``table`` with their types, defaults and NOT NULL. One that
+        is left from before is replaced. Only where the engine has COPY.
+        """
+        raise NotImplementedError
+
+    def drop_incoming(self) -> None:
+        """Drop it if it exists."""
+        raise NotImplementedError
+
+    def copy_in(
+        self, sql: str, parts: Iterable[CopyPart], types: Sequence[int | str]
+    ) -> None:
+        """Run a COPY whose rows the client has: pieces of text, or rows of values.
+
+        Parameters
+        ----------
+        sql
+            The statement.
+        parts
+            Its data.
+        types
+            The types of a row's values, as the engine's driver takes them; empty if
+            it is to find them out.
+        """
+        raise NotImplementedError
+
+    def copy_out(
+        self, sql: str, types: Sequence[int | str] | None
+    ) -> tuple[list[CopyPart], int]:
+        """Run a COPY to the client; return its data, and the number of rows.
+
+        The data are pieces of text, or rows of values if ``types`` is not None.
+        """
+        raise NotImplementedError
+
+    @contextmanager
+    def arrow_relation(self, data: pyarrow.Table) -> Iterator[str | None]:
+        """Give an Arrow table a name in this session's SQL for a while.
+
+        None if the engine's queries cannot read one.
+        """
+        yield None
 
     @abstractmethod
     def interrupt(self) -> None:

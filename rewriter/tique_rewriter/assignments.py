@@ -12,7 +12,7 @@ from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import check_default, check_scalar, split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.operands import ColumnPosition
     from tique_rewriter.plan import Text
@@ -47,31 +47,76 @@ def plan_assignments(
     if len(pieces) != len(nodes):
         raise source.unsupported("this form of SET", words[0].start)
     found: dict[int, Expression] = {}
-    for piece, node in zip(pieces, nodes, strict=True):
-        if not isinstance(node, exp.EQ) or piece[1].keyword != "=":
-            raise source.unsupported(
-                "this form of SET", piece[0].start, "write SET column = value, …"
-            )
-        name = source.identifier(piece[0])
+    for name_words, value, node in _pairs(source, pieces, nodes):
+        name = source.identifier(name_words[0])
+        start = name_words[0].start
         position = table.positions.get(name.lower())
         if position is None:
-            raise unknown_column(source, table, name, piece[0].start)
+            raise unknown_column(source, table, name, start)
         if position in found:
-            raise source.syntax(f'the column "{name}" is set twice', piece[0].start)
-        value = piece[2:]
+            raise source.syntax(f'the column "{name}" is set twice', start)
         if len(value) == 1 and value[0].keyword == "DEFAULT":
             check_default(source, table.columns[position], value[0].start)
-            found[position] = _default(table.columns[position])
+            found[position] = plan_default(table.columns[position])
             continue
-        check_scalar(source, node.expression, value[0].start, "SET")
+        check_scalar(source, node, value[0].start, "SET")
         found[position] = Expression(
-            cut(value[0].start, value[-1].end),
-            kernel(source, node.expression, position_of),
+            cut(value[0].start, value[-1].end), kernel(source, node, position_of)
         )
     return tuple(found.items())
 
 
-def _default(column: Column) -> Expression:
+def _pairs(
+    source: Source, pieces: list[list[Word]], nodes: Sequence[exp.Expr]
+) -> Iterator[tuple[list[Word], list[Word], exp.Expr]]:
+    """Yield the words of each column and of its value, and the value's tree."""
+    for piece, node in zip(pieces, nodes, strict=True):
+        form = source.unsupported(
+            "this form of SET", piece[0].start, "write SET column = value, …"
+        )
+        if not isinstance(node, exp.EQ):
+            raise form
+        if piece[0].keyword != "(":
+            if len(piece) < 3 or piece[1].keyword != "=":
+                raise form
+            yield piece[:1], piece[2:], node.expression
+            continue
+        end = source.closing(piece)
+        if [word.keyword for word in piece[end + 1 : end + 2]] != ["="]:
+            raise form
+        values = piece[end + 2 :]
+        if [word.keyword for word in values[:2]] == ["ROW", "("]:
+            values = values[1:]
+        if (
+            not values
+            or values[0].keyword != "("
+            or source.closing(values) != (len(values) - 1)
+        ):
+            raise form
+        named, given = split(piece[1:end]), split(values[1:-1])
+        trees = _values(node.expression)
+        if any(len(name) != 1 for name in named) or len(trees) != len(given):
+            raise form
+        if len(named) != len(given):
+            raise source.syntax(
+                f"{len(given)} values for {len(named)} columns", values[0].start
+            )
+        yield from zip(named, given, trees, strict=True)
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """Return the values in a row that is written out."""
+    if isinstance(node, exp.Paren):
+        return [node.this]
+    if isinstance(node, exp.Tuple) or (
+        isinstance(node, exp.Anonymous) and node.name.upper() == "ROW"
+    ):
+        return node.expressions
+    return []
+
+
+def plan_default(column: Column) -> Expression:
+    """Return the value that stands for a column's DEFAULT."""
     if column.default is None:
         return Expression(("NULL",), Literal(None))
     return Expression((f"({column.default})",))

@@ -54,7 +54,7 @@ def plan_alternative(
     source: Source, word: str, table: Table, columns: Sequence[int]
 ) -> Conflict:
     """Return the plan of INSERT OR IGNORE or OR REPLACE, into these columns."""
-    start = source.find("OR")
+    start, word = source.find("OR"), word.upper()
     keys = _keys(source, table, start)
     if word == "IGNORE":
         return Conflict(keys)

@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
-    "by_name": ("INSERT BY NAME", ("BY",), "give a column list"),
     "overwrite": ("INSERT OVERWRITE", ("OVERWRITE",), ""),
     "ignore": ("INSERT IGNORE", ("IGNORE",), "use ON CONFLICT DO NOTHING"),
 }
 _KNOWN = frozenset(
-    {"this", "expression", "default", "with_", "alternative", "conflict", "returning"}
+    [
+        *("this", "expression", "default", "with_", "alternative", "conflict"),
+        *("returning", "by_name"),
+    ]
 )
+_ADVICE = {"alternative": "use ON CONFLICT", "by_name": "give a column list"}
+_BODIES = frozenset({"SELECT", "FROM", "VALUES", "WITH", "TABLE", "DEFAULT", "("})
 
 
 class _Insert:
@@ -50,6 +54,9 @@ class _Insert:
     """
 
     def __init__(self, source: Source, catalog: Catalog) -> None:
+        by_position = None
+        if source.rules.inserts_by_position:
+            by_position = _drop_by_position(source)
         tree = source.parse()
         if not isinstance(tree, exp.Insert):
             raise source.unsupported("this statement", source.words[0].start)
@@ -70,8 +77,15 @@ class _Insert:
         self.target = Read(node, self.table, Span(*table_span(source, node), -1))
         check_case(source, tree, [self.table])
         self.listed = bool(listed)
+        if by_position is not None and self.listed:
+            raise source.syntax(
+                "a list of columns before BY POSITION", by_position.start
+            )
         self.columns = _columns(source, self.table, listed)
         self.start = _after_target(source, node, self.listed)
+        self.by_name = bool(tree.args.get("by_name"))
+        if self.by_name:
+            self._name_columns()
         self.returning = len(source.words)
         if tree.args.get("returning"):
             self.returning = find_clause(source, tree, "RETURNING")
@@ -104,6 +118,37 @@ class _Insert:
         reads = find_reads(self.source, parts, catalog)
         bindings = select_bindings(self.source, self.tree, reads)
         return reads, references_of(reads, bindings, parts)
+
+    def _name_columns(self) -> None:
+        """Check INSERT … BY NAME, whose columns are those that the query's results name."""
+        words = self.source.words
+        start = words[self.start].start
+        if self.listed:
+            raise self.source.syntax("a list of columns before BY NAME", start)
+        self.start += 2
+        if not isinstance(self.tree.expression, exp.Query) or isinstance(
+            self.tree.expression, exp.Values
+        ):
+            raise self.source.syntax("BY NAME without a query", start)
+
+    def _named(self) -> tuple[int, ...] | None:
+        """The columns that the query's results name; None if the engine must say."""
+        source = self.source
+        results = results_of(source, self.tree.expression, self.reads)
+        if results is None or not all(results):
+            return None
+        start = source.words[self.start - 2].start
+        columns: list[int] = []
+        for name in results:
+            position = self.table.positions.get(name)
+            if position is None:
+                raise unknown_column(source, self.table, name, start)
+            if position in columns:
+                raise source.error(
+                    DuplicateColumn, f'the column "{name}" is given twice', start
+                )
+            columns.append(position)
+        return tuple(columns)
 
     @property
     def parameters(self) -> int:
@@ -162,7 +207,18 @@ class _Insert:
     def query(self) -> InsertQuery:
         """Return the plan of INSERT … SELECT."""
         source, marks = self.source, self.reads.marks
-        if source.rules.fewer_values and not self.listed:
+        is_named_later = False
+        if self.by_name:
+            named = self._named()
+            is_named_later = named is None
+            self.columns = named or ()
+            if is_named_later and self.tree.args.get("alternative"):
+                raise source.unsupported(
+                    "BY NAME after INSERT OR with results that the query does not name",
+                    source.find("NAME"),
+                    "give each result an alias",
+                )
+        elif source.rules.fewer_values and not self.listed:
             results = results_of(source, self.tree.expression, self.reads)
             if results is not None:
                 self.columns = self.columns[: len(results)]
@@ -181,6 +237,7 @@ class _Insert:
             query,
             self.conflict(),
             plan_returning(source, self.tree, self.target, marks),
+            is_named_later,
         )
 
 
@@ -195,10 +252,30 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     return insert.query()
 
 
+def _drop_by_position(source: Source) -> Word | None:
+    """Take BY POSITION, which means nothing, away from the words that are parsed.
+
+    Returns its first word.
+    """
+    into = source.keywords().index("INTO") if "INTO" in source.keywords() else 0
+    for number, word in enumerate(source.words[into:], into):
+        if word.depth == 0 and word.keyword in _BODIES:
+            return None
+        both = source.words[number : number + 2]
+        if [each.keyword for each in both] == ["BY", "POSITION"]:
+            starts = [each.start for each in both]
+            source.words = [w for w in source.words if w.start not in starts]
+            source.tokens = [t for t in source.tokens if t.start not in starts]
+            if source.keywords(number)[:1] == ["BY"]:
+                raise source.syntax("BY after BY POSITION", source.words[number].start)
+            return word
+    return None
+
+
 def _check_parts(source: Source, tree: exp.Insert) -> None:
     for part, (name, words) in source.rules.refused_parts.get(exp.Insert, {}).items():
         if tree.args.get(part):
-            raise source.unsupported(name, source.find(*words), "use ON CONFLICT")
+            raise source.unsupported(name, source.find(*words), _ADVICE[part])
     for part, value in tree.args.items():
         if value and part not in _KNOWN:
             construct, keywords, advice = _PARTS.get(

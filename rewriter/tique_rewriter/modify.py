@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from tique_rewriter.bindings import (
 )
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.errors import DuplicateAlias
+from tique_rewriter.joined import plan_joined_returning
 from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, table_span
@@ -26,6 +28,7 @@ from tique_rewriter.relations import with_joins
 from tique_rewriter.shape import clause_words, starts_at
 
 if TYPE_CHECKING:
+    from tique_rewriter.plan import JoinedReturning
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
 
@@ -100,12 +103,6 @@ class _Change:
                 starts_at(start),
                 "its rows cannot be told apart; use a subquery",
             )
-        if self.tree.args.get("returning"):
-            raise self.source.unsupported(
-                "RETURNING of a change that joins tables",
-                self.source.find("RETURNING"),
-                "read the rows by their keys afterwards",
-            )
         names = [each.alias_or_name.lower() for each in self.joined]
         if self.target.name in names:
             raise self.source.error(
@@ -167,8 +164,22 @@ class _Change:
     def qualifier(self) -> str:
         return self.target.qualifier
 
+    @cached_property
+    def joined_returning(self) -> JoinedReturning | None:
+        rules = self.source.rules
+        if not (
+            self.joined and rules.returns_joined and self.tree.args.get("returning")
+        ):
+            return None
+        words = self.source.words[len(self.words) + 1 :]
+        return plan_joined_returning(
+            self.source, self.tree, words, self.target, self.joined, self.reads
+        )
+
     @property
     def returning(self) -> Returning | None:
+        if self.joined_returning is not None:
+            return None
         return plan_returning(self.source, self.tree, self.target, self.reads.marks)
 
     @property
@@ -190,7 +201,10 @@ class _Change:
     def references(self) -> tuple[Reference, ...]:
         bindings = select_bindings(self.source, self.tree, self.reads)
         own = bindings_of(self.source, self.scope, conditions_of(self.where))
-        return references_of(self.reads, bindings | own, [self.tree], self.target)
+        whole = [self.target]
+        if self.joined_returning is not None:
+            whole += [read for read in map(self.reads.of, self.joined) if read]
+        return references_of(self.reads, bindings | own, [self.tree], whole)
 
     def from_where(self, alias: Text, where: Text, joined: Text = ()) -> Text:
         """`` FROM <hole><alias>, <joined> <where>``."""
@@ -249,6 +263,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         change.is_bound,
         change.returning,
         is_joined=bool(change.joined),
+        joined_returning=change.joined_returning,
     )
 
 
@@ -277,6 +292,7 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
         change.is_bound,
         change.returning,
         is_joined=bool(change.joined),
+        joined_returning=change.joined_returning,
     )
 
 

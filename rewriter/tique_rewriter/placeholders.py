@@ -90,6 +90,16 @@ class Lexed:
         blank = lexed.text[:begin] + word + " "
         return replace(lexed, text=blank + lexed.text[start:])
 
+    def part(self, start: int, end: int) -> Lexed:
+        """Return the text between two offsets, blank around it; all places stay."""
+        rest = self.after(start)
+        return replace(
+            rest,
+            text=rest.text[:end],
+            quotes=tuple(span for span in rest.quotes if span[0] < end),
+            comments=tuple(span for span in rest.comments if span[0] < end),
+        )
+
 
 class _Lexer:
     def __init__(

@@ -269,6 +269,21 @@ class Returning(Clause):
     plain: tuple[tuple[int, str], ...] | None = None
 
 
+@dataclass(frozen=True)
+class JoinedReturning:
+    """RETURNING over changed rows and the rows of other relations joined with them.
+
+    ``items`` is a select list over relations called ``qualifier`` (quoted), with the
+    changed row, and as ``relations`` say: quoted name and quoted columns of each. Its
+    placeholders count as the statement's; there are ``parameters`` up to its end.
+    """
+
+    parameters: int
+    items: Text
+    qualifier: str
+    relations: tuple[tuple[str, tuple[str, ...]], ...]
+
+
 PROPOSED = "_excluded_"
 """The prefix of the column names of a row that is proposed for insertion."""
 
@@ -321,13 +336,18 @@ class InsertRows(Plan):
 
 @dataclass(frozen=True)
 class InsertQuery(Plan):
-    """INSERT … SELECT."""
+    """INSERT … SELECT.
+
+    ``is_by_name`` says that the columns are those that the query's results are named
+    after, and that only the engine knows these names.
+    """
 
     table: Table
     columns: tuple[int, ...]
     query: Text
     conflict: Conflict | None = None
     returning: Returning | None = None
+    is_by_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -340,6 +360,7 @@ class Update(Plan):
     exactly an equality on the whole primary key. ``is_bound`` says that it is exactly
     the target's binding, and that nothing else is read. ``is_joined`` says that other
     relations are joined, so that ``source`` may yield a row of the table several times.
+    ``joined_returning`` is there in place of ``returning`` if RETURNING looks at them.
     """
 
     table: Table
@@ -350,6 +371,7 @@ class Update(Plan):
     is_bound: bool = False
     returning: Returning | None = None
     is_joined: bool = False
+    joined_returning: JoinedReturning | None = None
 
     @property
     def changes_key(self) -> bool:
@@ -368,6 +390,78 @@ class Delete(Plan):
     is_bound: bool = False
     returning: Returning | None = None
     is_joined: bool = False
+    joined_returning: JoinedReturning | None = None
+
+
+class MergeKind(Enum):
+    """The rows that a WHEN clause of MERGE is for; the value is its text."""
+
+    MATCHED = "MATCHED"
+    BY_TARGET = "NOT MATCHED"
+    BY_SOURCE = "NOT MATCHED BY SOURCE"
+
+
+class MergeAction(Enum):
+    """The action of a WHEN clause."""
+
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    INSERT = "INSERT"
+    NOTHING = "DO NOTHING"
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """A WHEN clause of MERGE; ``condition`` is empty for none.
+
+    ``assignments`` are the new values: of an inserted row all of them.
+    """
+
+    kind: MergeKind
+    condition: Text
+    action: MergeAction
+    assignments: tuple[tuple[int, Expression], ...]
+
+
+@dataclass(frozen=True)
+class Merge(Plan):
+    """MERGE.
+
+    ``before`` is a WITH clause, ``target`` and ``source`` are relations as FROM has
+    them, called ``qualifier`` and ``source_name`` (quoted); ``joined`` is the join's
+    condition, with ON or USING. In RETURNING the action is a column of ``_action``.
+    """
+
+    table: Table
+    before: Text
+    target: Text
+    qualifier: str
+    source: Text
+    source_name: str
+    joined: Text
+    clauses: tuple[MergeClause, ...]
+    returning: JoinedReturning | None = None
+
+
+@dataclass(frozen=True)
+class CopyIn(Plan):
+    """COPY of rows into ``columns`` of a table.
+
+    ``tail`` is the text from FROM on; ``is_stream`` says that the client has the rows.
+    """
+
+    table: Table
+    columns: tuple[int, ...]
+    tail: str
+    is_stream: bool
+
+
+@dataclass(frozen=True)
+class CopyOut(Plan):
+    """COPY of a query's rows, to the client if it ``is_stream``."""
+
+    text: Text
+    is_stream: bool
 
 
 @dataclass(frozen=True)

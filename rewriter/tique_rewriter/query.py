@@ -51,11 +51,11 @@ def references_of(
     reads: Reads,
     bindings: Bindings,
     parts: Sequence[exp.Expr],
-    target: Read | None = None,
+    whole: Sequence[Read] = (),
 ) -> tuple[Reference, ...]:
     """Return the plan's references, numbered like the reads.
 
-    The statement looks at all columns of its ``target``.
+    The statement looks at all columns of those in ``whole``.
     """
     used = used_columns(parts, reads.reads)
     if _reshapes(parts):
@@ -66,7 +66,7 @@ def references_of(
             read.table,
             read.added_alias,
             bindings.get(read.span.index, {}),
-            None if read is target else columns,
+            None if any(read is each for each in whole) else columns,
             beside=beside,
         )
         for read, columns in zip(reads.reads, used, strict=True)

@@ -143,6 +143,8 @@ def columns_of(source: Source, relation: exp.Expr, reads: Reads) -> list[str] | 
         names = [column.name.lower() for column in read.table.columns]
     elif isinstance(relation, exp.Subquery):
         names = results_of(source, relation.this, reads)
+    elif isinstance(relation, exp.Values):
+        names = results_of(source, relation, reads)
     elif isinstance(relation, exp.Table) and not relation.db:
         common = common_table(source, relation, relation.name.lower())
         if common is not None:
@@ -192,6 +194,10 @@ def _results_of_item(
         return None
     if not isinstance(item, exp.Column | exp.Star):
         return [_UNNAMED]
+    star = item.this if isinstance(item, exp.Column) else item
+    if any(star.args.values()):
+        # EXCLUDE, REPLACE or RENAME.
+        return None
     qualifier = item.table.lower() if isinstance(item, exp.Column) else ""
     relations = relations_of(select)
     if qualifier:

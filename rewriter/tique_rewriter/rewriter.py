@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tique_rewriter.control import VERBS, plan_control
+from tique_rewriter.copying import plan_copy
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
+from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
@@ -229,7 +231,7 @@ class Rewriter:
         explain = source.words[0]
         options, rest = explain_options(source)
         first = rest.words[0].keyword
-        if first in ("ANALYZE", "EXPLAIN") or first in VERBS:
+        if first in ("ANALYZE", "EXPLAIN", "COPY") or first in VERBS:
             raise source.unsupported(f"EXPLAIN {first}", explain.start)
         if first in self._rules.session_verbs:
             raise source.unsupported(f"EXPLAIN {first}", explain.start)
@@ -269,10 +271,11 @@ _CHANGES: dict[str, _Planner] = {
     "INSERT": plan_insert,
     "UPDATE": plan_update,
     "DELETE": plan_delete,
+    "COPY": plan_copy,
+    "MERGE": plan_merge,
 }
 
 _INSTEAD = {
-    "COPY": "insert the rows with executemany()",
     "PREPARE": "give the values to execute()",
     "LISTEN": "open a connection of the engine's own driver for notifications",
     "UNLISTEN": "open a connection of the engine's own driver for notifications",
@@ -290,7 +293,7 @@ _INSTEAD = {
 def _verb_after_with(source: Source) -> str:
     """Return the first word outside all brackets that begins a statement."""
     for word in source.words[1:]:
-        if word.depth == 0 and word.keyword in ("INSERT", "UPDATE", "DELETE"):
+        if word.depth == 0 and word.keyword in ("INSERT", "UPDATE", "DELETE", "MERGE"):
             return word.keyword
         if word.depth == 0 and word.keyword in ("SELECT", "FROM", "VALUES", "TABLE"):
             return "SELECT"
@@ -300,5 +303,5 @@ def _verb_after_with(source: Source) -> str:
 def _refusal(source: Source) -> UnsupportedSQL:
     word = source.words[0]
     shown = word.keyword or source.text[word.start : word.end]
-    refusal = source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
+    refusal = source.unsupported(shown, word.start)
     return source.unread(refusal)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
-    from tique_rewriter.plan import Hole, Label, Piece, Text, Variant
+    from tique_rewriter.plan import Piece, Text
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")
@@ -88,12 +88,12 @@ class Mark:
     """The piece of a plan in the place of ``text[start:end]``.
 
     A hole takes the place of a table's name, a variant that of the name of one of the
-    engine's own relations, a label the place of nothing.
+    engine's own relations, a label the place of nothing; other text that of a ``*``.
     """
 
     start: int
     end: int
-    piece: Hole | Label | Variant
+    piece: Piece
 
 
 class Source:

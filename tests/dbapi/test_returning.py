@@ -286,15 +286,167 @@ def test_parameters(engine, style):
         assert cursor.fetchall() == [(5,)]
 
 
-def test_executemany_is_refused(connection):
-    for statement in (
-        "INSERT INTO t (id) VALUES (%s) RETURNING id",
-        "UPDATE t SET name = 'x' WHERE id = %s RETURNING id",
-        "DELETE FROM t WHERE id = %s RETURNING id",
+def results(cursor):
+    """The rows of each result that is left."""
+    yield cursor.fetchall()
+    while cursor.nextset():
+        yield cursor.fetchall()
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "wanted"),
+    [
+        (
+            "INSERT INTO t (id, price) VALUES (%s, %s) RETURNING id, name, price",
+            [(4, 1), (6, 2), (5, "3")],
+            [[(4, None, 1)], [(6, None, 2)], [(5, None, 3)]],
+        ),
+        (
+            "INSERT INTO t (id) VALUES (%s), (%s + 10) RETURNING id",
+            [(4, 4), (5, 5)],
+            [[(4,), (14,)], [(5,), (15,)]],
+        ),
+        (
+            "INSERT INTO t (id) VALUES (%s) "
+            "RETURNING id * %s AS x, (SELECT count(*) FROM t AS o WHERE o.id < 1000)",
+            [(4, 2), (5, 3)],
+            [[(8, 3)], [(15, 4)]],
+        ),
+        (
+            "INSERT INTO t (id) SELECT id + %s FROM t WHERE id < 3 RETURNING id",
+            [(10,), (20,)],
+            [[(11,), (12,)], [(21,), (22,)]],
+        ),
+        (
+            "INSERT INTO t (id, price) VALUES (%s, 1) "
+            "ON CONFLICT (id) DO UPDATE SET price = t.price + 1 RETURNING id, price",
+            [(7,), (1,), (7,), (7,)],
+            [[(7, 1)], [(1, Decimal("2.50"))], [(7, 2)], [(7, 3)]],
+        ),
+        (
+            "INSERT INTO t (id) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id",
+            [(7,), (1,), (7,), (8,)],
+            [[(7,)], [], [], [(8,)]],
+        ),
+        (
+            "UPDATE t SET price = price + 1 WHERE id = %s RETURNING price",
+            [(1,), (77,), (1,), (2,)],
+            [[(Decimal("2.50"),)], [], [(Decimal("3.50"),)], [(Decimal("3.50"),)]],
+        ),
+        (
+            "UPDATE t SET id = id + 1 WHERE id = %s RETURNING id, name",
+            [(3,), (2,), (4,)],
+            [[(4, None)], [(3, "two")], [(5, None)]],
+        ),
+        (
+            "DELETE FROM t WHERE id < %s RETURNING id",
+            [(2,), (3,), (3,)],
+            [[(1,)], [(2,)], []],
+        ),
+    ],
+)
+def test_executemany(connection, statement, parameters, wanted):
+    """P8: a result for each row of parameters, which sees the writes of those before."""
+    before = content(connection)
+    connection.execute("SAVEPOINT before")
+    cursor = connection.cursor()
+    for _ in range(2):
+        cursor.executemany(statement, parameters, returning=True)
+        assert cursor.rowcount == len(wanted[0])
+        assert list(map(sorted, results(cursor))) == wanted
+        assert cursor.nextset() is None
+        after = content(connection)
+        connection.execute("ROLLBACK TO before")
+        assert content(connection) == before
+    cursor.executemany(statement, parameters)
+    assert cursor.rowcount == sum(map(len, wanted))
+    assert cursor.description is None
+    assert cursor.nextset() is None
+    with pytest.raises(tique.ProgrammingError, match="no result"):
+        cursor.fetchall()
+    assert content(connection) == after
+
+
+def test_executemany_is_all_or_nothing(connection):
+    """P8: an error in one of the results, or of one of the rows, undoes them all."""
+    before = content(connection)
+    cursor = connection.cursor()
+    for statement, parameters, error in (
+        (
+            "INSERT INTO t (id) VALUES (%s) RETURNING id",
+            [(4,), (1,)],
+            errors.UniqueViolation,
+        ),
+        (
+            "INSERT INTO t (id, name) VALUES (%s, %s) RETURNING CAST(name AS INTEGER)",
+            [(4, "4"), (5, "x")],
+            tique.DataError,
+        ),
+        (
+            "UPDATE t SET id = id + %s WHERE id = 1 RETURNING id",
+            [(5,), (5,), (None,)],
+            None,
+        ),
+        (
+            "UPDATE t SET id = %s WHERE id < 3 RETURNING id",
+            [(1,)],
+            errors.UniqueViolation,
+        ),
     ):
-        with pytest.raises(tique.NotSupportedError, match=r"RETURNING.*execute\(\)"):
-            connection.cursor().executemany(statement, [(4,), (5,)])
-    assert content(connection) == ROWS
+        if error is None:
+            cursor.executemany(statement, parameters, returning=True)
+            assert list(results(cursor)) == [[(6,)], [], []]
+            connection.execute("UPDATE t SET id = 1 WHERE id = 6")
+        else:
+            with pytest.raises(error):
+                cursor.executemany(statement, parameters, returning=True)
+        assert content(connection) == before
+
+
+@pytest.mark.parametrize("count", [100, 2500])
+def test_executemany_of_many_rows_is_one_batch(statements, connection, count):
+    cursor = connection.cursor()
+    rows = [(5000 + i, i) for i in range(count)]
+    statement = "INSERT INTO t (id, price) VALUES (%s, %s) RETURNING price, id"
+    spent = statements(
+        connection, lambda: cursor.executemany(statement, rows, returning=True)
+    )
+    assert spent < 20
+    assert [result for (result,) in results(cursor)] == [(p, i) for i, p in rows]
+    connection.commit()
+    query = "SELECT id, price FROM t WHERE id >= 5000 ORDER BY id"
+    assert connection.execute(query).fetchall() == rows
+
+
+def test_the_results_of_executemany(connection):
+    """PEP 249: a cursor has one result at a time, and nextset() skips what is left."""
+    cursor = connection.cursor()
+    assert cursor.nextset() is None
+    cursor.executemany(
+        "INSERT INTO t (id) VALUES (%s), (%s) RETURNING id AS number",
+        [(4, 5), (6, 7), (8, 9)],
+        returning=True,
+    )
+    assert cursor.fetchone() == (4,)
+    assert cursor.nextset() is True
+    assert names(cursor) == ["number"]
+    assert cursor.rownumber == 0
+    assert cursor.fetchmany(5) == [(6,), (7,)]
+    assert cursor.nextset() is True
+    assert cursor.fetch_arrow_table().to_pydict() == {"number": [8, 9]}
+    assert cursor.nextset() is None
+    assert cursor.fetchall() == []
+    cursor.executemany("DELETE FROM t WHERE id = %s", [(4,), (5,)], returning=True)
+    assert cursor.rowcount == 2
+    assert cursor.nextset() is None
+    cursor.executemany(
+        "DELETE FROM t WHERE id = %s RETURNING id", [(6,), (7,)], returning=True
+    )
+    cursor.execute("SELECT 1")
+    assert cursor.nextset() is None
+    cursor.close()
+    with pytest.raises(tique.InterfaceError):
+        cursor.nextset()
 
 
 def test_plain_columns_cost_no_statement(statements, engine):

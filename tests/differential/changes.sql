@@ -413,3 +413,81 @@ DELETE FROM item USING sale JOIN node ON node.id = sale.item WHERE sale.item = i
 DELETE FROM node USING node AS p WHERE p.parent = node.id
 
 DELETE FROM sale USING (SELECT id FROM item WHERE active) AS a WHERE a.id = sale.item
+
+INSERT INTO item BY NAME SELECT 'by name' AS name, 100 AS id
+
+INSERT INTO item BY NAME SELECT id + 100 AS id, * EXCLUDE (id) FROM item WHERE id < 4
+
+INSERT INTO item BY NAME SELECT id + 100 AS id, name AS "NAME", upper(kind) AS kind FROM item ORDER BY price
+
+INSERT INTO item BY NAME SELECT 100 AS id, 1 AS nothing
+
+INSERT INTO item BY NAME SELECT 100 AS id, 101 AS Id
+
+INSERT INTO item BY NAME SELECT 100 AS id, 1 + 1
+
+INSERT INTO item BY NAME VALUES (100, 'x')
+
+INSERT INTO item (id) BY NAME SELECT 100 AS id
+
+INSERT INTO item BY NAME WITH q AS (SELECT 100 AS id) SELECT * FROM q
+
+INSERT OR REPLACE INTO node BY NAME SELECT 4 AS id, 'new' AS label
+
+INSERT INTO node BY NAME FROM range(100, 103) AS r(id)
+
+INSERT INTO node BY POSITION SELECT 100, 1, 'x'
+
+INSERT INTO node (id, label) BY POSITION SELECT 100, 'x'
+
+UPDATE item SET (name, price) = ('x', 1 + 1) WHERE id = 7
+
+UPDATE item SET (name, kind) = ROW(kind, name), active = true WHERE id < 9
+
+UPDATE node SET (label, parent) = (DEFAULT, DEFAULT) WHERE id = 4
+
+UPDATE item SET (name, name) = ('x', 'y') WHERE id = 7
+
+UPDATE item SET (name) = ('x') WHERE id = 7
+
+UPDATE item SET name = node.label FROM node WHERE node.id = item.id RETURNING item.id, name
+
+UPDATE item SET price = s.n FROM (SELECT item, sum(quantity) AS n FROM sale GROUP BY item) AS s WHERE s.item = item.id RETURNING item.*
+
+UPDATE item SET price = s.n FROM (SELECT item, sum(quantity) AS n FROM sale GROUP BY item) AS s WHERE s.item = item.id RETURNING *
+
+UPDATE item AS i SET id = i.id + 100 FROM node AS n WHERE n.id = i.id AND n.parent = 2 RETURNING i.id, i.name
+
+DELETE FROM node AS n USING item AS i WHERE i.id = n.id AND i.kind = 'toy' RETURNING n.id, n.label
+
+DELETE FROM node AS n USING item AS i WHERE i.id = n.id AND i.kind = 'toy' RETURNING *
+
+DELETE FROM node USING item WHERE item.id = node.id RETURNING name, label
+
+UPDATE sale SET (sold, item) = (sold + 1, item + 1), note = DEFAULT
+
+MERGE INTO item AS i USING sale AS s ON i.id = s.item AND s.sold = DATE '2024-01-02' WHEN MATCHED AND s.quantity > 3 THEN DELETE WHEN MATCHED THEN UPDATE SET price = price + quantity, name = s.note WHEN NOT MATCHED THEN DO NOTHING
+
+MERGE INTO item USING (SELECT item + 30 AS k, sum(quantity) AS n FROM sale GROUP BY item) AS s ON id = k WHEN MATCHED THEN UPDATE SET price = n WHEN NOT MATCHED THEN INSERT (id, price, name) VALUES (k, n, 'merged')
+
+MERGE INTO node AS n USING (SELECT id * 2 AS id, label FROM node) AS s ON n.id = s.id WHEN MATCHED THEN UPDATE SET label = s.label, parent = DEFAULT WHEN NOT MATCHED THEN INSERT VALUES (s.id, DEFAULT, label)
+
+MERGE INTO node AS n USING (SELECT id * 2 AS id FROM node) AS s ON n.id = s.id WHEN NOT MATCHED BY SOURCE AND n.parent > 2 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET parent = id WHEN NOT MATCHED BY TARGET AND id > 20 THEN INSERT (id) VALUES (id)
+
+MERGE INTO node AS n USING code AS c ON n.id = c.rank WHEN MATCHED THEN DELETE
+
+MERGE INTO code USING (VALUES ('a', 'b'), ('b', 'c')) AS v(k, m) ON code.code = v.k WHEN MATCHED THEN UPDATE SET code = m
+
+MERGE INTO code USING (VALUES ('a', 'second'), ('A', 'first')) AS v(k, m) ON code.code = v.k WHEN MATCHED THEN UPDATE SET meaning = m
+
+MERGE INTO code USING (VALUES ('z')) AS v(k) ON code.code = v.k WHEN NOT MATCHED THEN INSERT (code, meaning) VALUES (k, 'first')
+
+MERGE INTO sale AS s USING item AS i ON s.item = i.id AND i.kind = 'toy' WHEN MATCHED THEN UPDATE SET sold = sold + 100, note = name WHEN NOT MATCHED AND i.id < 3 THEN INSERT VALUES (DATE '2025-01-01', i.id, 1, kind)
+
+MERGE INTO sale AS s USING item AS i ON s.item = i.id WHEN MATCHED THEN UPDATE SET quantity = NULL
+
+MERGE INTO item AS i USING (SELECT 7 AS id) AS s ON i.id = s.id WHEN MATCHED THEN UPDATE SET name = s.nothing
+
+WITH s AS (SELECT id FROM node WHERE parent = 3) MERGE INTO item AS i USING s ON i.id = s.id WHEN MATCHED THEN UPDATE SET price = (SELECT max(quantity) FROM sale WHERE sale.item = i.id)
+
+MERGE INTO item AS i USING (SELECT 7 AS k UNION ALL SELECT 77) AS s ON i.id = s.k WHEN MATCHED THEN UPDATE SET name = 'seven' WHEN NOT MATCHED THEN INSERT (id) VALUES (k) RETURNING i.id, i.name

@@ -19,8 +19,8 @@ GENERATED = list(changes(seed=20230802, count=60))
 _expected: dict[tuple[object, str], object] = {}
 
 
-PROVIDED = re.compile("ON CONFLICT|RETURNING|INSERT OR")
-_TARGET = re.compile(r"(?:INSERT (?:OR \w+ )?INTO|UPDATE|DELETE FROM) (\w+)")
+PROVIDED = re.compile("ON CONFLICT|RETURNING|INSERT OR|BY SOURCE")
+_TARGET = re.compile(r"(?:INSERT (?:OR \w+ )?INTO|UPDATE|DELETE FROM|MERGE INTO) (\w+)")
 
 
 def content(connection, sql):
@@ -65,7 +65,9 @@ def check_keys_at_the_end(native, sql):
 
     By default it does so row by row, in the order that it comes across them.
     """
-    if sql.startswith("UPDATE") and isinstance(native, psycopg.Connection):
+    if sql.startswith(("UPDATE", "MERGE", "WITH")) and isinstance(
+        native, psycopg.Connection
+    ):
         target = _TARGET.search(sql).group(1)
         for name, definition in native.execute(_KEYS, (target,)).fetchall():
             native.execute(f"ALTER TABLE {target} DROP CONSTRAINT {name}")

@@ -132,6 +132,11 @@ def _clauses(made: Plan) -> Iterator[str]:
                 f"{made.table.columns[i].name} as {name}" for i, name in returning.plain
             )
         yield f"returning: {shown} of {returning.qualifier}{_taken(returning)}"
+    joined = getattr(made, "joined_returning", None)
+    if joined is not None:
+        relations = "; ".join(f"{name}: {', '.join(c)}" for name, c in joined.relations)
+        shown = text(joined.items, made.references)
+        yield f"returning: {shown} of {joined.qualifier} joined with {relations}"
     yield from _bindings(made)
 
 
@@ -156,7 +161,7 @@ def _plan(made: Plan) -> Iterator[str]:
                 yield "row: " + " | ".join(_expression(e, made) for e in row)
             yield from _clauses(made)
         case plan.InsertQuery():
-            columns = _names(made.table, made.columns)
+            columns = "by name" if made.is_by_name else _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"
             yield f"query: {text(made.query, made.references)}"
             yield from _clauses(made)
@@ -169,6 +174,39 @@ def _plan(made: Plan) -> Iterator[str]:
             yield from _clauses(made)
             if made.key is not None:
                 yield f"key: {_operands(made.table, made.key)}"
+        case plan.Merge():
+            yield f"merge: {made.table.qualified_name} as {made.qualifier}"
+            if made.before:
+                yield f"before: {text(made.before, made.references)}"
+            yield (
+                f"join: {text(made.source, made.references)} as {made.source_name} with "
+                f"{text(made.target, made.references)} {text(made.joined, made.references)}"
+            )
+            for clause in made.clauses:
+                condition = text(clause.condition, made.references)
+                yield (
+                    f"when {clause.kind.value}{condition and f' and {condition}'}: "
+                    f"{clause.action.value}"
+                )
+                yield from _assignments(made, clause.assignments)
+            if made.returning is not None:
+                joined = made.returning
+                relations = "; ".join(
+                    f"{n}: {', '.join(c)}" for n, c in joined.relations
+                )
+                yield (
+                    f"returning: {text(joined.items, made.references)} of "
+                    f"{joined.qualifier} joined with {relations or 'nothing'}"
+                )
+            yield from _bindings(made)
+        case plan.CopyIn():
+            columns = _names(made.table, made.columns)
+            yield f"copy in: {made.table.qualified_name} ({columns}) {made.tail}"
+            yield f"from: {'a stream' if made.is_stream else 'a file'}"
+        case plan.CopyOut():
+            yield f"copy out: {text(made.text, made.references)}"
+            yield f"to: {'a stream' if made.is_stream else 'a file'}"
+            yield from _bindings(made)
         case plan.CreateTable():
             yield from _create_table(made)
         case plan.DropTable():

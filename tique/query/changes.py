@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 BUFFERED_ROWS = 2000
 """A statement that writes more rows stages them."""
 
+EVERY_ROW = 1 << 30
+"""More rows than a statement can bring into memory."""
+
 _CLAMPED = frozenset({date.min, date.max, datetime.min, datetime.max})
 """Values in place of timestamps that Python cannot hold (infinity): not exact."""
 

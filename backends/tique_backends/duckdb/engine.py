@@ -91,7 +91,12 @@ class DuckDBEngine(Engine):
 
     # A column store scans in vectors of 2,048, and its rows come in Arrow's form.
     settings = RULES
-    capabilities = Capabilities(dialect="duckdb", page_keys=8192, overlay_values=10_000)
+    capabilities = Capabilities(
+        dialect="duckdb",
+        page_keys=8192,
+        overlay_values=10_000,
+        picks_merged_row=True,
+    )
 
     def __init__(self, location: Location) -> None:
         self.forms = DuckDBForms()

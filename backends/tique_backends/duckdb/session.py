@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 _Fetched = TypeVar("_Fetched")
 
+_INCOMING = "tique_incoming"
+
 _SINGLE_READS = 16
 """Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
 
@@ -447,20 +449,20 @@ class DuckDBSession(Session):
             self._statistics.seconds += time.perf_counter() - started
 
     @contextmanager
-    def _relation(self, rows: pyarrow.Table) -> Iterator[str]:
+    def _relation(self, rows: pyarrow.Table, name: str = "tique_rows") -> Iterator[str]:
         """Give an Arrow table a name in SQL for a while."""
         self._make_way()
-        self._connection.register("tique_rows", rows)
+        self._connection.register(name, rows)
         try:
-            yield "tique_rows"
+            yield name
         except BaseException:
             # DuckDB 2.0 refuses this in an aborted transaction: then the name
             # stays until the next table takes it, and the body's error counts.
             with suppress(duckdb.Error):
-                self._connection.unregister("tique_rows")
+                self._connection.unregister(name)
             raise
         self._complete()
-        self._connection.unregister("tique_rows")
+        self._connection.unregister(name)
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
@@ -550,6 +552,31 @@ class DuckDBSession(Session):
     @override
     def drop_stage(self, table: Table) -> None:
         self._run(f"DROP TABLE IF EXISTS {stage_name(table)}", ())
+
+    @override
+    def create_incoming(self, table: Table) -> str:
+        defaults = [
+            "" if column.default is None else f" DEFAULT ({column.default})"
+            for column in table.columns
+        ]
+        columns = [
+            column + default
+            for column, default in zip(staged_columns(table), defaults, strict=True)
+        ]
+        self._run(
+            f"CREATE OR REPLACE TEMP TABLE {_INCOMING} ({', '.join(columns)})", ()
+        )
+        return f"temp.{_INCOMING}"
+
+    @override
+    def drop_incoming(self) -> None:
+        self._run(f"DROP TABLE IF EXISTS temp.{_INCOMING}", ())
+
+    @override
+    @contextmanager
+    def arrow_relation(self, data: pyarrow.Table) -> Iterator[str | None]:
+        with self._relation(data, "tique_appended") as name:
+            yield name
 
     @override
     def interrupt(self) -> None:

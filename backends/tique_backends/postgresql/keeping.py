@@ -52,6 +52,17 @@ _OIDS = {
     **{name: psycopg.adapters.types.get_oid(name) for name in _SCALARS},
     **{f"{name}[]": psycopg.adapters.types.get_oid(f"{name}[]") for name in _ELEMENTS},
 }
+
+
+def _display(oid: int) -> str:
+    """The name that psycopg has for a type in a result's description."""
+    info = psycopg.adapters.types[oid]
+    return info.name if info.oid == oid else f"{info.name}[]"
+
+
+_SHOWN = {name.upper(): name for name in _OIDS} | {
+    _display(oid).upper(): name for name, oid in _OIDS.items()
+}
 _MODIFIER = re.compile(r"\(\d+(?:,-?\d+)?\)")
 _SIZED_ARRAY = re.compile(r"(?:character varying|bit|bit varying)\(\d+\)\[\]")
 
@@ -66,6 +77,14 @@ def _oid_of(type_name: str) -> int | None:
     if _SIZED_ARRAY.fullmatch(type_name):
         return None
     return _OIDS.get(_MODIFIER.sub("", type_name))
+
+
+def kept_name(shown: str) -> str:
+    """Return the name of the type whose text a :class:`KeepingCursor` has for a result.
+
+    ``shown`` is the type of a result's column; the name is empty if it has no text.
+    """
+    return _SHOWN.get(_MODIFIER.sub("", shown), "")
 
 
 def is_kept(type_name: str) -> bool:

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from tique_backends.base import (
     CommitRecord,
+    CopyPart,
     Result,
     ResultColumn,
     Row,
@@ -26,7 +27,7 @@ from tique_backends.names import cache_name, column_list, key_list, quote, stora
 from tique_backends.postgresql.bounds import INDEXES, STORED
 from tique_backends.postgresql.connection import SETTINGS, rows_of, tolerate
 from tique_backends.postgresql.errors import translated
-from tique_backends.postgresql.keeping import Showing
+from tique_backends.postgresql.keeping import Showing, kept_name
 from tique_backends.postgresql.literals import (
     array_parameter,
     array_parameters,
@@ -66,6 +67,8 @@ _GUARD = re.compile(r'"(_i\d+)"')
 _SYNTAX = "42601"
 _NO_TYPE = ("42P18", "42P08")
 """A placeholder's type is not clear: the statement is."""
+
+_INCOMING = "tique_incoming"
 
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
@@ -195,6 +198,12 @@ class PostgreSQLSession(Session):
             self._showing = Showing(reader)
         with self._connection.running(fetches=True):
             return self._showing.rows(type_names, rows)
+
+    @override
+    def shown_results(
+        self, columns: Sequence[ResultColumn], rows: list[Row]
+    ) -> list[Row]:
+        return self.shown([kept_name(column.type) for column in columns], rows)
 
     def _execute(
         self,
@@ -507,6 +516,49 @@ class PostgreSQLSession(Session):
             f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS {STORED}, "
             "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
         )
+
+    @override
+    def create_incoming(self, table: Table) -> str:
+        self.drop_incoming()
+        self._run(
+            f"CREATE TEMPORARY TABLE {_INCOMING} "
+            f"(LIKE {storage_name(table)} INCLUDING DEFAULTS)"
+        )
+        return f"pg_temp.{_INCOMING}"
+
+    @override
+    def drop_incoming(self) -> None:
+        self._run(f"DROP TABLE IF EXISTS pg_temp.{_INCOMING}")
+
+    @override
+    def copy_in(
+        self, sql: str, parts: Iterable[CopyPart], types: Sequence[int | str]
+    ) -> None:
+        self._drain()
+        with self._running(), self._connection.cursor().copy(sql) as copy:
+            if types:
+                copy.set_types(types)
+            for part in parts:
+                if isinstance(part, tuple):
+                    copy.write_row(part)
+                else:
+                    copy.write(part)
+
+    @override
+    def copy_out(
+        self, sql: str, types: Sequence[int | str] | None
+    ) -> tuple[list[CopyPart], int]:
+        self._drain()
+        cursor = self._connection.cursor()
+        with self._running(), cursor.copy(sql) as copy:
+            found: list[CopyPart]
+            if types is None:
+                found = [bytes(piece) for piece in copy]
+            else:
+                if types:
+                    copy.set_types(types)
+                found = list(copy.rows())
+        return found, cursor.rowcount
 
     @override
     def guard_stage(self, table: Table) -> None:

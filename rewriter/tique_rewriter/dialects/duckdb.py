@@ -108,4 +108,7 @@ DUCKDB = Rules(
     explains=True,
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),
+    inserts_by_position=True,
+    copies=frozenset({"file"}),
+    merges=frozenset({"matched", "by source", "all columns"}),
 )

@@ -104,6 +104,7 @@ MONETDB = Rules(
         exp.Unnest: ("UNNEST()", ("UNNEST",)),
     },
     refused_parts={
+        exp.Insert: {"by_name": ("INSERT BY NAME", ("BY",))},
         exp.Delete: {"using": ("DELETE … USING", ("USING",))},
         exp.Select: {"sample": _SAMPLE},
         exp.Table: {"sample": _SAMPLE},
@@ -119,6 +120,7 @@ MONETDB = Rules(
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI"}),
     types=re.compile("|".join(_TYPES)),
     checks=False,
+    merges=frozenset({"matched"}),
     default_may_lack=False,
     exact_quoted_names=True,
     joins_in_parts=True,

@@ -49,7 +49,7 @@ jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls
 jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_days
 justify_hours justify_interval lag last_value lcm lead left length lgamma like line
 ln log log10 lower lower_inc lower_inf lpad lseg ltrim macaddr macaddr8
-macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz
+macaddr8_set7bit merge_action make_date make_interval make_time make_timestamp make_timestamptz
 masklen max md5 min min_scale mod mode money multirange name netmask network nextval
 normalize now npoints nth_value ntile num_nonnulls num_nulls numeric nummultirange
 numnode numrange obj_description octet_length oid oidvectortypes overlaps overlay

@@ -181,6 +181,18 @@ class Rules:
         of nodes, and parts of nodes.
     explains
         Whether EXPLAIN has options, and ANALYZE.
+    copies
+        What COPY reads and writes: "stream" is the client's, "file" a file.
+    merges
+        The features of MERGE: "matched" if there is MERGE, "by source" for WHEN NOT
+        MATCHED BY SOURCE, "all columns" for UPDATE and INSERT without values.
+    merge_action
+        The name of RETURNING's function for the action that MERGE took, or of its column.
+    inserts_by_position
+        Whether INSERT … BY POSITION says that values are in the columns' order.
+    returns_joined
+        Whether RETURNING may name columns of relations that UPDATE … FROM or
+        DELETE … USING joins with the changed table, and ``*`` stands for them too.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -235,6 +247,11 @@ class Rules:
     explains: bool = False
     allowed_kinds: frozenset[type[exp.Expr]] = frozenset()
     allowed_parts: frozenset[str] = frozenset()
+    copies: frozenset[str] = frozenset()
+    merges: frozenset[str] = frozenset()
+    merge_action: str = ""
+    inserts_by_position: bool = False
+    returns_joined: bool = False
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.change import DeleteStatement, UpdateStatement
+from tique.query.statements.copying import (
+    AppendStatement,
+    CopyInStatement,
+    CopyOutStatement,
+)
 from tique.query.statements.definition import (
     CreateIndexStatement,
     CreateTableStatement,
@@ -12,6 +17,7 @@ from tique.query.statements.definition import (
 )
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
+from tique.query.statements.merging import MergeStatement
 from tique.query.statements.select import (
     GroupSelectStatement,
     PointSelectStatement,
@@ -21,7 +27,14 @@ from tique.query.statements.session import DescribedStatement, SetVariableStatem
 from tique_rewriter import plan
 from tique_rewriter.session_describe import Described, SetVariable
 
-__all__ = ["Outcome", "Statement", "executable"]
+__all__ = [
+    "AppendStatement",
+    "CopyInStatement",
+    "CopyOutStatement",
+    "Outcome",
+    "Statement",
+    "executable",
+]
 
 _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.Select: SelectStatement,
@@ -29,6 +42,9 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.InsertQuery: InsertQueryStatement,
     plan.Update: UpdateStatement,
     plan.Delete: DeleteStatement,
+    plan.Merge: MergeStatement,
+    plan.CopyIn: CopyInStatement,
+    plan.CopyOut: CopyOutStatement,
     plan.CreateTable: CreateTableStatement,
     plan.DropTable: DropTableStatement,
     plan.CreateIndex: CreateIndexStatement,

@@ -7,6 +7,7 @@ first time the engine checks them unconverted; and again for parameters of other
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,3 +60,18 @@ def _types(
     transaction: Transaction, parameters: Sequence[Any]
 ) -> Iterator[tuple[int, Hashable]]:
     return enumerate(transaction.session.parameter_types(parameters))
+
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+def with_all_parameters(query: str, count: int) -> str:
+    """A query without WHERE that has all of ``$1`` to ``$count`` in it, to be checked.
+
+    An engine may refuse parameters that a query does not have.
+    """
+    named = {int(number) for number in _PLACEHOLDER.findall(query)}
+    others = [f"CAST(${n} AS TEXT)" for n in range(1, count + 1) if n not in named]
+    if not others:
+        return query
+    return f"{query} WHERE coalesce({', '.join(others)}, '') IS NOT NULL"

@@ -32,6 +32,8 @@ class Outcome:
     rows: list[Row] | None = None
     result: Result | None = None
     error: errors.Error | None = None
+    more: Sequence[Outcome] = ()
+    """The outcomes for further rows of parameters, in their order."""
 
     def close(self) -> None:
         """Drop the rows that were not fetched."""
@@ -60,9 +62,21 @@ class Statement(ABC):
         """Execute once; all of it or, if it raises, nothing."""
 
     def run_many(
-        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
+        self,
+        transaction: Transaction,
+        parameter_rows: Iterable[Sequence[Any]],
+        *,
+        returning: bool = False,
     ) -> Outcome:
         """Execute once for every row of parameters, as one statement.
+
+        Parameters
+        ----------
+        transaction, parameter_rows
+            The transaction, and a sequence of parameters for each execution.
+        returning
+            Whether the rows of RETURNING are kept: an outcome for each row of
+            parameters, the first with the others in ``more``.
 
         Raises
         ------

@@ -17,15 +17,19 @@ from typing_extensions import override
 from tique import errors
 from tique.query.changes import (
     BUFFERED_ROWS,
+    EVERY_ROW,
     Written,
     buffer_changes,
     dated_columns,
     exactness,
     finish_staged,
+    write_changes,
 )
 from tique.query.constraints import check_buffered
 from tique.query.sources import KeyReader
 from tique.query.statements.assigning import Assigned
+from tique.query.statements.base import Outcome
+from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import columns_to_read
 from tique_rewriter.kernel import NotLocal, compile_kernel
@@ -43,12 +47,17 @@ class ChangeStatement(WritingStatement):
     """The common base of UPDATE and DELETE."""
 
     def __init__(self, plan: Update | Delete) -> None:
-        super().__init__(plan)
+        super().__init__(plan, plan.returning)
         table = self._table
         self._source = plan.source
         self._is_bound = plan.is_bound
         self._is_joined = plan.is_joined
         self._qualifier = plan.qualifier
+        self._joined = (
+            None
+            if plan.joined_returning is None
+            else JoinedReturningClause(plan.joined_returning, table, self.text)
+        )
         self._changed: tuple[int, ...] = ()
         self._changes_key = False
         self._needed: Sequence[int] | None = None
@@ -196,20 +205,18 @@ class ChangeStatement(WritingStatement):
         return self._stage(transaction, parameters)
 
     def query(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self, transaction: Transaction, parameters: Sequence[Any], *more: str
     ) -> tuple[str, Sequence[Any]]:
-        """The query for old rows and new values."""
+        """The query for old rows, new values and ``more`` items."""
         items, source, bound = self._items(transaction, parameters)
         values = [items[position] for position, _ in self._new_values()]
-        return (
-            f"SELECT {', '.join(self._old_items(transaction) + values)}{source}",
-            bound,
-        )
+        every = [*self._old_items(transaction), *values, *more]
+        return f"SELECT {', '.join(every)}{source}", bound
 
     def _old_items(self, transaction: Transaction) -> list[str]:
         """The old row's items, where the source is as :meth:`_items` returns it."""
         if self._is_joined:
-            return [f"_o{i}" for i in range(len(self._table.columns))]
+            return [f"_u._o{i}" for i in range(len(self._table.columns))]
         return self._columns_of(transaction)
 
     def _columns_of(self, transaction: Transaction) -> list[str]:
@@ -235,10 +242,47 @@ class ChangeStatement(WritingStatement):
         }
         if self._is_joined:
             source = self._once(transaction, values, source, bound)
-            values = {position: f"_n{position}" for position in values}
+            values = {position: f"_u._n{position}" for position in values}
         for position, value in values.items():
             items[position] = value
         return items, source, bound
+
+    @property
+    @override
+    def _returns(self) -> bool:
+        return self._joined is not None or super()._returns
+
+    @override
+    def _execute(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        joined = self._joined
+        if joined is None:
+            return super()._execute(transaction, parameters)
+        table = self._table
+        transaction.writes_to(table)
+        if not transaction.catalog.buffers(table):
+            raise self._not_through_python()
+        items = joined.items(transaction, parameters)
+        sql, _ = self.query(transaction, parameters, items)
+        bound = joined.bound(parameters)
+        result = transaction.session.execute_some(sql, bound, EVERY_ROW)
+        found = result.fetch_all()
+        width = len(table.columns) + len(self._new_values())
+        changes = [self._split(row[:width]) for row in found]
+        if not all(self._are_exact(change) for change in changes):
+            raise self._not_through_python()
+        write_changes(transaction, table, changes, self._changed)
+        columns = result.columns[width:]
+        rows = transaction.session.shown_results(
+            columns, [row[width:] for row in found]
+        )
+        return Outcome(len(rows), columns, rows)
+
+    def _not_through_python(self) -> errors.NotSupportedError:
+        return errors.NotSupportedError(
+            f"RETURNING of joined columns beside changes of {self._table.qualified_name} "
+            "is not supported where it has values that do not survive the way through "
+            "Python; return columns of the changed table"
+        )
 
     def _once(
         self,
@@ -257,11 +301,15 @@ class ChangeStatement(WritingStatement):
         columns = self._columns_of(transaction)
         named = [f"{column} AS _o{i}" for i, column in enumerate(columns)]
         named += [f"{value} AS _n{position}" for position, value in values.items()]
+        relations = ""
+        if self._joined is not None:
+            named += self._joined.carried
+            relations = self._joined.relations(transaction, list(values))
         key = ", ".join([columns[i] for i in self._table.primary_key])
         joined = (
             f" FROM (SELECT {', '.join(named)}, "
-            f"row_number() OVER (PARTITION BY {key}) AS _nth{source}) AS _u "
-            "WHERE _nth = "
+            f"row_number() OVER (PARTITION BY {key}) AS _nth{source}) AS _u{relations} "
+            "WHERE _u._nth = "
         )
         if not transaction.engine.capabilities.picks_joined_row:
             twice = f"SELECT count(*){joined}2"

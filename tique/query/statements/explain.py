@@ -10,6 +10,7 @@ from tique import errors
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.change import ChangeStatement
 from tique.query.statements.insert import InsertQueryStatement
+from tique.query.statements.merging import MergeStatement
 from tique.query.statements.select import SelectStatement
 from tique_backends.base import ResultColumn
 
@@ -39,10 +40,11 @@ class ExplainStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Fill the snapshot forms in and ask the engine for its plan."""
         if not isinstance(
-            self._statement, SelectStatement | ChangeStatement | InsertQueryStatement
+            self._statement,
+            SelectStatement | ChangeStatement | InsertQueryStatement | MergeStatement,
         ):
             raise errors.NotSupportedError(
-                "EXPLAIN takes a SELECT, UPDATE, DELETE or INSERT … SELECT"
+                "EXPLAIN takes a SELECT, UPDATE, DELETE, MERGE or INSERT … SELECT"
             )
         sql, bound = self._statement.query(transaction, parameters)
         plans = transaction.session.explain(sql, bound, self._options)

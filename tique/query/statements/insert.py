@@ -22,6 +22,7 @@ from tique.query.changes import (
     stage_query,
     write_changes,
 )
+from tique.query.foreign_keys import enforce
 from tique.query.sources import operand_value
 from tique.query.statements.assigning import Assigned
 from tique.query.statements.conflict import ConflictClause, not_through_python
@@ -38,6 +39,7 @@ from tique_rewriter.plan import (
 )
 
 if TYPE_CHECKING:
+    from tique.query.statements.base import Outcome
     from tique.query.transaction import Transaction
 
 _CONVERTED_AT_ONCE = 50
@@ -51,7 +53,7 @@ class InsertStatement(WritingStatement):
     privileges = ("INSERT",)
 
     def __init__(self, plan: InsertRows | InsertQuery) -> None:
-        super().__init__(plan)
+        super().__init__(plan, plan.returning)
         if plan.conflict is not None and plan.conflict.update is not None:
             self.needs |= {(plan.table, "UPDATE")}
         self._is_exact = exactness(plan.table)
@@ -142,6 +144,47 @@ class InsertRowsStatement(InsertStatement):
     def _write_many(
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
     ) -> int:
+        made, odd = self._made(transaction, parameter_rows)
+        if self._conflict is None:
+            rows = [row for some in made.values() for row in some]
+            count = self._insert(transaction, (), rows).rowcount
+            for sql, bound in self._queries(
+                [parameter_rows[n] for n in odd], transaction
+            ):
+                count += self._insert_converted(transaction, (), sql, bound).rowcount
+            return count
+        # Conflicts depend on the order of rows.
+        self._add_converted(transaction, parameter_rows, made, odd)
+        proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
+        return self._conflict.write(transaction, proposals).rowcount
+
+    @override
+    def _outcomes(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> list[Outcome]:
+        """Write for every row of parameters, as one batch if no result needs more."""
+        returning = self._returning
+        if self._conflict is None and returning is not None and returning.is_plain:
+            try:
+                rows = self._all_rows(transaction, parameter_rows)
+            except NotLocal:
+                return super()._outcomes(transaction, parameter_rows)
+            self._insert(transaction, (), rows)
+            return returning.outcomes(transaction, rows, len(self._makers))
+        return super()._outcomes(transaction, parameter_rows)
+
+    def _all_rows(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> list[Row]:
+        """The rows for all parameters, in order; raises NotLocal if one must be staged."""
+        made, odd = self._made(transaction, parameter_rows)
+        self._add_converted(transaction, parameter_rows, made, odd)
+        return [row for number in range(len(parameter_rows)) for row in made[number]]
+
+    def _made(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> tuple[dict[int, list[Row]], list[int]]:
+        """The rows that need no engine by number of parameters; the other numbers."""
         made: dict[int, list[Row]] = {}
         odd: list[int] = []
         for number, parameters in enumerate(parameter_rows):
@@ -151,21 +194,22 @@ class InsertRowsStatement(InsertStatement):
                 ]
             except NotLocal:
                 odd.append(number)
+        return made, odd
+
+    def _add_converted(
+        self,
+        transaction: Transaction,
+        parameter_rows: Sequence[Sequence[Any]],
+        made: dict[int, list[Row]],
+        odd: Sequence[int],
+    ) -> None:
+        """Add the rows of ``odd`` parameters; raises NotLocal if one must be staged."""
         queries = self._queries([parameter_rows[n] for n in odd], transaction)
-        if self._conflict is None:
-            rows = [row for some in made.values() for row in some]
-            count = self._insert(transaction, (), rows).rowcount
-            for sql, bound in queries:
-                count += self._insert_converted(transaction, (), sql, bound).rowcount
-            return count
-        # Conflicts depend on the order of rows.
         converted = iter(
             [row for query in queries for row in self._converted(transaction, *query)]
         )
         for number in odd:
             made[number] = list(islice(converted, len(self._makers)))
-        proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
-        return self._conflict.write(transaction, proposals).rowcount
 
     def _make(
         self,
@@ -264,6 +308,7 @@ class InsertQueryStatement(InsertStatement):
         super().__init__(plan)
         self._columns = plan.columns
         self._query = plan.query
+        self._is_by_name = plan.is_by_name
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
@@ -275,6 +320,13 @@ class InsertQueryStatement(InsertStatement):
             if rows is not None and self._are_exact(rows):
                 return self._insert(transaction, parameters, rows)
         return stage_query(transaction, self._table, sql, bound)
+
+    def insert(self, transaction: Transaction) -> Outcome:
+        """Insert the query's rows, as a part of another statement."""
+        outcome = self._execute(transaction, ())
+        if transaction.unchecked:
+            enforce(transaction)
+        return outcome
 
     def _few(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
@@ -296,15 +348,20 @@ class InsertQueryStatement(InsertStatement):
         """The query for whole rows, defaults added, types converted."""
         forms = transaction.engine.forms
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
-        width = transaction.session.width(sql, bound)
-        if width != len(self._columns):
-            raise errors.ProgrammingError(
-                f"INSERT INTO {self._table.qualified_name} has {len(self._columns)} "
-                f"columns but its query returns {width}"
-            )
+        columns: Sequence[int]
+        if self._is_by_name:
+            columns = self._named(transaction, sql, bound)
+        else:
+            columns = self._columns
+            width = transaction.session.width(sql, bound)
+            if width != len(columns):
+                raise errors.ProgrammingError(
+                    f"INSERT INTO {self._table.qualified_name} has {len(columns)} "
+                    f"columns but its query returns {width}"
+                )
         if not self._assigned.is_known(transaction, parameters):
-            self._assigned.ask(transaction, parameters, self._columns, sql, bound)
-        names = {position: f"_{i}" for i, position in enumerate(self._columns)}
+            self._assigned.ask(transaction, parameters, columns, sql, bound)
+        names = {position: f"_{i}" for i, position in enumerate(columns)}
         items = [
             forms.cast(
                 names.get(position, f"({column.default or 'NULL'})"), column.type
@@ -313,3 +370,30 @@ class InsertQueryStatement(InsertStatement):
         ]
         aliases = ", ".join(names.values())
         return f"SELECT {', '.join(items)} FROM ({sql}) AS _q({aliases})", bound
+
+    def _named(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> list[int]:
+        """The columns that the query's results are named after.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is no such column, or one is named twice.
+        """
+        result = transaction.session.execute(
+            f"SELECT * FROM ({sql}) AS _q LIMIT 0", bound
+        )
+        result.close()
+        table = self._table
+        columns: list[int] = []
+        for column in result.columns:
+            position = table.positions.get(column.name.lower())
+            if position is None or position in columns:
+                problem = "is no column of it" if position is None else "is given twice"
+                raise errors.ProgrammingError(
+                    f'INSERT INTO {table.qualified_name} BY NAME: "{column.name}" '
+                    f"{problem}"
+                )
+            columns.append(position)
+        return columns

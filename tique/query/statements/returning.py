@@ -71,6 +71,25 @@ class ReturningClause:
         columns = self._names.of(transaction, result.columns, sql, bound)
         return Outcome(len(found), columns, found)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has nothing but columns as they stand."""
+        return self._plan.plain is not None
+
+    def outcomes(
+        self, transaction: Transaction, rows: Sequence[Row], size: int
+    ) -> list[Outcome]:
+        """The results of executions that wrote ``size`` of these rows each.
+
+        Where :attr:`is_plain`.
+        """
+        every = self._picked(transaction, rows)
+        assert every.rows is not None
+        return [
+            Outcome(size, self._columns, every.rows[start : start + size])
+            for start in range(0, len(rows), size)
+        ]
+
     def _plain(self, transaction: Transaction) -> str:
         """The select list over the storage tables."""
         items = self._text.plain(transaction, self._plan.items)

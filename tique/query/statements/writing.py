@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from tique import errors
 from tique.query.foreign_keys import enforce
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.returning import ReturningClause
@@ -17,7 +16,14 @@ if TYPE_CHECKING:
 
     from tique.query.changes import Written
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import Delete, InsertQuery, InsertRows, Update
+    from tique_rewriter.plan import (
+        Delete,
+        InsertQuery,
+        InsertRows,
+        Merge,
+        Returning,
+        Update,
+    )
 
 
 class WritingStatement(Statement):
@@ -26,15 +32,19 @@ class WritingStatement(Statement):
     privileges: ClassVar[tuple[str, ...]]
     """The privileges on the table that it needs, besides SELECT."""
 
-    def __init__(self, plan: InsertRows | InsertQuery | Update | Delete) -> None:
+    def __init__(
+        self,
+        plan: InsertRows | InsertQuery | Update | Delete | Merge,
+        returning: Returning | None,
+    ) -> None:
         super().__init__(plan)
         self._table = plan.table
         # Every such statement looks up keys.
         self.needs |= {(plan.table, name) for name in ("SELECT", *self.privileges)}
         self._returning = (
             None
-            if plan.returning is None
-            else ReturningClause(plan.returning, plan.table, self.text)
+            if returning is None
+            else ReturningClause(returning, plan.table, self.text)
         )
 
     @abstractmethod
@@ -45,44 +55,62 @@ class WritingStatement(Statement):
         self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
     ) -> int:
         """Write for every row of parameters; return the number of rows."""
-        raise errors.ProgrammingError(
-            "executemany() takes INSERT … VALUES, UPDATE or DELETE; use execute() for "
-            "this statement"
-        )
+        outcomes = self._outcomes(transaction, parameter_rows)
+        return sum(outcome.rowcount for outcome in outcomes)
+
+    def _execute(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Write, and compute the result of RETURNING."""
+        returning = self._returning
+        if returning is None:
+            return Outcome(self._write(transaction, parameters).rowcount)
+        items = returning.items(transaction, parameters)
+        written = self._write(transaction, parameters)
+        return returning.outcome(transaction, parameters, items, written)
+
+    def _outcomes(
+        self, transaction: Transaction, parameter_rows: Sequence[Sequence[Any]]
+    ) -> list[Outcome]:
+        """Write for every row of parameters; each sees the writes of those before."""
+        outcomes = []
+        for parameters in parameter_rows:
+            transaction.visible_sequence = transaction.sequence - 2
+            outcomes.append(self._execute(transaction, parameters))
+            transaction.sequence += 2
+        return outcomes
+
+    @property
+    def _returns(self) -> bool:
+        """Whether the statement has RETURNING."""
+        return self._returning is not None
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and return the result of RETURNING."""
         with transaction.statement():
-            returning = self._returning
-            if returning is None:
-                outcome = Outcome(self._write(transaction, parameters).rowcount)
-            else:
-                items = returning.items(transaction, parameters)
-                written = self._write(transaction, parameters)
-                outcome = returning.outcome(transaction, parameters, items, written)
+            outcome = self._execute(transaction, parameters)
             if transaction.unchecked:
                 enforce(transaction)
             return outcome
 
     @override
     def run_many(
-        self, transaction: Transaction, parameter_rows: Iterable[Sequence[Any]]
+        self,
+        transaction: Transaction,
+        parameter_rows: Iterable[Sequence[Any]],
+        *,
+        returning: bool = False,
     ) -> Outcome:
-        """Write for every row of parameters, as one statement.
-
-        Raises
-        ------
-        NotSupportedError
-            With RETURNING.
-        """
-        if self._returning is not None:
-            raise errors.NotSupportedError(
-                "RETURNING in executemany() is not supported; use execute() for each "
-                "row of parameters, or one INSERT of several rows"
-            )
+        """Write for every row of parameters, as one statement."""
         with transaction.statement():
-            outcome = Outcome(self._write_many(transaction, list(parameter_rows)))
+            if not self._returns:
+                outcome = Outcome(self._write_many(transaction, list(parameter_rows)))
+            else:
+                outcomes = self._outcomes(transaction, list(parameter_rows))
+                outcome = outcomes[0]
+                if returning:
+                    outcome.more = outcomes[1:]
+                else:
+                    outcome = Outcome(sum(each.rowcount for each in outcomes))
             if transaction.unchecked:
                 enforce(transaction)
             return outcome
