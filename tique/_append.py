@@ -39,10 +39,11 @@ def arrow_of(data: Any) -> pyarrow.Table:
             found = pyarrow.Table.from_batches([data])
         elif isinstance(data, pyarrow.Table):
             found = data
+        elif hasattr(data, "iloc"):
+            # Of pandas: its stream would have the index too.
+            found = pyarrow.Table.from_pandas(data, preserve_index=False)
         elif hasattr(data, "__arrow_c_stream__"):
             found = pyarrow.RecordBatchReader.from_stream(data).read_all()
-        elif hasattr(data, "iloc"):
-            found = pyarrow.Table.from_pandas(data, preserve_index=False)
         else:
             raise errors.InterfaceError(
                 "append() takes a pyarrow table, record batch or reader, or a data frame "

@@ -82,6 +82,9 @@ class Capabilities:
     picks_merged_row : bool
         Whether a row that MERGE matches with several others is changed by one of them;
         else that is an error.
+    changes_in_turn : bool
+        Whether a change in a WITH list sees what those before it in the list wrote;
+        else all parts of the statement see the rows before it.
     alters_foreign_keys : bool
         Whether FOREIGN KEY constraints can be dropped from a table and added to it.
     """
@@ -94,6 +97,7 @@ class Capabilities:
     number_prefix: str = ""
     picks_joined_row: bool = True
     picks_merged_row: bool = False
+    changes_in_turn: bool = False
     alters_foreign_keys: bool = False
 
 

@@ -85,6 +85,10 @@ def _pairs(
         if [word.keyword for word in piece[end + 1 : end + 2]] != ["="]:
             raise form
         values = piece[end + 2 :]
+        is_row = [word.keyword for word in values[:1]] == ["ROW"]
+        is_value = not is_row and len(split(values[1:-1])) == 1
+        if ("value" if is_value else "row") not in source.rules.row_assignments:
+            raise form
         if [word.keyword for word in values[:2]] == ["ROW", "("]:
             values = values[1:]
         if (

@@ -46,7 +46,18 @@ class Variant:
     text: str
 
 
-Piece = str | Hole | Label | Variant
+@dataclass(frozen=True)
+class Outer:
+    """The place where a member of the WITH list around a part of a statement is read.
+
+    ``alias`` must follow the text that fills it; it is empty if the application gave one.
+    """
+
+    name: str
+    alias: str
+
+
+Piece = str | Hole | Label | Variant | Outer
 
 UNNAMED = "_unnamed_"
 """How the names begin that results have in a plan and not in the application's text."""
@@ -441,6 +452,31 @@ class Merge(Plan):
     joined: Text
     clauses: tuple[MergeClause, ...]
     returning: JoinedReturning | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a WITH list: a query, or a change with RETURNING.
+
+    ``columns`` is the list in brackets after its name, with these, or empty.
+    ``parameters`` are the statement's placeholders that the plan's ``$1 … $n`` stand for.
+    """
+
+    name: str
+    columns: str
+    plan: Plan
+    parameters: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ChangingWith(Plan):
+    """A statement with changes in its WITH list; the last member is the statement itself.
+
+    Every member's plan is one of its own, whose texts name the members before it by
+    :class:`Outer`.
+    """
+
+    members: tuple[Member, ...]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.names import check_case, quote
-from tique_rewriter.plan import Hole
+from tique_rewriter.plan import Hole, Outer
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
@@ -170,6 +170,7 @@ def find_reads(
     """
     found: list[Read] = []
     own: list[Listed] = []
+    outer: list[Mark] = []
     for part in parts:
         check_query(source, part)
         check_lateral(source, part)
@@ -177,6 +178,8 @@ def find_reads(
             read = _read(source, node, catalog, is_target=node is target)
             if isinstance(read, Read):
                 found.append(read)
+            elif isinstance(read, Mark):
+                outer.append(read)
             elif read is not None:
                 own.append(read)
     found.sort(key=lambda read: read.span.start)
@@ -192,6 +195,7 @@ def find_reads(
         check_rows(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, [*found, *own])
     reads.others = [
+        *outer,
         *marks_of(source, own),
         *labels(source, parts[0].root(), [*found, *own]),
         *distinct_names(source, parts[0].root()),
@@ -201,7 +205,7 @@ def find_reads(
 
 def _read(
     source: Source, node: exp.Table, catalog: Catalog, *, is_target: bool
-) -> Read | Listed | None:
+) -> Read | Listed | Mark | None:
     """Return the plan's replacement of a relation's name; None if the name stays."""
     if not isinstance(node.this, exp.Identifier):
         return listed(source, node)[1]
@@ -212,6 +216,13 @@ def _read(
     name, schema = node.name.lower(), node.db.lower()
     if not schema and common_table(source, node, name) is not None:
         return None
+    if not schema and name in source.outer:
+        if not source.outer[name]:
+            raise source.syntax(
+                f'"{name}" in WITH has no RETURNING and is read', starts_at(node)
+            )
+        alias = "" if node.alias else f" AS {quote(node.name)}"
+        return Mark(*table_span(source, node), Outer(name, alias))
     managed = catalog.find(node.db or None, node.name)
     if managed is not None:
         return Read(node, managed, Span(*table_span(source, node), 0))

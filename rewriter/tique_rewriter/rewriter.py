@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from tique_rewriter.session_statements import (
     plan_session,
 )
 from tique_rewriter.source import Source
+from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
 
 PARAMSTYLES = ("pyformat", "qmark")
@@ -223,6 +225,25 @@ class Rewriter:
         check_cut(source)
         if keywords[0] in ("CREATE", "DROP"):
             return self._definition(source, keywords)
+        if keywords[0] == "WITH" and has_changes(source):
+            return plan_changing_with(source, self._part, self._statement)
+        return self._statement(source)
+
+    def _part(self, source: Source, start: int, end: int) -> Lexed:
+        """Return a part of a statement as one of its own; all places stay."""
+        lexed = source.lexed
+        first, last = lexed.original_position(start), lexed.original_position(end)
+        blank = re.sub(r"[^\n]", " ", lexed.original[:first])
+        return number_placeholders(
+            blank + lexed.original[first:last],
+            self._paramstyle,
+            bool(lexed.arguments),
+            self._rules.lexicon,
+        )
+
+    def _statement(self, source: Source) -> Plan:
+        """Plan a query or a change."""
+        keywords = source.keywords()
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
         return _CHANGES.get(verb, plan_query)(source, self._catalog)
 

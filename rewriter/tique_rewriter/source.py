@@ -24,7 +24,7 @@ from tique_rewriter.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
@@ -107,9 +107,16 @@ class Source:
         When it holds more than one statement.
     """
 
-    def __init__(self, lexed: Lexed, rules: Rules) -> None:
+    def __init__(
+        self, lexed: Lexed, rules: Rules, outer: Mapping[str, bool] | None = None
+    ) -> None:
         self.lexed = lexed
         self.rules = rules
+        self.outer = outer or {}
+        """The members of a WITH list around this text by their folded names.
+
+        False stands for one without rows: a change without RETURNING.
+        """
         self.text = lexed.text
         self._dialect = Dialect.get_or_raise(rules.syntax)
         try:

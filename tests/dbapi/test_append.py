@@ -167,9 +167,13 @@ def test_forms_of_data(connection):
     ]
 
 
-def test_data_frames(connection):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"id": [2, 3], "name": ["a", None]}, index=[7, 8])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(connection, library):
+    """Their libraries are not among what the tests install."""
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"id": [2, 3], "name": ["a", None]})
+    if library == "pandas":
+        frame.index = ["x", "y"]
     connection.cursor().append("t", frame)
     assert content(connection, "id > 1") == [(2, "a", 5, None), (3, None, 5, None)]
 

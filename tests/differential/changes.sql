@@ -474,7 +474,7 @@ MERGE INTO node AS n USING (SELECT id * 2 AS id, label FROM node) AS s ON n.id =
 
 MERGE INTO node AS n USING (SELECT id * 2 AS id FROM node) AS s ON n.id = s.id WHEN NOT MATCHED BY SOURCE AND n.parent > 2 THEN DELETE WHEN NOT MATCHED BY SOURCE THEN UPDATE SET parent = id WHEN NOT MATCHED BY TARGET AND id > 20 THEN INSERT (id) VALUES (id)
 
-MERGE INTO node AS n USING code AS c ON n.id = c.rank WHEN MATCHED THEN DELETE
+MERGE INTO node AS n USING (SELECT rank FROM code WHERE rank < 7) AS c ON n.id = c.rank WHEN MATCHED THEN DELETE
 
 MERGE INTO code USING (VALUES ('a', 'b'), ('b', 'c')) AS v(k, m) ON code.code = v.k WHEN MATCHED THEN UPDATE SET code = m
 
@@ -491,3 +491,14 @@ MERGE INTO item AS i USING (SELECT 7 AS id) AS s ON i.id = s.id WHEN MATCHED THE
 WITH s AS (SELECT id FROM node WHERE parent = 3) MERGE INTO item AS i USING s ON i.id = s.id WHEN MATCHED THEN UPDATE SET price = (SELECT max(quantity) FROM sale WHERE sale.item = i.id)
 
 MERGE INTO item AS i USING (SELECT 7 AS k UNION ALL SELECT 77) AS s ON i.id = s.k WHEN MATCHED THEN UPDATE SET name = 'seven' WHEN NOT MATCHED THEN INSERT (id) VALUES (k) RETURNING i.id, i.name
+
+WITH gone AS (DELETE FROM item WHERE id % 5 = 0 RETURNING id, name) SELECT count(*), max(name), (SELECT count(*) FROM item) AS before FROM gone
+
+WITH x AS (UPDATE item SET price = 1 WHERE id < 4 RETURNING *) SELECT x.id, x.price, i.price AS old FROM x JOIN item AS i ON i.id = x.id
+
+WITH x AS (INSERT INTO item (id, name) VALUES (100, 'new') RETURNING id, name), y AS (SELECT code FROM code WHERE rank < 3) SELECT x.id, y.code FROM x, y
+
+WITH a AS (SELECT id / id + 1 AS parent FROM item WHERE id = 4), b AS (UPDATE node SET label = 'x' WHERE id IN (SELECT parent FROM a) RETURNING id) DELETE FROM node WHERE parent = (SELECT id + 2 FROM b)
+
+WITH x AS (DELETE FROM code WHERE rank = 7 RETURNING code, meaning) INSERT INTO code SELECT code || '!', meaning, 8 FROM x
+

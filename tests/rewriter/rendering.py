@@ -12,7 +12,7 @@ from tique_rewriter import (
     session_describe,
     session_prepare,
 )
-from tique_rewriter.plan import Hole, Label, Plan, Text, Variant
+from tique_rewriter.plan import Hole, Label, Outer, Plan, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +40,14 @@ def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
 
 
 def _marked(
-    piece: Hole | Label | Variant, references: tuple[plan.Reference, ...]
+    piece: Hole | Label | Outer | Variant, references: tuple[plan.Reference, ...]
 ) -> str:
     if isinstance(piece, Label):
         return f"⟦as {piece.expression}⟧"
     if isinstance(piece, Variant):
         return f"⟦{piece.text}⟧"
+    if isinstance(piece, Outer):
+        return f"⟦with {piece.name}{piece.alias}⟧"
     return _hole(references[piece.index])
 
 
@@ -199,6 +201,11 @@ def _plan(made: Plan) -> Iterator[str]:
                     f"{joined.qualifier} joined with {relations or 'nothing'}"
                 )
             yield from _bindings(made)
+        case plan.ChangingWith():
+            for member in made.members:
+                taken = ", ".join(f"${number}" for number in member.parameters)
+                yield f"part: {member.name}{member.columns}{taken and f' taking {taken}'}"
+                yield from _plan(member.plan)
         case plan.CopyIn():
             columns = _names(made.table, made.columns)
             yield f"copy in: {made.table.qualified_name} ({columns}) {made.tail}"

@@ -49,6 +49,14 @@ class Written(NamedTuple):
     changes: Sequence[Change] | None
 
 
+class Computed(NamedTuple):
+    """A statement's changes that are not written yet; ``changed`` as for write_changes."""
+
+    changes: Sequence[Change]
+    changed: Collection[int]
+    rowcount: int
+
+
 def _family(table: Table, position: int) -> str:
     kind = kind_of(table.columns[position].type)
     return kind.family if kind else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique.query.sources import Source
-from tique_rewriter.plan import Hole, JoinRead, Label, Piece, Text, Variant
+from tique_rewriter.plan import Hole, JoinRead, Label, Outer, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +52,9 @@ class SnapshotText:
                     if index not in filled:
                         source = self.sources[index]
                         filled[index] = source.text(transaction, parameters)
+                elif type(piece) is Outer:
+                    relation = transaction.relations[piece.name]
+                    filled[f"{piece.name}{piece.alias}"] = relation + piece.alias
                 elif type(piece) is Label:
                     filled[piece.expression] = self._named(transaction, piece, texts)
         return [_complete(text, filled) for text in texts], self._bound(parameters)
@@ -64,6 +67,12 @@ class SnapshotText:
             for number, source in enumerate(self.sources)
         }
         filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
+        filled |= {
+            f"{piece.name}{piece.alias}": transaction.relations[piece.name]
+            + piece.alias
+            for piece in text
+            if isinstance(piece, Outer)
+        }
         written = [p.written if isinstance(p, Variant) else p for p in text]
         return _complete(written, filled)
 
@@ -116,7 +125,11 @@ def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:
     )
 
 
-def _filling(piece: Hole | Label | Variant, filled: Mapping[int | str, str]) -> str:
+def _filling(
+    piece: Hole | Label | Variant | Outer, filled: Mapping[int | str, str]
+) -> str:
     if isinstance(piece, Variant):
         return piece.text
+    if isinstance(piece, Outer):
+        return filled[f"{piece.name}{piece.alias}"]
     return filled[piece.index if isinstance(piece, Hole) else piece.expression]

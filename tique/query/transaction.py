@@ -153,6 +153,8 @@ class Transaction:
         """Writes of the current statement to tables with FOREIGN KEY constraints."""
         self.deferred: dict[tuple[int, str], dict[Key, None] | None] = {}
         """References to check at commit, by child and constraint; None: all of them."""
+        self.relations: dict[str, str] = {}
+        """Members of the current statement's WITH list by name: relations as in FROM."""
         self.touched: set[int] = set()
         # Each statement has two numbers: its tombstones for changed keys have the
         # odd one, its rows the even one, so that "newest wins" holds within it.

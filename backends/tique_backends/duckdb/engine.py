@@ -96,6 +96,7 @@ class DuckDBEngine(Engine):
         page_keys=8192,
         overlay_values=10_000,
         picks_merged_row=True,
+        changes_in_turn=True,
     )
 
     def __init__(self, location: Location) -> None:

@@ -109,6 +109,9 @@ DUCKDB = Rules(
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),
     inserts_by_position=True,
+    with_changes=True,
+    changes_in_turn=True,
+    row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
 )

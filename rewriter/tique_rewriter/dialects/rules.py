@@ -188,6 +188,13 @@ class Rules:
         MATCHED BY SOURCE, "all columns" for UPDATE and INSERT without values.
     merge_action
         The name of RETURNING's function for the action that MERGE took, or of its column.
+    changes_in_turn
+        Whether such members see the changes of those before them.
+    row_assignments
+        The forms of SET (a, b) = …: "row" with ROW or several values, "value" with one
+        value in brackets.
+    with_changes
+        Whether INSERT, UPDATE and DELETE may be members of a WITH list.
     inserts_by_position
         Whether INSERT … BY POSITION says that values are in the columns' order.
     returns_joined
@@ -250,6 +257,9 @@ class Rules:
     copies: frozenset[str] = frozenset()
     merges: frozenset[str] = frozenset()
     merge_action: str = ""
+    row_assignments: frozenset[str] = frozenset()
+    with_changes: bool = False
+    changes_in_turn: bool = False
     inserts_by_position: bool = False
     returns_joined: bool = False
     column_type: Callable[[str], str] = str

@@ -24,6 +24,7 @@ from tique.query.statements.select import (
     SelectStatement,
 )
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
+from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import plan
 from tique_rewriter.session_describe import Described, SetVariable
 
@@ -60,6 +61,8 @@ def executable(found: plan.Plan) -> Statement:
         return PointSelectStatement(found)
     if isinstance(found, plan.Select) and found.group is not None:
         return GroupSelectStatement(found)
+    if isinstance(found, plan.ChangingWith):
+        return WithStatement(found, executable)
     if isinstance(found, plan.Explain):
         return ExplainStatement(found, executable(found.statement))
     return _CLASSES[type(found)](found)

@@ -18,6 +18,7 @@ from tique import errors
 from tique.query.changes import (
     BUFFERED_ROWS,
     EVERY_ROW,
+    Computed,
     Written,
     buffer_changes,
     dated_columns,
@@ -276,6 +277,17 @@ class ChangeStatement(WritingStatement):
             columns, [row[width:] for row in found]
         )
         return Outcome(len(rows), columns, rows)
+
+    @override
+    def compute(self, transaction: Transaction, parameters: Sequence[Any]) -> Computed:
+        if self._joined is not None or not transaction.catalog.buffers(self._table):
+            raise self._not_beside_others()
+        sql, bound = self.query(transaction, parameters)
+        result = transaction.session.execute_some(sql, bound, EVERY_ROW)
+        changes = [self._split(row) for row in result.fetch_all()]
+        if not all(self._are_exact(change) for change in changes):
+            raise self._not_beside_others()
+        return Computed(changes, self._changed, len(changes))
 
     def _not_through_python(self) -> errors.NotSupportedError:
         return errors.NotSupportedError(

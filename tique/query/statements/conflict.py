@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
-from tique.query.changes import exactness, write_changes
+from tique.query.changes import Computed, exactness, write_changes
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
 from tique.store.rows import key_of
@@ -84,7 +84,17 @@ class ConflictClause:
         transaction: Transaction,
         proposals: Sequence[tuple[Sequence[Any], Sequence[Row]]],
     ) -> Written:
-        """Write the outcome of proposed rows.
+        """Write the outcome of proposed rows: as :meth:`changes` has it."""
+        changes, changed, count = self.changes(transaction, proposals)
+        written = write_changes(transaction, self._table, changes, changed)
+        return written._replace(rowcount=count)
+
+    def changes(
+        self,
+        transaction: Transaction,
+        proposals: Sequence[tuple[Sequence[Any], Sequence[Row]]],
+    ) -> Computed:
+        """Return the outcome of proposed rows.
 
         Parameters
         ----------
@@ -127,9 +137,7 @@ class ConflictClause:
                 present.replace(found, new, number)
                 count += 1
         positions = range(len(self._table.columns))
-        changes = [(row.old, row.new) for row in changed]
-        written = write_changes(transaction, self._table, changes, positions)
-        return written._replace(rowcount=count)
+        return Computed([(row.old, row.new) for row in changed], positions, count)
 
     def _check_once(self, found: _Present, number: int) -> None:
         if found.changed_by == number:

@@ -8,6 +8,7 @@ the driver cannot hold unchanged, are staged.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.changes import (
     BUFFERED_ROWS,
+    Computed,
     Written,
     exactness,
     stage_query,
@@ -80,6 +82,33 @@ class InsertStatement(WritingStatement):
             raise not_through_python(self._table)
         return False
 
+    def _converted(
+        self, transaction: Transaction, sql: str, bound: Sequence[Any]
+    ) -> list[Row]:
+        """The rows of a query for them; raises NotLocal if they must be staged."""
+        if self._can_buffer(transaction):
+            rows = transaction.session.rows_to_keep(sql, bound)
+            if self._are_exact(rows):
+                return rows
+        raise NotLocal
+
+    @abstractmethod
+    def _proposed(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Row]:
+        """The rows to insert; raises NotLocal if they must be staged."""
+
+    @override
+    def compute(self, transaction: Transaction, parameters: Sequence[Any]) -> Computed:
+        try:
+            rows = self._proposed(transaction, parameters)
+        except NotLocal:
+            raise self._not_beside_others() from None
+        if self._conflict is not None:
+            return self._conflict.changes(transaction, [(parameters, rows)])
+        changes = [(None, row) for row in rows]
+        return Computed(changes, range(len(self._table.columns)), len(changes))
+
     def _insert(
         self,
         transaction: Transaction,
@@ -139,6 +168,15 @@ class InsertRowsStatement(InsertStatement):
             sql, bound = self._query(parameters, transaction)
             return self._insert_converted(transaction, parameters, sql, bound)
         return self._insert(transaction, parameters, rows)
+
+    @override
+    def _proposed(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Row]:
+        try:
+            return [self._make(transaction, m, parameters) for m in self._makers]
+        except NotLocal:
+            return self._converted(transaction, *self._query(parameters, transaction))
 
     @override
     def _write_many(
@@ -290,16 +328,6 @@ class InsertRowsStatement(InsertStatement):
             return stage_query(transaction, self._table, query, bound)
         return self._insert(transaction, parameters, rows)
 
-    def _converted(
-        self, transaction: Transaction, sql: str, bound: Sequence[Any]
-    ) -> list[Row]:
-        """The rows of a query for them; raises NotLocal if they must be staged."""
-        if self._can_buffer(transaction):
-            rows = transaction.session.rows_to_keep(sql, bound)
-            if self._are_exact(rows):
-                return rows
-        raise NotLocal
-
 
 class InsertQueryStatement(InsertStatement):
     """INSERT … SELECT."""
@@ -309,6 +337,12 @@ class InsertQueryStatement(InsertStatement):
         self._columns = plan.columns
         self._query = plan.query
         self._is_by_name = plan.is_by_name
+
+    @override
+    def _proposed(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Row]:
+        return self._converted(transaction, *self.query(transaction, parameters))
 
     @override
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:

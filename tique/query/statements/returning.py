@@ -16,7 +16,7 @@ from tique_backends.base import ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique.query.changes import Written
+    from tique.query.changes import Change, Written
     from tique.query.snapshot import SnapshotText
     from tique.query.transaction import Transaction
     from tique_backends.base import Row
@@ -61,9 +61,7 @@ class ReturningClause:
             rows = [new or old or () for old, new in written.changes]
             if self._plan.plain is not None:
                 return self._picked(transaction, rows)
-            every_column = range(len(self._table.columns))
-            values = [[row[i] for row in rows] for i in every_column]
-            source = forms.constants(self._table, every_column, {}, values)
+            source = self._rows(transaction, rows)
         sql = f"SELECT {items} FROM {source} AS {self._plan.qualifier}"
         bound = self._plan.bound(parameters)
         result = transaction.session.execute(sql, bound)
@@ -89,6 +87,19 @@ class ReturningClause:
             Outcome(size, self._columns, every.rows[start : start + size])
             for start in range(0, len(rows), size)
         ]
+
+    def relation(
+        self, transaction: Transaction, items: str, changes: Sequence[Change]
+    ) -> str:
+        """A parenthesised query for the result, without parameters, of these changes."""
+        source = self._rows(transaction, [new or old or () for old, new in changes])
+        return f"(SELECT {items} FROM {source} AS {self._plan.qualifier})"
+
+    def _rows(self, transaction: Transaction, rows: Sequence[Row]) -> str:
+        """A parenthesised query for these rows."""
+        every_column = range(len(self._table.columns))
+        values = [[row[i] for row in rows] for i in every_column]
+        return transaction.engine.forms.constants(self._table, every_column, {}, values)
 
     def _plain(self, transaction: Transaction) -> str:
         """The select list over the storage tables."""

@@ -37,9 +37,10 @@ class SelectStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the snapshot query."""
         transaction.refresh()
-        return self._ask(transaction, parameters)
+        return self.ask(transaction, parameters)
 
-    def _ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Run the query in the snapshot that the transaction has."""
         sql, bound = self.query(transaction, parameters)
         result = transaction.session.execute(sql, bound, wide=self.text.is_wide)
         result.columns = self._names.of(transaction, result.columns, sql, bound)
@@ -121,7 +122,7 @@ class GroupSelectStatement(SelectStatement):
                 if self._shown:
                     found = transaction.session.shown(self._shown, found)
                 return Outcome(len(found), self._columns, found)
-        outcome = self._ask(transaction, parameters)
+        outcome = self.ask(transaction, parameters)
         if self._columns is None:
             if self._reader.is_possible:
                 engine = transaction.engine.capabilities

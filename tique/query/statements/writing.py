@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
+from tique import errors
 from tique.query.foreign_keys import enforce
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.returning import ReturningClause
@@ -14,7 +15,7 @@ from tique.query.statements.returning import ReturningClause
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tique.query.changes import Written
+    from tique.query.changes import Computed, Written
     from tique.query.transaction import Transaction
     from tique_rewriter.plan import (
         Delete,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Returning,
         Update,
     )
+    from tique_rewriter.schema import Table
 
 
 class WritingStatement(Statement):
@@ -77,6 +79,33 @@ class WritingStatement(Statement):
             outcomes.append(self._execute(transaction, parameters))
             transaction.sequence += 2
         return outcomes
+
+    def compute(self, transaction: Transaction, parameters: Sequence[Any]) -> Computed:
+        """The changes that the statement makes, without writing them.
+
+        Raises
+        ------
+        NotSupportedError
+            If the driver cannot hold the rows.
+        """
+        raise NotImplementedError
+
+    def _not_beside_others(self) -> errors.NotSupportedError:
+        return errors.NotSupportedError(
+            f"a change of {self._table.qualified_name} in WITH, or after a change in WITH, "
+            "is not supported where it has values that do not survive the way through "
+            "Python; execute the statements one by one"
+        )
+
+    @property
+    def returning(self) -> ReturningClause | None:
+        """RETURNING, if the statement has it."""
+        return self._returning
+
+    @property
+    def table(self) -> Table:
+        """The table that the statement changes."""
+        return self._table
 
     @property
     def _returns(self) -> bool:
