@@ -276,9 +276,8 @@ class SessionStatements:
         statement = connection._statements.get(prepared)
         if statement is None:
             statement = connection._executable(prepared)
-        return connection._in_transaction(
-            statement, [values[position] for position in positions]
-        )
+        bound = [values[position] for position in positions]
+        return connection._in_transaction(statement, bound, statement.run)
 
     def _values(
         self,
