@@ -345,6 +345,7 @@ def results(cursor):
         ),
     ],
 )
+@pytest.mark.one_engine
 def test_executemany(connection, statement, parameters, wanted):
     """P8: a result for each row of parameters, which sees the writes of those before."""
     before = content(connection)
