@@ -242,9 +242,9 @@ class _Merge:
         """Return the plan of ``WHEN … THEN …``."""
         source = self.source
         tops = {source.words[number].start for number in self.top}
-        then = next(
+        then, *_ = [
             i for i, w in enumerate(words) if w.keyword == "THEN" and w.start in tops
-        )
+        ]
         conjunction = next(
             (i for i, w in enumerate(words[:then]) if w.keyword == "AND"), then
         )

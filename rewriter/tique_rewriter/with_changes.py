@@ -57,9 +57,9 @@ def plan_changing_with(
     """
     words = source.words
     if not source.rules.with_changes:
-        change = next(
+        change, *_ = [
             word for word in words if word.keyword in _CHANGES and word.depth == 1
-        )
+        ]
         raise source.unsupported(
             f"{change.keyword} in WITH",
             change.start,

@@ -26,7 +26,8 @@ SEED = int(os.environ.get("TIQUE_DIFFERENTIAL_SEED", "20230803"))
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=getattr(pytest.mark, name))
+        # DuckDB 1.5 takes -0.0 for 0.0 where a table without a key is folded.
+        pytest.param(name, marks=[getattr(pytest.mark, name), pytest.mark.one_duckdb])
         for name in ("duckdb", "monetdb", "postgresql")
     ],
 )

@@ -165,8 +165,13 @@ class MergeStatement(WritingStatement):
             *conditions,
             *values,
         )
-        tests, rest = texts[: len(conditions)], iter(texts[len(conditions) :])
-        assigned = [{i: next(rest) for i, _ in c.assignments} for c in plan.clauses]
+        tests, rest = texts[: len(conditions)], texts[len(conditions) :]
+        assigned = []
+        for clause in plan.clauses:
+            width = len(clause.assignments)
+            positions = [i for i, _ in clause.assignments]
+            assigned.append(dict(zip(positions, rest[:width], strict=True)))
+            rest = rest[width:]
         relation = self._join(target, source, joined)
         self._check_assigned(transaction, parameters, before + relation, assigned)
         number = self._number(transaction, tests)
