@@ -106,7 +106,8 @@ DUCKDB = (
         "DECIMAL(38,10)", "num", ("0.1", "1234567890123456789012345678.0123456789", "7")
     ),
     _other("REAL", "0.1", "1.5", "nan", "-inf", exact=False),
-    # Without 0: DuckDB leaves a value that an UPDATE changes to an equal one, as 0 to -0.
+    # No equal ones: DuckDB leaves a value that an UPDATE changes to an equal one, 0 to -0,
+    # 1 month to 30 days.
     _other("DOUBLE", "nan", "inf", "-inf", "-0.0", "5e-324", exact=False),
     _other("BLOB", "", "\\x00\\xFF", "abc"),
     _other("TIME", "00:00:00", "23:59:59.999999", "24:00:00"),
@@ -127,8 +128,8 @@ DUCKDB = (
     _other(
         "INTERVAL",
         "1 month",
-        "30 days",
-        "720 hours",
+        "31 days",
+        "721 hours",
         "-1 year 2 days",
         "00:00:00.000001",
         exact=False,

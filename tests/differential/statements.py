@@ -300,7 +300,11 @@ class Episode:
         family = column.kind.family
         forms = [lambda: self.literal(column), lambda: self.literal(column)]
         same = [c.name for c in table.columns if c.kind == column.kind]
-        forms.append(lambda: f"{scope[0][0]}.{self.pick(same)}")
+        if self.engine == "monetdb" and column.name in table.keyed:
+            # It refuses keys that stay as they are, after other rows were deleted.
+            same.remove(column.name)
+        if same:
+            forms.append(lambda: f"{scope[0][0]}.{self.pick(same)}")
         # Where there is none MonetDB has an error in place of NULL.
         if column.default or not self.is_family:
             forms.append(lambda: "DEFAULT")
