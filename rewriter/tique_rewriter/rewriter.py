@@ -324,5 +324,5 @@ def _verb_after_with(source: Source) -> str:
 def _refusal(source: Source) -> UnsupportedSQL:
     word = source.words[0]
     shown = word.keyword or source.text[word.start : word.end]
-    refusal = source.unsupported(shown, word.start)
+    refusal = source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
     return source.unread(refusal)
