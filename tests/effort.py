@@ -1,6 +1,10 @@
-"""How long a test hammers: for a moment, or for as long as it takes to find rare things.
+"""How long a test hammers, and how long it waits.
 
-``make test-long`` sets ``TIQUE_TEST_LONG``. The assertions are the same.
+A short run hammers for a moment, ``make test-long`` for as long as it takes to find rare
+things: it sets ``TIQUE_TEST_LONG``. The assertions are the same.
+
+How fast the product is, benchmarks tell. A test only tells a call that holds others up
+from one that does not, also on a machine where several processes want each core.
 """
 
 from __future__ import annotations
@@ -16,3 +20,8 @@ LONG = os.environ.get("TIQUE_TEST_LONG", "") not in ("", "0")
 def effort(short: _T, long: _T) -> _T:
     """The second one in a long run."""
     return long if LONG else short
+
+
+def patience(seconds: float) -> float:
+    """The time for something that may last so long where each process has a core."""
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.effort import effort
+from tests.effort import effort, patience
 from tests.processes.bank_child import ACCOUNTS, START, create
 from tests.processes.children import ChildProcess
 
@@ -57,7 +57,7 @@ def test_some_are_killed(shared_engine):
         assert child.of_kind("failed") == [], child.errors
     assert [child.of_kind("torn") for child in everyone if child.of_kind("torn")] == []
     slowest = [float(s) for child in everyone for (s,) in child.of_kind("slow")]
-    assert max(slowest, default=0) < PATIENCE
+    assert max(slowest, default=0) < patience(PATIENCE)
     acknowledged = {
         (process, int(number))
         for process, child in enumerate(everyone)

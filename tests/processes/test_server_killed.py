@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 import tique
-from tests.effort import effort
+from tests.effort import effort, patience
 from tests.plugins.postgresql import private_cluster
 from tests.processes.children import ChildProcess
 from tests.processes.restarting_child import ACCOUNTS, START, connected, create
@@ -126,4 +126,4 @@ def survive(url, kill):
     assert len(set(rows)) == len(rows)
     assert set(rows) == facts["committed"]
     assert balances == expected
-    assert longest < 15
+    assert longest < patience(15)

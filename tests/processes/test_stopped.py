@@ -11,7 +11,7 @@ import time
 import pytest
 
 import tique
-from tests.effort import effort
+from tests.effort import effort, patience
 from tests.processes.children import ChildProcess
 
 ROUNDS = effort(6, 50)
@@ -106,7 +106,7 @@ def test_others_go_on_and_nothing_of_it_is_ever_seen(shared_engine, kind):
             is_committed = step == steps - 1 and kind != "definition"
             assert outcome == [str(number), "committed" if is_committed else "aborted"]
             increments += is_committed
-            assert longest < LEASE + 2
+            assert longest < LEASE + patience(2)
             assert seen == visible
             assert look(connection) == visible
             found = connection.execute("SELECT v FROM counter WHERE id = 1").fetchone()

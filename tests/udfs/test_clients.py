@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.effort import patience
 from tique_udfs import FencedError, SequencerError, open_sequencer
 from tique_udfs._interface import BARRIERS_PER_CLIENT, SNAPSHOTS_PER_CLIENT
 
@@ -222,7 +223,7 @@ def test_who_waits_notices_that_a_lease_runs_out(sequencer, client):
     mine = commit(sequencer, client)
     start = time.monotonic()
     assert not sequencer.wait(mine, 30)
-    assert 0.1 < time.monotonic() - start < 10
+    assert 0.1 < time.monotonic() - start < patience(10)
     sequencer.fence(sequencer.doubtful())
     assert sequencer.wait(mine, 30)
 
@@ -235,7 +236,7 @@ def test_who_waits_notices_a_client_that_leaves(sequencer, client):
     timer.start()
     start = time.monotonic()
     assert not sequencer.wait(mine, 30)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < patience(10)
     timer.join()
 
 
@@ -445,7 +446,7 @@ def test_many_leases_that_run_out_together_hold_nobody_up(sequencer):
     time.sleep(max(0.0, started + lasting + 0.1 - time.monotonic()))
     started = time.monotonic()
     assert sequencer.clients() == 1
-    assert time.monotonic() - started < 0.1
+    assert time.monotonic() - started < patience(0.1)
     assert sequencer.active() == []
     assert len(sequencer.doubts(2**16)) == number * each
     sequencer.finish_for(kept, stuck)
