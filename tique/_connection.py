@@ -31,13 +31,9 @@ from tique.query.statements import (
 )
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
+from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import RewriteError
-from tique_rewriter.plan import (
-    DEFAULT_ISOLATION,
-    CopyIn,
-    CopyOut,
-    TransactionControl,
-)
+from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
 from tique_rewriter.session import SessionPlan
 
 if TYPE_CHECKING:
@@ -48,7 +44,8 @@ if TYPE_CHECKING:
 
     from tique.rows import RowFactory
     from tique.store.policy import CacheInfo
-    from tique_backends.base import ResultColumn, Row, Session
+    from tique_backends.records import ResultColumn, Row
+    from tique_backends.session import Session
     from tique_rewriter import Prepared
 
 _STATEMENTS = 1000

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from tique_backends.base import CopyPart
+    from tique_backends.records import CopyPart
 
     Load = Callable[[list[CopyPart], Sequence[int | str]], None]
     Unload = Callable[[Sequence[int | str] | None], list[CopyPart]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tique._connection import Connection
     from tique.rows import RowFactory, TupleRow
-    from tique_backends.base import CopyPart, Row
+    from tique_backends.records import CopyPart, Row
 
 _CHUNK = 1024
 

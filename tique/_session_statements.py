@@ -10,7 +10,7 @@ from tique import errors
 from tique._settings import Settings
 from tique.query.statements import Outcome
 from tique.query.transaction import IsolationLevel
-from tique_backends.base import ResultColumn
+from tique_backends.records import ResultColumn
 from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,

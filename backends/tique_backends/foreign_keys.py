@@ -17,7 +17,8 @@ from tique_rewriter.schema import Action, ForeignKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 NAME = "foreign_keys"

@@ -18,7 +18,7 @@ from tique_rewriter.schema import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import ForeignKey
 
 STAGED_STAMPS = 1 << 62

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
-from tique_backends.base import MISSING, CommitRecord
+from tique_backends.records import MISSING, CommitRecord
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 
     from tique_backends.aside import Aside
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -15,7 +15,7 @@ from tique_rewriter.schema import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
 
 MANAGED = 'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
 

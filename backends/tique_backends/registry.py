@@ -18,7 +18,8 @@ from tique_backends.undisturbed import undisturbed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tique_backends.base import Engine, Location, Server
+    from tique_backends.engine import Engine
+    from tique_backends.location import Location, Server
 
 _MODULES = {
     "duckdb": "tique_backends.duckdb",

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.aside import Aside
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 Version = tuple[int, "Row", bool]

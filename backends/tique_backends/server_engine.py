@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.base import Engine, Session
+from tique_backends.engine import Engine
+from tique_backends.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 SessionT = TypeVar("SessionT", bound=Session)

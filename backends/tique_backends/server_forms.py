@@ -20,7 +20,7 @@ from tique_backends.names import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

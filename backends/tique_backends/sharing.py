@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from tique_backends.base import CommitRecord, Row, Session
+    from tique_backends.records import CommitRecord, Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import tzinfo
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
 
 _ANY_DAY = date(2000, 1, 1)
 

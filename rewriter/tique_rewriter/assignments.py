@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.operands import ColumnPosition
-    from tique_rewriter.plan import Text
     from tique_rewriter.schema import Column, Table
     from tique_rewriter.source import Source, Word
+    from tique_rewriter.text import Text
 
 
 def plan_assignments(

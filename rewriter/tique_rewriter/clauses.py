@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.bindings import Scope
+from tique_rewriter.change_plans import Returning
 from tique_rewriter.outputs import plain_columns, star_of
-from tique_rewriter.plan import Piece, Returning, Text
 from tique_rewriter.scalars import check_scalar, split
 from tique_rewriter.shape import clause_words
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.references import Read
     from tique_rewriter.source import Mark, Source, Word
+    from tique_rewriter.text import Piece, Text
 
 
 class ClauseText:

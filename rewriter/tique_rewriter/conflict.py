@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.assignments import plan_assignments
+from tique_rewriter.change_plans import PROPOSED, Conflict, ConflictUpdate
 from tique_rewriter.clauses import ClauseText, scope_of_target
 from tique_rewriter.errors import UnknownKey, UnknownTable
 from tique_rewriter.names import quote
-from tique_rewriter.plan import (
-    PROPOSED,
-    ColumnValue,
-    Conflict,
-    ConflictUpdate,
-    Expression,
-)
+from tique_rewriter.plan import ColumnValue, Expression
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import outside_subqueries, split
 from tique_rewriter.shape import starts_at

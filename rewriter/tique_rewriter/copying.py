@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import DuplicateColumn, UnknownTable
 from tique_rewriter.names import quote
-from tique_rewriter.plan import CopyIn, CopyOut, Hole, Reference
+from tique_rewriter.plan import Reference
 from tique_rewriter.query import plan_query
 from tique_rewriter.references import PRIVATE_SCHEMA, unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.source import Source
+from tique_rewriter.text import Hole
 from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
 from tique_rewriter.names import check_case
-from tique_rewriter.plan import CreateIndex, DropIndex, DropTable
 from tique_rewriter.references import (
     check_private,
     find_table,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.names import refusal
-from tique_rewriter.plan import CreateTable
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table

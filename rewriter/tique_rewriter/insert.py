@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import select_bindings
+from tique_rewriter.change_plans import InsertQuery, InsertRows
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
 from tique_rewriter.errors import DuplicateColumn
 from tique_rewriter.names import check_case
 from tique_rewriter.operands import kernel
-from tique_rewriter.plan import Expression, InsertQuery, InsertRows
+from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
 from tique_rewriter.references import (
     Read,
@@ -28,7 +29,8 @@ from tique_rewriter.scalars import check_default, check_scalar, split
 from tique_rewriter.source import Span
 
 if TYPE_CHECKING:
-    from tique_rewriter.plan import Conflict, Reference
+    from tique_rewriter.change_plans import Conflict
+    from tique_rewriter.plan import Reference
     from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
 

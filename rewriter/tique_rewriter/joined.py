@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.change_plans import JoinedReturning
 from tique_rewriter.names import quote
 from tique_rewriter.outputs import star_of
-from tique_rewriter.plan import JoinedReturning
 from tique_rewriter.relations import columns_of
 from tique_rewriter.scalars import check_scalar, outside_subqueries, split
 from tique_rewriter.shape import starts_at

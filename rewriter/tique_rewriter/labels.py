@@ -18,8 +18,8 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.ancestors import Ancestors
 from tique_rewriter.outputs import star_of
-from tique_rewriter.plan import UNNAMED, Label, Variant
 from tique_rewriter.source import Mark
+from tique_rewriter.text import UNNAMED, Label, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

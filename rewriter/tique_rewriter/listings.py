@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.names import quote
-from tique_rewriter.plan import Variant
 from tique_rewriter.shape import function_name, starts_at
 from tique_rewriter.source import Mark, Span
+from tique_rewriter.text import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,18 +15,12 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.assignments import plan_assignments, plan_default
 from tique_rewriter.bindings import select_bindings
+from tique_rewriter.change_plans import Merge, MergeAction, MergeClause, MergeKind
 from tique_rewriter.clauses import find_clause
 from tique_rewriter.errors import DuplicateAlias, DuplicateColumn, UnknownTable
 from tique_rewriter.joined import plan_list
 from tique_rewriter.names import quote
-from tique_rewriter.plan import (
-    Expression,
-    Merge,
-    MergeAction,
-    MergeClause,
-    MergeKind,
-    Text,
-)
+from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
 from tique_rewriter.references import find_reads, unknown_column
 from tique_rewriter.relations import columns_of
@@ -42,10 +36,11 @@ from tique_rewriter.source import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tique_rewriter.plan import JoinedReturning
+    from tique_rewriter.change_plans import JoinedReturning
     from tique_rewriter.references import Read, Reads
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
+    from tique_rewriter.text import Text
 
 _KNOWN = frozenset({"this", "using", "on", "using_cond", "whens", "returning", "with_"})
 _KINDS = {

@@ -18,19 +18,21 @@ from tique_rewriter.bindings import (
     select_bindings,
     whole_key,
 )
+from tique_rewriter.change_plans import Delete, Returning, Update
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.errors import DuplicateAlias
 from tique_rewriter.joined import plan_joined_returning
-from tique_rewriter.plan import Delete, Operand, Reference, Returning, Text, Update
 from tique_rewriter.query import references_of
 from tique_rewriter.references import Read, Reads, find_reads, table_span
 from tique_rewriter.relations import with_joins
 from tique_rewriter.shape import clause_words, starts_at
 
 if TYPE_CHECKING:
-    from tique_rewriter.plan import JoinedReturning
+    from tique_rewriter.change_plans import JoinedReturning
+    from tique_rewriter.plan import Operand, Reference
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
+    from tique_rewriter.text import Text
 
 _CLAUSES = ("SET", "WHERE", "RETURNING")
 _KNOWN = frozenset({"this", "expressions", "from_", "using", "where", "returning"})

@@ -13,11 +13,11 @@ from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.names import check_case, quote
-from tique_rewriter.plan import Hole, Outer
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Mark, Source, Span
+from tique_rewriter.text import Hole, Outer
 from tique_rewriter.windows import check_windows
 from tique_rewriter.words import check_functions
 

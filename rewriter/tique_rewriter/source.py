@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.placeholders import Lexed
-    from tique_rewriter.plan import Piece, Text
+    from tique_rewriter.text import Piece, Text
 
 _Error = TypeVar("_Error", bound=RewriteError)
 _OPENING = frozenset("([{")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.plan import (
+from tique_rewriter.change_plans import (
     ChangingWith,
     Delete,
     InsertQuery,
     InsertRows,
     Member,
-    Select,
     Update,
 )
+from tique_rewriter.plan import Select
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tique_backends.base import MISSING
 from tique_backends.errors import EngineError
+from tique_backends.records import MISSING
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.written_for(

@@ -7,7 +7,7 @@ import tique
 from tique import errors
 from tique.database.database import acquire, release
 from tique.database.status import UnmanagedTable, status
-from tique_backends.base import FORMAT_VERSION
+from tique_backends.engine import FORMAT_VERSION
 
 
 @pytest.fixture

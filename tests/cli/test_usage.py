@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import tique
 from tique.cli._output import counted, one_line, progress
 from tique.cli._program import main
-from tique_backends.base import FORMAT_VERSION
+from tique_backends.engine import FORMAT_VERSION
 
 COMMANDS = ["adopt", "detach", "checkpoint", "status", "explain"]
 

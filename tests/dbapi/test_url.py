@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tique.database.url import DatabaseURL, parse_url
 from tique.errors import InterfaceError
 from tique_backends import registry
-from tique_backends.base import Server
+from tique_backends.location import Server
 
 pytestmark = pytest.mark.engine_free
 

@@ -9,7 +9,7 @@ import pytest
 
 import tique
 from tique.timeline import ids, recovery
-from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
+from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
 
 LAST = 2**43 - 2
 """The number before that of the last epoch."""

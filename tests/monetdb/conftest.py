@@ -10,8 +10,8 @@ import pytest
 
 from tests.plugins.monetdb import connect_natively, empty
 from tests.sharing.playing import Process
-from tique_backends.base import Server
 from tique_backends.errors import EngineError
+from tique_backends.location import Server
 from tique_backends.monetdb import backend as monetdb
 
 if TYPE_CHECKING:

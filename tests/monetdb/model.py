@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.base import Versions
 from tique_backends.names import storage_name
+from tique_backends.records import Versions
 
 if TYPE_CHECKING:
     import random
 
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 

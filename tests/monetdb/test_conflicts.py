@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tique_backends.base import CommitRecord, Versions
 from tique_backends.errors import ConflictError, ErrorKind
 from tique_backends.monetdb.errors import UnreadableError
+from tique_backends.records import CommitRecord, Versions
 
 
 def test_appends_and_deletes_lose_nothing_of_each_other(home, engine, managed):

@@ -12,9 +12,10 @@ from uuid import UUID
 import pytest
 
 from tests.monetdb.model import Model, append, bag_model, keyed_model
-from tique_backends.base import FORMAT_VERSION, MISSING, CommitRecord, Versions
+from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding
+from tique_backends.records import MISSING, CommitRecord, Versions
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"
 BAG = "a INTEGER, b VARCHAR(9)"

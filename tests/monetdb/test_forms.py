@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 
 from tests.monetdb.model import Model, bag_model, keyed_model
-from tique_backends.base import MISSING, Versions
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.forms import together
+from tique_backends.records import MISSING, Versions
 from tique_rewriter.plan import Beside
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"

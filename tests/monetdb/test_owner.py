@@ -16,18 +16,19 @@ from tests.crash.faults import watched_connect
 from tests.effort import patience
 from tests.monetdb.conftest import Home
 from tests.plugins.monetdb import connect_natively
-from tique_backends.base import CommitRecord, Server
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.location import Server
 from tique_backends.monetdb import backend as monetdb
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.records import CommitRecord
 
 CHILD = """
 import sys, time
 from urllib.parse import urlsplit
 from tique_backends.monetdb import backend as monetdb
-from tique_backends.base import Server
+from tique_backends.location import Server
 parts = urlsplit(sys.argv[1])
 server = Server(parts.hostname, parts.port, parts.username, parts.password)
 engine = monetdb.open_engine(monetdb.locate(parts.path[1:], {}, server))

@@ -10,9 +10,9 @@ from decimal import Decimal
 import pytest
 
 from tests.effort import patience
-from tique_backends.base import MISSING, CommitRecord, Versions
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.monetdb.errors import UnreadableError, complaint
+from tique_backends.records import MISSING, CommitRecord, Versions
 
 ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
 

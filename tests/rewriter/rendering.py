@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from tique_rewriter import (
     RewriteError,
     Rewriter,
+    change_plans,
+    ddl_plans,
     plan,
     session,
     session_describe,
     session_prepare,
 )
-from tique_rewriter.plan import Hole, Label, Outer, Plan, Text, Variant
+from tique_rewriter.text import Hole, Label, Outer, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Table
 
 
@@ -108,7 +111,7 @@ def _assignments(
         yield f"set: {name} = {_expression(value, made, made.table)}"
 
 
-def _taken(clause: plan.Clause) -> str:
+def _taken(clause: change_plans.Clause) -> str:
     """The statement's placeholders that a clause counts for itself."""
     numbers = ", ".join(f"${number}" for number in clause.parameters)
     return f" taking {numbers}" if numbers else ""
@@ -156,27 +159,27 @@ def _plan(made: Plan) -> Iterator[str]:
                     f" where {_operands(table, made.point.key)}"
                     f": {columns}" + (f" as {names}" if names != columns else "")
                 )
-        case plan.InsertRows():
+        case change_plans.InsertRows():
             columns = _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"
             for row in made.rows:
                 yield "row: " + " | ".join(_expression(e, made) for e in row)
             yield from _clauses(made)
-        case plan.InsertQuery():
+        case change_plans.InsertQuery():
             columns = "by name" if made.is_by_name else _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"
             yield f"query: {text(made.query, made.references)}"
             yield from _clauses(made)
-        case plan.Update() | plan.Delete():
-            kind = "update" if isinstance(made, plan.Update) else "delete"
+        case change_plans.Update() | change_plans.Delete():
+            kind = "update" if isinstance(made, change_plans.Update) else "delete"
             yield f"{kind}: {made.table.qualified_name} as {made.qualifier}"
-            if isinstance(made, plan.Update):
+            if isinstance(made, change_plans.Update):
                 yield from _assignments(made, made.assignments)
             yield f"source:{text(made.source, made.references)}"
             yield from _clauses(made)
             if made.key is not None:
                 yield f"key: {_operands(made.table, made.key)}"
-        case plan.Merge():
+        case change_plans.Merge():
             yield f"merge: {made.table.qualified_name} as {made.qualifier}"
             if made.before:
                 yield f"before: {text(made.before, made.references)}"
@@ -201,29 +204,29 @@ def _plan(made: Plan) -> Iterator[str]:
                     f"{joined.qualifier} joined with {relations or 'nothing'}"
                 )
             yield from _bindings(made)
-        case plan.ChangingWith():
+        case change_plans.ChangingWith():
             for member in made.members:
                 taken = ", ".join(f"${number}" for number in member.parameters)
                 yield f"part: {member.name}{member.columns}{taken and f' taking {taken}'}"
                 yield from _plan(member.plan)
-        case plan.CopyIn():
+        case change_plans.CopyIn():
             columns = _names(made.table, made.columns)
             yield f"copy in: {made.table.qualified_name} ({columns}) {made.tail}"
             yield f"from: {'a stream' if made.is_stream else 'a file'}"
-        case plan.CopyOut():
+        case change_plans.CopyOut():
             yield f"copy out: {text(made.text, made.references)}"
             yield f"to: {'a stream' if made.is_stream else 'a file'}"
             yield from _bindings(made)
-        case plan.CreateTable():
+        case ddl_plans.CreateTable():
             yield from _create_table(made)
-        case plan.DropTable():
+        case ddl_plans.DropTable():
             names = [table.qualified_name for table in made.tables]
             yield f"drop: {', '.join(names)}{' cascade' if made.cascade else ''}"
             if made.missing:
                 yield f"missing: {', '.join(made.missing)}"
-        case plan.CreateIndex():
+        case ddl_plans.CreateIndex():
             yield f"index: {made.table.qualified_name}: {made.text}"
-        case plan.DropIndex():
+        case ddl_plans.DropIndex():
             yield f"drop index: {made.text}"
         case plan.Explain():
             yield " ".join(["explain", *filter(None, [", ".join(made.options)])])
@@ -267,7 +270,7 @@ def _session(made: session.SessionPlan) -> str:
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 
-def _create_table(made: plan.CreateTable) -> Iterator[str]:
+def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
     table = made.table
     exists = " if not exists" if made.if_not_exists else ""
     yield f"create: {table.qualified_name}{exists}"

@@ -11,7 +11,8 @@ from tests.rewriter.fixture_files import Case, read_cases
 from tests.rewriter.tables import SETUP, Tables
 from tique_backends.duckdb.labels import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
-from tique_rewriter.plan import Label, Piece, Reference, Select, Text, Variant
+from tique_rewriter.plan import Reference, Select
+from tique_rewriter.text import Label, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable

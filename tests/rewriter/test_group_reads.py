@@ -6,16 +6,15 @@ import pytest
 
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
+from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.plan import (
     ColumnValue,
     Comparison,
-    Delete,
     GroupRead,
     Literal,
     Lookup,
     Output,
     Select,
-    Update,
 )
 
 W = "FROM stock WHERE warehouse = %s"

@@ -16,7 +16,7 @@ import tique
 from tests.sharing.playing import cached, waiting
 from tique.store.versions import TableVersions
 from tique.timeline import shared as shared_timeline
-from tique_backends.base import CommitRecord
+from tique_backends.records import CommitRecord
 from tique_backends.sharing import FoldedMeanwhileError
 
 

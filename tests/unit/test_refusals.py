@@ -12,7 +12,7 @@ import pytest
 
 import tique
 import tique.errors
-from tique_backends.base import FORMAT_VERSION
+from tique_backends.engine import FORMAT_VERSION
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from tique.store.policy import CachePolicy
 from tique.store.versions import TableVersions
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.engine_free

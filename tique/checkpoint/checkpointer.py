@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
     from tique.timeline.recovery import Restored
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 logger = logging.getLogger("tique")

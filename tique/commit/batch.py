@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.writes.table import TableWrites
     from tique.writes.tickets import Ticket
-    from tique_backends.base import Session
     from tique_backends.forms import Forms
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from tique.store.catalog import ManagedCatalog
     from tique.writes.table import TableWrites, Write
-    from tique_backends.base import Session
     from tique_backends.forms import Forms
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _KEYS_PER_QUERY = 200

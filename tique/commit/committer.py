@@ -62,8 +62,8 @@ from typing import TYPE_CHECKING
 from tique import errors
 from tique.commit.batch import BatchCertifier
 from tique.writes.tickets import Ticket, failure, outcome_unknown
-from tique_backends.base import CommitRecord, Session
 from tique_backends.errors import ConnectionLostError, EngineError
+from tique_backends.records import CommitRecord
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
     from tique.writes.tickets import Committing
-    from tique_backends.base import Engine
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_udfs import Sequencer
 
 _BATCH = 256

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from tique.commit.certification import canonical
 from tique.store.rows import key_of
 from tique.writes.tickets import Conflict
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 from tique_udfs import EXCLUSIVE_PREFIX, SHARED_PREFIX
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.writes.references import HeldKey, References
     from tique.writes.table import TableWrites
-    from tique_backends.base import Session
     from tique_backends.forms import Forms
+    from tique_backends.session import Session
     from tique_rewriter.schema import ForeignKey, Table
 
 _KEYS_PER_QUERY = 200

@@ -65,7 +65,8 @@ if TYPE_CHECKING:
     from tique.timeline.shared import SharedTimeline
     from tique.writes.table import TableWrites
     from tique.writes.tickets import Committing, Ticket
-    from tique_backends.base import CommitRecord, Session
+    from tique_backends.records import CommitRecord
+    from tique_backends.session import Session
 
 _REFUSALS = 10
 """So often a ticket is certified, if the commits in its way keep being aborted."""

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     import weakref
     from collections.abc import Mapping
 
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
 
 logger = logging.getLogger("tique")
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from tique.errors import InterfaceError
 from tique_backends import registry
-from tique_backends.base import Server
+from tique_backends.location import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,8 @@ from tique_rewriter.values import EXACT, kind_of
 
 if TYPE_CHECKING:
     from tique.query.reading import Reader
-    from tique_backends.base import Capabilities, Row
+    from tique_backends.engine import Capabilities
+    from tique_backends.records import Row
     from tique_rewriter.plan import GroupRead, Output
     from tique_rewriter.schema import Column
 

@@ -19,7 +19,7 @@ from tique.query.constraints import (
     not_null_columns,
 )
 from tique.store.rows import Key, key_of
-from tique_backends.base import Row, Versions
+from tique_backends.records import Row, Versions
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique.writes.table import TableWrites
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Bound, Table
 
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from tique.query.changes import Change
     from tique.query.transaction import Transaction, Unchecked
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import ForeignKey, Table
 
 _ROUNDS = 10_000

@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tique.store.rows import lacks, merged
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tique_rewriter.plan import UNNAMED
+from tique_rewriter.text import UNNAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_backends.base import ResultColumn
+    from tique_backends.records import ResultColumn
 
 
 class ResultNames:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tique.query.sources import Source
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.plan import Comparison, GroupRead, Lookup, Operand
     from tique_rewriter.schema import Column, Table
 

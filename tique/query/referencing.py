@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.plan import Operand
     from tique_rewriter.schema import ForeignKey, Table
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tique.query.sources import Source
-from tique_rewriter.plan import Hole, JoinRead, Label, Outer, Piece, Text, Variant
+from tique_rewriter.text import Hole, Label, Outer, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import Plan
+    from tique_rewriter.plan import JoinRead, Plan
     from tique_rewriter.schema import Table
 
 
@@ -37,7 +37,7 @@ class SnapshotText:
     ) -> tuple[list[str], Sequence[Any]]:
         """The texts with all holes filled, and the parameters that they need.
 
-        (A clause's texts need others: see :class:`~tique_rewriter.plan.Clause`.)
+        (A clause's texts need others: see :class:`~tique_rewriter.change_plans.Clause`.)
 
         Raises
         ------

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
-    from tique_backends.base import Row
     from tique_backends.forms import Forms
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]

@@ -14,8 +14,8 @@ from tique import errors
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
 from tique.writes.table import TableWrites, Write
-from tique_backends.base import MISSING, Engine, Row, Session
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.records import MISSING, Row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _REMEMBERED_ROWS = 50_000

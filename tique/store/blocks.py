@@ -16,7 +16,7 @@ from operator import gt
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _NUMBERS = {

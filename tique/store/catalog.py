@@ -15,7 +15,8 @@ from tique_rewriter.values import kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import ForeignKey, Table
 
 _Found = TypeVar("_Found")

@@ -17,13 +17,13 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 Version: TypeAlias = "tuple[int, Row | None, Version | None]"

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique.store.blocks import Block
 from tique.store.rows import key_of, lacks, merged
-from tique_backends.base import MISSING
+from tique_backends.records import MISSING
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tique.store.cache import Place
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()

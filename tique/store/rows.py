@@ -19,11 +19,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique.store.policy import CachePolicy
-from tique_backends.base import MISSING, Row, Session
+from tique_backends.records import MISSING, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 Key = tuple[Any, ...]

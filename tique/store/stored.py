@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tique.store.policy import CachePolicy
     from tique.store.ranges import Shape
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _UNKNOWN = object()

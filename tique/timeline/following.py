@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
     from tique.writes.tickets import Ticket
-    from tique_backends.base import CommitRecord, Engine, Row
+    from tique_backends.engine import Engine
+    from tique_backends.records import CommitRecord, Row
     from tique_backends.sharing import SharedSequencer, SharedSnapshot
     from tique_udfs import Sequencer
 

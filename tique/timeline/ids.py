@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tique.timeline.recovery import txids_of
 
 if TYPE_CHECKING:
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
 
 
 class TransactionIds:

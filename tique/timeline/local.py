@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.ids import TransactionIds
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_udfs import Sequencer
 
 _Outcome = TypeVar("_Outcome")

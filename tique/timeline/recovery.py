@@ -21,7 +21,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
-from tique_backends.base import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
+from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_udfs import LARGEST_TXID
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.store.catalog import ManagedCatalog
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 

@@ -48,8 +48,8 @@ from tique._translation import given_up
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import Restored, prunable, restore
-from tique_backends.base import CommitRecord
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.records import CommitRecord
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 from tique_backends.undisturbed import undisturbed
 
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.ids import TransactionIds
     from tique.writes.tickets import Ticket
-    from tique_backends.base import Engine, Session
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
     from tique_backends.sharing import Anchor, Position
     from tique_udfs import Sequencer
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.store.rows import completed
-from tique_backends.base import Row, Session, Versions
+from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tique.store.rows import Key
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.writes.references import References
     from tique.writes.table import TableWrites
-    from tique_backends.base import Session
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tique_backends.base import Engine, Location
 from tique_backends.duckdb.engine import DuckDBEngine
+from tique_backends.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tique_backends.base import Server
+    from tique_backends.engine import Engine
+    from tique_backends.location import Server
 
 __all__ = ["DuckDBEngine", "locate", "open_engine"]
 

@@ -14,7 +14,7 @@ from tique_rewriter.schema import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tique_backends.base import ResultColumn, Row
+    from tique_backends.records import ResultColumn, Row
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 

@@ -18,17 +18,6 @@ import duckdb
 from typing_extensions import override
 
 from tique_backends import foreign_keys
-from tique_backends.base import (
-    FORMAT_VERSION,
-    MISSING,
-    Capabilities,
-    Engine,
-    Location,
-    ResultColumn,
-    Row,
-    Session,
-    Statistics,
-)
 from tique_backends.duckdb import introspection, purity
 from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated
@@ -37,6 +26,7 @@ from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
+from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
 from tique_backends.names import (
@@ -47,6 +37,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.records import MISSING, ResultColumn, Row, Statistics
 from tique_backends.zones import Zones
 from tique_rewriter.plan import Beside
 from tique_udfs import Sequencer
@@ -58,6 +49,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.forms import Forms
+    from tique_backends.location import Location
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _COMPACT_BYTES = 256 << 20

@@ -18,7 +18,7 @@ from tique_backends.forms import together
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -10,7 +10,7 @@ from tique_backends.names import quote
 from tique_rewriter.schema import Check, Column, Table
 
 if TYPE_CHECKING:
-    from tique_backends.base import Session
+    from tique_backends.session import Session
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.base import MISSING, CommitRecord
 from tique_backends.duckdb.literals import plain_text
 from tique_backends.names import cache_name, quote, storage_name
+from tique_backends.records import MISSING, CommitRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

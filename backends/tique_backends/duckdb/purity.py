@@ -23,7 +23,7 @@ from tique_backends.names import quote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tique_backends.base import Session
+    from tique_backends.session import Session
     from tique_rewriter.schema import Check, Table
 
 _OPERATORS = """

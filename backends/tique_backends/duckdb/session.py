@@ -16,15 +16,6 @@ import duckdb
 import pyarrow
 from typing_extensions import override
 
-from tique_backends.base import (
-    CommitRecord,
-    Result,
-    ResultColumn,
-    Row,
-    Session,
-    Statistics,
-    Versions,
-)
 from tique_backends.duckdb.arrow import arrow_table, arrow_type, rows_to_arrow
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
@@ -48,6 +39,8 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.records import CommitRecord, ResultColumn, Row, Statistics, Versions
+from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -20,7 +20,7 @@ from tique_backends.names import column_list, key_equality, storage_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _ALL = 1 << 62

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tique_backends.base import Engine, Location, Server
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.location import Location, Server
 from tique_backends.monetdb.connection import DEFAULT_PORT, Address
 from tique_backends.monetdb.engine import MonetDBEngine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tique_backends.engine import Engine
 
 __all__ = ["MonetDBEngine", "locate", "open_engine"]
 

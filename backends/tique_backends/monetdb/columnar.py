@@ -20,7 +20,7 @@ from tique_backends.monetdb.types import arrow_type, rows_to_arrow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import ResultColumn
+    from tique_backends.records import ResultColumn
 
 _FIRST, _END, _BETWEEN = "\n[ ", "\t]\n", ",\t"
 

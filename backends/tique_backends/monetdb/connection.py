@@ -19,7 +19,7 @@ from tique_backends.monetdb.reply import Reply, read_reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tique_backends.base import Statistics
+    from tique_backends.records import Statistics
 
 DEFAULT_PORT = 50000
 

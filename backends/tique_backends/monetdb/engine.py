@@ -19,15 +19,7 @@ from typing_extensions import override
 
 from tique_backends import foreign_keys
 from tique_backends.aside import Aside
-from tique_backends.base import (
-    FORMAT_VERSION,
-    Capabilities,
-    ResultColumn,
-    Row,
-    Session,
-    Statistics,
-    Versions,
-)
+from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
 from tique_backends.monetdb import folding, introspection
@@ -43,6 +35,7 @@ from tique_backends.monetdb.settings import RULES
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
+from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.replaying import fences
 from tique_backends.server_engine import ServerEngine
 from tique_rewriter.plan import Beside
@@ -55,6 +48,7 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.monetdb.connection import Address
     from tique_backends.server_engine import Folding
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tique_backends.base import MISSING
 from tique_backends.errors import ErrorKind
 from tique_backends.gaps import completed
 from tique_backends.monetdb.inserting import insert
@@ -22,6 +21,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from tique_backends.aside import Aside
-    from tique_backends.base import Row, Session
     from tique_backends.monetdb.session import MonetDBSession
+    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _PIECE = "tmp.tique_piece"

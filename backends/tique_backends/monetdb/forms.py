@@ -45,7 +45,7 @@ from tique_backends.server_forms import ServerForms
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 _VALUES_ROWS = 25

@@ -10,7 +10,8 @@ from tique_backends.monetdb.types import type_name
 from tique_rewriter.schema import Action, Column, Table
 
 if TYPE_CHECKING:
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
 

@@ -16,7 +16,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tique_backends.base import MISSING
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.logged import (
     LoggedCommit,
@@ -26,12 +25,13 @@ from tique_backends.logged import (
     versions_of,
 )
 from tique_backends.monetdb.literals import assigned
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
     from tique_backends.aside import Aside
-    from tique_backends.base import CommitRecord, Row
+    from tique_backends.records import CommitRecord, Row
     from tique_rewriter.schema import Table
 
 NOW = "epoch_ms(now()) * 1000"

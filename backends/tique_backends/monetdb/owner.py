@@ -55,8 +55,8 @@ from tique_backends.undisturbed import undisturbed
 from tique_backends.zones import Zones
 
 if TYPE_CHECKING:
-    from tique_backends.base import Row, Statistics
     from tique_backends.monetdb.connection import Address
+    from tique_backends.records import Row, Statistics
 
 OWNER_SCHEMA = (
     "CREATE TABLE tique.owner (token INTEGER NOT NULL, process CLOB NOT NULL)",

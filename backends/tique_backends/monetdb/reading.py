@@ -10,7 +10,7 @@ from tique_backends.names import key_list, storage_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tique_backends.base import ResultColumn, Row
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.errors import complaint
 from tique_backends.monetdb.types import type_name
+from tique_backends.records import ResultColumn, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.base import Result, ResultColumn, Row
 from tique_backends.monetdb.connection import PIECE, unfinished
 from tique_backends.monetdb.reply import read_reply, read_rows
 from tique_backends.monetdb.types import rows_to_arrow
+from tique_backends.records import ResultColumn, Row
+from tique_backends.session import Result
 
 if TYPE_CHECKING:
     from collections import deque

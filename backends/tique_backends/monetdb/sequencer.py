@@ -43,9 +43,10 @@ from tique_udfs.monetdb import FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-    from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.monetdb.connection import Connection
     from tique_backends.monetdb.owner import Ownership
+    from tique_backends.records import CommitRecord, Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")

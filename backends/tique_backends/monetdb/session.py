@@ -32,14 +32,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.base import (
-    CommitRecord,
-    Result,
-    ResultColumn,
-    Row,
-    Session,
-    Versions,
-)
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
@@ -59,8 +51,10 @@ from tique_backends.monetdb.results import MonetDBResult
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
+from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.retrying import persist
 from tique_backends.server_forms import newest
+from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,7 +19,7 @@ from tique_backends.errors import EngineError, ErrorKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import ResultColumn, Row
+    from tique_backends.records import ResultColumn, Row
 
 INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 """Bits by type."""

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from tique_backends.base import Engine, Location, Server, Statistics
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.location import Location, Server
 from tique_backends.postgresql.connection import Address
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.guests import GuestEngine, is_guest
 from tique_backends.postgresql.installing import FORMS
 from tique_backends.postgresql.presence import Presence
+from tique_backends.records import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tique_backends.engine import Engine
 
 __all__ = ["PostgreSQLEngine", "locate", "open_engine"]
 

@@ -26,7 +26,7 @@ from tique_rewriter.schema import Bound
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Column
 
 INDEX_SHAPES = """

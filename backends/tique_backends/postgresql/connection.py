@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from psycopg.abc import AdaptContext
 
-    from tique_backends.base import Row, Statistics
+    from tique_backends.records import Row, Statistics
 
 _CANCEL_SECONDS = 5.0
 

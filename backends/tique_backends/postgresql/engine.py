@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique_backends import foreign_keys
-from tique_backends.base import (
-    FORMAT_VERSION,
-    Capabilities,
-    ResultColumn,
-    Row,
-    Session,
-    Statistics,
-    Versions,
-)
+from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
 from tique_backends.names import cache_name, key_list, storage_name
@@ -51,6 +43,7 @@ from tique_backends.postgresql.types import (
     rows_to_arrow,
     survives_python,
 )
+from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
@@ -60,6 +53,7 @@ if TYPE_CHECKING:
 
     from tique_backends.postgresql.presence import Presence
     from tique_backends.server_engine import Folding
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 

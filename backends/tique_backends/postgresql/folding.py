@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_backends.base import MISSING
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import completed, is_partial
 from tique_backends.logged import versions_of
@@ -30,6 +29,7 @@ from tique_backends.names import (
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import same_rows
+from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
 from tique_backends.sharing import FoldedMeanwhileError, UnstoredRowError
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from tique_backends.aside import Aside
-    from tique_backends.base import Row
     from tique_backends.postgresql.session import PostgreSQLSession
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 AT_LEISURE = "set_config('synchronous_commit', 'off', TRUE)"

@@ -19,7 +19,7 @@ from tique_backends.server_forms import ServerForms
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -56,8 +56,9 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.postgresql.presence import Presence
+    from tique_backends.records import CommitRecord, Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _LETTERS = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}

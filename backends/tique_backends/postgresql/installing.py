@@ -32,7 +32,7 @@ from tique_udfs.postgresql import plain_script
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_backends.base import Session
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 FORMS = ("extension", "plain")

@@ -13,7 +13,8 @@ from tique_backends.postgresql.types import type_name
 from tique_rewriter.schema import Action, Check, Column, Table
 
 if TYPE_CHECKING:
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
 
 _NO_OPERATOR = "42883"
 _RESERVED = ("_cts", "_deleted", "_sequence")

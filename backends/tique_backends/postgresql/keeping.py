@@ -23,8 +23,8 @@ from psycopg.pq import Format
 from psycopg.types.string import TextLoader
 from typing_extensions import override
 
-from tique_backends.base import Row
 from tique_backends.postgresql.parameters import DUMPERS
+from tique_backends.records import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

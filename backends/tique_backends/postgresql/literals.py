@@ -15,7 +15,7 @@ from tique_backends.postgresql.types import INTEGERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tique_backends.aside import Aside
-    from tique_backends.base import CommitRecord, Row
     from tique_backends.logged import LoggedCommit
+    from tique_backends.records import CommitRecord, Row
 
 NOW = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
 """When a commit was logged, in microseconds: the server's clock is one for all clients."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg.abc import AdaptContext
 
-    from tique_backends.base import Row
+    from tique_backends.records import Row
 
 
 class Smallint(SizedInteger):

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from tique_backends.base import Row, Statistics
     from tique_backends.postgresql.connection import Address
+    from tique_backends.records import Row, Statistics
 
 LOCKS = 0x71_75_65
 """The first number of tique's advisory locks (the sequencer's has another one)."""

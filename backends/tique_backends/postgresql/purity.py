@@ -24,7 +24,8 @@ from tique_backends.names import storage_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import Row, Session
+    from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _CONSTRAINTS = """

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from psycopg.pq import TransactionStatus
 from typing_extensions import override
 
-from tique_backends.base import Result, ResultColumn, Row
 from tique_backends.errors import ConnectionLostError, EngineError, cut_short
 from tique_backends.postgresql.connection import rows_of
 from tique_backends.postgresql.types import rows_to_arrow, shown_name
+from tique_backends.records import ResultColumn, Row
+from tique_backends.session import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -57,8 +57,9 @@ from tique_backends.sharing import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
-    from tique_backends.base import CommitRecord, Row, Session
     from tique_backends.postgresql.presence import Presence
+    from tique_backends.records import CommitRecord, Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")

@@ -12,15 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.base import (
-    CommitRecord,
-    CopyPart,
-    Result,
-    ResultColumn,
-    Row,
-    Session,
-    Versions,
-)
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
@@ -44,8 +35,10 @@ from tique_backends.postgresql.results import (
 )
 from tique_backends.postgresql.settings import TIMEOUTS
 from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
+from tique_backends.records import CommitRecord, CopyPart, ResultColumn, Row, Versions
 from tique_backends.retrying import persist
 from tique_backends.server_forms import newest
+from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

@@ -19,7 +19,7 @@ from tique_backends.errors import EngineError, ErrorKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_backends.base import ResultColumn, Row
+    from tique_backends.records import ResultColumn, Row
 
 INTEGERS = {"SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 """Bits by type."""

@@ -25,7 +25,7 @@ from tique.query.statements.select import (
 )
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
 from tique.query.statements.with_changes import WithStatement
-from tique_rewriter import plan
+from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.session_describe import Described, SetVariable
 
 __all__ = [
@@ -39,17 +39,17 @@ __all__ = [
 
 _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.Select: SelectStatement,
-    plan.InsertRows: InsertRowsStatement,
-    plan.InsertQuery: InsertQueryStatement,
-    plan.Update: UpdateStatement,
-    plan.Delete: DeleteStatement,
-    plan.Merge: MergeStatement,
-    plan.CopyIn: CopyInStatement,
-    plan.CopyOut: CopyOutStatement,
-    plan.CreateTable: CreateTableStatement,
-    plan.DropTable: DropTableStatement,
-    plan.CreateIndex: CreateIndexStatement,
-    plan.DropIndex: DropIndexStatement,
+    change_plans.InsertRows: InsertRowsStatement,
+    change_plans.InsertQuery: InsertQueryStatement,
+    change_plans.Update: UpdateStatement,
+    change_plans.Delete: DeleteStatement,
+    change_plans.Merge: MergeStatement,
+    change_plans.CopyIn: CopyInStatement,
+    change_plans.CopyOut: CopyOutStatement,
+    ddl_plans.CreateTable: CreateTableStatement,
+    ddl_plans.DropTable: DropTableStatement,
+    ddl_plans.CreateIndex: CreateIndexStatement,
+    ddl_plans.DropIndex: DropIndexStatement,
     Described: DescribedStatement,
     SetVariable: SetVariableStatement,
 }
@@ -61,7 +61,7 @@ def executable(found: plan.Plan) -> Statement:
         return PointSelectStatement(found)
     if isinstance(found, plan.Select) and found.group is not None:
         return GroupSelectStatement(found)
-    if isinstance(found, plan.ChangingWith):
+    if isinstance(found, change_plans.ChangingWith):
         return WithStatement(found, executable)
     if isinstance(found, plan.Explain):
         return ExplainStatement(found, executable(found.statement))

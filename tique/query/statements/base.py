@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_backends.base import Result, ResultColumn, Row
+    from tique_backends.records import ResultColumn, Row
+    from tique_backends.session import Result
     from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Table
 

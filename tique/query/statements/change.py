@@ -33,15 +33,17 @@ from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import columns_to_read
+from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.kernel import NotLocal, compile_kernel
-from tique_rewriter.plan import Delete, Text, Update, kernel_columns
+from tique_rewriter.plan import kernel_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tique.query.changes import Change
     from tique.query.transaction import Transaction
-    from tique_backends.base import Row
+    from tique_backends.records import Row
+    from tique_rewriter.text import Text
 
 
 class ChangeStatement(WritingStatement):

@@ -25,8 +25,9 @@ from tique.query.changes import Computed, exactness, write_changes
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
 from tique.store.rows import key_of
+from tique_rewriter.change_plans import PROPOSED
 from tique_rewriter.kernel import NotLocal, compile_kernel
-from tique_rewriter.plan import PROPOSED, Reference
+from tique_rewriter.plan import Reference
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from tique.query.snapshot import SnapshotText
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
-    from tique_backends.base import Row
+    from tique_backends.records import Row
+    from tique_rewriter.change_plans import Conflict, ConflictUpdate
     from tique_rewriter.kernel import Evaluator
-    from tique_rewriter.plan import Conflict, ConflictUpdate
 
 _AT_ONCE = 1000
 """So many rows are looked up, or computed, in one engine statement."""

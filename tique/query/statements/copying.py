@@ -17,7 +17,8 @@ from tique import errors
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique_backends.errors import EngineError
-from tique_rewriter.plan import Expression, InsertQuery, InsertRows, Parameter
+from tique_rewriter.change_plans import InsertQuery, InsertRows
+from tique_rewriter.plan import Expression, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique.query.transaction import Transaction
-    from tique_backends.base import CopyPart
-    from tique_rewriter.plan import CopyIn, CopyOut
+    from tique_backends.records import CopyPart
+    from tique_rewriter.change_plans import CopyIn, CopyOut
     from tique_rewriter.schema import Table
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import CreateIndex, CreateTable, DropIndex, DropTable
+    from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
 
 
 class CreateTableStatement(Statement):

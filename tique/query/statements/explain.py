@@ -12,7 +12,7 @@ from tique.query.statements.change import ChangeStatement
 from tique.query.statements.insert import InsertQueryStatement
 from tique.query.statements.merging import MergeStatement
 from tique.query.statements.select import SelectStatement
-from tique_backends.base import ResultColumn
+from tique_backends.records import ResultColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

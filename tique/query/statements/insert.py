@@ -29,20 +29,14 @@ from tique.query.sources import operand_value
 from tique.query.statements.assigning import Assigned
 from tique.query.statements.conflict import ConflictClause, not_through_python
 from tique.query.statements.writing import WritingStatement
-from tique_backends.base import Row
+from tique_backends.records import Row
 from tique_rewriter.kernel import NotLocal, coercer
-from tique_rewriter.plan import (
-    Expression,
-    InsertQuery,
-    InsertRows,
-    Literal,
-    Operand,
-    Parameter,
-)
+from tique_rewriter.plan import Expression, Literal, Operand, Parameter
 
 if TYPE_CHECKING:
     from tique.query.statements.base import Outcome
     from tique.query.transaction import Transaction
+    from tique_rewriter.change_plans import InsertQuery, InsertRows
 
 _CONVERTED_AT_ONCE = 50
 

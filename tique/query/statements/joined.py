@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tique.query.snapshot import SnapshotText
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import JoinedReturning
+    from tique_rewriter.change_plans import JoinedReturning
     from tique_rewriter.schema import Table
 
 

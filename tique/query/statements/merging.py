@@ -20,7 +20,7 @@ from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import key_of
-from tique_rewriter.plan import MergeAction, MergeKind
+from tique_rewriter.change_plans import MergeAction, MergeKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from tique.query.changes import Change
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
-    from tique_backends.base import Row
-    from tique_rewriter.plan import Merge
+    from tique_backends.records import Row
+    from tique_rewriter.change_plans import Merge
 
 _PRIVILEGES = {
     MergeAction.UPDATE: "UPDATE",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tique.query.naming import ResultNames
 from tique.query.statements.base import Outcome
 from tique.store.rows import key_of
-from tique_backends.base import ResultColumn
+from tique_backends.records import ResultColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tique.query.changes import Change, Written
     from tique.query.snapshot import SnapshotText
     from tique.query.transaction import Transaction
-    from tique_backends.base import Row
-    from tique_rewriter.plan import Returning
+    from tique_backends.records import Row
+    from tique_rewriter.change_plans import Returning
     from tique_rewriter.schema import Table
 
 

@@ -12,7 +12,7 @@ from tique.query.reading import Reader
 from tique.query.sources import KeyReader
 from tique.query.statements.base import Outcome, Statement
 from tique.store.rows import tuple_of
-from tique_backends.base import ResultColumn
+from tique_backends.records import ResultColumn
 from tique_rewriter.kernel import NotLocal
 
 if TYPE_CHECKING:

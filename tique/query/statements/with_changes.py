@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tique.query.changes import Computed
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
-    from tique_rewriter.plan import ChangingWith, Member, Plan
+    from tique_rewriter.change_plans import ChangingWith, Member
+    from tique_rewriter.plan import Plan
 
 
 class WithStatement(Statement):

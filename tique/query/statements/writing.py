@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tique.query.changes import Computed, Written
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import (
+    from tique_rewriter.change_plans import (
         Delete,
         InsertQuery,
         InsertRows,

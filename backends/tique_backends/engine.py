@@ -1,0 +1,364 @@
+"""The interface of one open database of an engine, and the flags that it differs by.
+
+The driver's protocol (snapshot, certification, commit, checkpoint, recovery) is written
+against :class:`Engine` and :class:`~tique_backends.session.Session`; everything that
+differs between engines is a method there or a flag in :class:`Capabilities`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_backends.names import cache_name
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Collection,
+        Mapping,
+        Sequence,
+    )
+
+    import pyarrow
+
+    from tique_backends.foreign_keys import Declared
+    from tique_backends.forms import Forms
+    from tique_backends.records import (
+        ResultColumn,
+        Row,
+        Statistics,
+    )
+    from tique_backends.session import Session
+    from tique_backends.settings import SettingRules
+    from tique_backends.sharing import SharedSequencer
+    from tique_rewriter.plan import Beside
+    from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
+
+
+FORMAT_VERSION = 2
+"""The version of the stored form, on any engine; later versions are not opened."""
+
+
+FORMAT_OF_LARGE_EPOCHS = 1
+"""The version before, which is upgraded to this one when a database is opened."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The capabilities of an engine, as far as the driver must know them.
+
+    Attributes
+    ----------
+    dialect : str
+        The SQL dialect's name in the rewriter.
+    page_keys : int
+        The number of neighbouring rows that cost not much more to read than one.
+    overlay_values : int
+        The number of values that, written into a query, cost less than a join with the
+        cache table.
+    sorts_by_bytes : bool
+        Whether text is sorted by its bytes.
+    widest_sum : int
+        Bits of the widest integers whose SUM is an integer.
+    number_prefix : str
+        The prefix of results' names that the engine numbers; empty if it numbers none.
+    picks_joined_row : bool
+        Whether a row that UPDATE … FROM joins with several others takes the values of any
+        of them; else that is an error.
+    picks_merged_row : bool
+        Whether a row that MERGE matches with several others is changed by one of them;
+        else that is an error.
+    changes_in_turn : bool
+        Whether a change in a WITH list sees what those before it in the list wrote;
+        else all parts of the statement see the rows before it.
+    alters_foreign_keys : bool
+        Whether FOREIGN KEY constraints can be dropped from a table and added to it.
+    """
+
+    dialect: str
+    page_keys: int
+    overlay_values: int
+    sorts_by_bytes: bool = True
+    widest_sum: int = 64
+    number_prefix: str = ""
+    picks_joined_row: bool = True
+    picks_merged_row: bool = False
+    changes_in_turn: bool = False
+    alters_foreign_keys: bool = False
+
+
+class Engine(ABC):
+    """One open database."""
+
+    capabilities: Capabilities
+    forms: Forms
+    settings: SettingRules
+    search_path: Sequence[str] | None = None
+    """The schemas in which a table is looked for that names none; None: the default."""
+    statistics: Statistics
+    shared: SharedSequencer | None = None
+    """The sequencer of a database that several processes use; None for one process."""
+
+    def forms_beside(self, parts: frozenset[Beside]) -> Forms:
+        """The forms for a table in a statement that has such parts."""
+        return self.forms
+
+    @abstractmethod
+    def session(self, *, logs_only: bool = False) -> Session:
+        """Open a connection; one on which only :meth:`Session.log` is called, or any."""
+
+    @abstractmethod
+    def round_trips(self, type_name: str) -> bool:
+        """Whether values of that type survive the way through Python unchanged."""
+
+    def keeps(self, type_name: str) -> bool:
+        """Whether values of that type can be kept by code that does not look at them.
+
+        See :meth:`Session.rows_to_keep`.
+        """
+        return False
+
+    @abstractmethod
+    def columnar(self, type_name: str) -> bool:
+        """Whether a value of that type is the same from an Arrow column as in a row."""
+
+    @abstractmethod
+    def arrow(
+        self, rows: Sequence[Row], columns: Sequence[ResultColumn]
+    ) -> pyarrow.Table:
+        """Return rows that the driver had itself as an Arrow table."""
+
+    @abstractmethod
+    def is_managed(self) -> bool:
+        """Whether the database holds tique's schema."""
+
+    @abstractmethod
+    def format_version(self) -> int:
+        """The version of tique's schema in the database."""
+
+    @abstractmethod
+    def install(self, session: Session) -> None:
+        """Create tique's schema."""
+
+    def upgrade(self, session: Session) -> None:
+        """Bring tables and functions of an earlier release, in this format, up to date.
+
+        Called before recovery by a process that has the database to itself, and safe
+        to be interrupted and repeated.
+        """
+        return
+
+    @abstractmethod
+    def renew_format(self, session: Session, factor: int) -> None:
+        """Upgrade a database of the format before, in one engine transaction.
+
+        Parameters
+        ----------
+        session
+            The session to use.
+        factor
+            The number of epochs in this format that make one of the format before.
+
+        Raises
+        ------
+        EngineError
+            IN_USE if other processes use the database, LOCKED if this role may not.
+        """
+
+    @abstractmethod
+    def uninstall(self, session: Session) -> None:
+        """Drop tique's schema with everything in it."""
+
+    @abstractmethod
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
+        """Make the sequencer callable from SQL; False where that is impossible."""
+
+    @abstractmethod
+    def managed_tables(self, session: Session) -> list[Table]:
+        """The tables under tique's management, read from the engine's catalog.
+
+        Of one that was changed past tique so that it cannot be described, ``fault``
+        says why.
+        """
+
+    @abstractmethod
+    def describe(self, session: Session, schema: str, name: str) -> Table:
+        """Read a table's schema from the engine's catalog.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED where tique cannot keep the table's promises (generated
+            columns), PROGRAMMING where there is no such table.
+        """
+
+    def declared_foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[Declared]:
+        """The FOREIGN KEY constraints that the engine has on a table.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED where tique cannot keep one of them.
+        """
+        return ()
+
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        """Schema and name of each table with such a constraint that references it."""
+        return ()
+
+    def check_definition(self, session: Session, table: Table) -> None:
+        """Refuse a table before it is managed if storage might take a row back.
+
+        Acknowledged rows are checked again when they are folded, by constraints and
+        indexes of the storage table: these may depend on nothing but the row (P4).
+        Managed tables are not checked again; they may be of an earlier release. Only
+        where the engine has such constraints.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, naming the constraint or index and what it depends on.
+        """
+        return
+
+    def check_versions(self, session: Session, table: Table) -> None:
+        """Refuse a new index that storage could not bring recent versions to (P4).
+
+        The cache table has all of them. Only where an index limits what a row may be.
+
+        Raises
+        ------
+        EngineError
+            The engine's own error if the versions were in storage.
+        """
+        return
+
+    @abstractmethod
+    def user_tables(self, session: Session) -> list[tuple[str, str]]:
+        """(schema, name) of every base table that is not tique's own."""
+
+    @abstractmethod
+    def manage(self, session: Session, table: Table) -> Table:
+        """Create the cache table and register the table; return it with its id."""
+
+    @abstractmethod
+    def unmanage(self, session: Session, table: Table) -> None:
+        """Drop the cache table and the table's registration."""
+
+    @abstractmethod
+    def keep_foreign_keys(
+        self,
+        session: Session,
+        table: Table,
+        tables: Mapping[tuple[str, str], Table],
+    ) -> None:
+        """Keep a managed table's FOREIGN KEY constraints, in place of those before.
+
+        In an engine transaction; ``tables`` are those referenced, by schema and name.
+        """
+
+    @abstractmethod
+    def last_commit(self, session: Session) -> int:
+        """The greatest cts that was ever committed; 0 in a new database."""
+
+    @abstractmethod
+    def next_epoch(self, session: Session) -> int:
+        """Count this opening of the database, durably; the new count.
+
+        The epoch is the upper part of every txid, so that none is used twice.
+        """
+
+    @abstractmethod
+    def find_commit(self, session: Session, txid: int) -> int | None:
+        """The cts of a committed transaction whose record is still kept."""
+
+    @abstractmethod
+    def remove_orphans(self, session: Session, table: Table) -> int:
+        """Delete versions without a commit record; their number."""
+
+    @abstractmethod
+    def store(
+        self,
+        session: Session,
+        table: Table,
+        rows: Mapping[Row, Row | None],
+        until: int,
+        new: Collection[Row] = (),
+        *,
+        since: int | None = None,
+    ) -> None:
+        """Fold as :meth:`fold` does, from rows that the driver knows.
+
+        ``rows`` has, for every key with a version with cts ≤ ``until``, the newest
+        one's row (in which unchanged columns may be ``MISSING``), None if that is a
+        tombstone. Versions up to ``until`` leave the cache table. Storage certainly has
+        no rows with the keys ``new``.
+        """
+
+    @abstractmethod
+    def fold(
+        self,
+        session: Session,
+        table: Table,
+        until: int,
+        *,
+        since: int | None = None,
+    ) -> int:
+        """Move versions with cts ≤ ``until`` to storage in one engine transaction.
+
+        Parameters
+        ----------
+        session, table, until
+            The session to use, the table, and the last cts to move.
+        since
+            In a shared database: up to where the caller knows it to be folded.
+
+        Returns
+        -------
+        int
+            The number of versions that left the cache table.
+
+        Raises
+        ------
+        FoldedMeanwhileError
+            Another process has folded the table since then.
+        """
+
+    @abstractmethod
+    def replay(self, session: Session, table: Table) -> int:
+        """Append the logged versions that the cache table lacks; return their number.
+
+        Versions reach the cache table in cts order, so it lacks those that are newer
+        than its newest version and than the last fold.
+        """
+
+    @abstractmethod
+    def prune_log(self, session: Session, until: int, retention: float) -> None:
+        """Drop log entries with cts ≤ ``until``: all their versions were folded.
+
+        The outcomes of their transactions are kept for ``retention`` seconds.
+        """
+
+    def forgotten_until(self, session: Session) -> int:
+        """The greatest txid whose commit record was pruned; 0 if none was."""
+        rows = session.execute("SELECT forgotten FROM tique.format").fetch_all()
+        return int(rows[0][0])
+
+    def cached_commits(self, session: Session, table: Table) -> list[tuple[int, int]]:
+        """The commits that the cache table has rows of: cts and number, in cts order."""
+        rows = session.execute(
+            f"SELECT _cts, count(*) FROM {cache_name(table)} GROUP BY _cts ORDER BY _cts"
+        ).fetch_all()
+        return [(int(cts), int(count)) for cts, count in rows]
+
+    @abstractmethod
+    def compact(self, session: Session, *, force: bool = False) -> bool:
+        """Run the engine's own checkpoint if its log has grown; whether it ran."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database; idempotent."""

@@ -1,0 +1,78 @@
+"""Values that pass between the driver and an engine: rows, versions, commits, counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Mapping,
+        Sequence,
+    )
+
+    from tique_rewriter.schema import Table
+
+
+Row = tuple[Any, ...]
+
+
+CopyPart = bytes | str | Row
+"""A piece of the text of COPY, or a row's values."""
+
+
+MISSING: Final = ...
+"""Stands in a row for a column that was not read.
+
+An instance of a class would make Python's garbage collector follow every such row.
+"""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Versions of one table's rows to append to its cache table.
+
+    ``rows[i]`` became visible at ``stamps[i]`` (a cts, or a statement's sequence
+    number in a staging table) and is a tombstone where ``deleted[i]``.
+    """
+
+    table: Table
+    rows: Sequence[Row]
+    stamps: Sequence[int]
+    deleted: Sequence[bool]
+
+
+class CommitRecord(NamedTuple):
+    """The record that makes ``txid`` committed at ``cts``, with its versions.
+
+    ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
+    number of rows that are in the cache table only. If it ``defines``, it was DDL:
+    processes that catch up read the catalog again.
+    """
+
+    cts: int
+    txid: int
+    writes: Mapping[int, Sequence[tuple[Row, bool]]]
+    bulk: Mapping[int, int] = MappingProxyType({})
+    defines: bool = False
+
+
+@dataclass
+class Statistics:
+    """The load on the engine since it was opened.
+
+    ``seconds`` is the wall-clock time spent inside the engine, summed over the
+    threads that waited for it.
+    """
+
+    statements: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of a query's result: its name and the engine's type name."""
+
+    name: str
+    type: str

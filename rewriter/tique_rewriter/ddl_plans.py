@@ -1,0 +1,49 @@
+"""Plans of DDL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.plan import Plan
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Table
+
+
+@dataclass(frozen=True)
+class CreateTable(Plan):
+    """CREATE TABLE: the definition, and the application's text for the engine.
+
+    The text has no FOREIGN KEY constraints.
+    """
+
+    table: Table
+    text: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
+class DropTable(Plan):
+    """DROP TABLE of managed tables."""
+
+    tables: tuple[Table, ...]
+    missing: tuple[str, ...]
+    """Names under IF EXISTS that are not there."""
+    cascade: bool = False
+    """Whether FOREIGN KEY constraints of other tables that reference them go too."""
+
+
+@dataclass(frozen=True)
+class CreateIndex(Plan):
+    """CREATE INDEX on a managed table: an index of the storage table."""
+
+    table: Table
+    text: str
+
+
+@dataclass(frozen=True)
+class DropIndex(Plan):
+    """DROP INDEX, passed to the engine as it stands."""
+
+    text: str
