@@ -7,8 +7,6 @@ millisecond for one row or for a thousand, and no value ever becomes SQL text.
 from __future__ import annotations
 
 import time
-import warnings
-import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,12 +14,9 @@ import duckdb
 import pyarrow
 from typing_extensions import override
 
-from tique_backends.duckdb.arrow import arrow_table, arrow_type, rows_to_arrow
+from tique_backends.duckdb.arrow import arrow_table, arrow_type
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
-    equality,
-    known_rows,
-    listed_equality,
     newest,
     stage_name,
     staged_checks,
@@ -29,153 +24,35 @@ from tique_backends.duckdb.forms import (
 )
 from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
-from tique_backends.errors import EngineError, ErrorKind, cut_short
+from tique_backends.duckdb.reading import (
+    every_column,
+    range_query,
+    row_query,
+    rows_query,
+)
+from tique_backends.duckdb.results import DuckDBResult, Stream, to_arrow
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import (
     cache_name,
     column_list,
     key_equality,
-    key_list,
     quote,
     storage_name,
 )
-from tique_backends.records import CommitRecord, ResultColumn, Row, Statistics, Versions
 from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
 
+    from tique_backends.records import CommitRecord, Row, Statistics, Versions
     from tique_backends.zones import Zones
     from tique_rewriter.schema import Table
 
 _Fetched = TypeVar("_Fetched")
 
 _INCOMING = "tique_incoming"
-
-_SINGLE_READS = 16
-"""Up to so many keys a UNION ALL of index look-ups beats a join with the keys."""
-
-
-class DuckDBResult(Result):
-    """A result that is still in its connection, or was drained from it."""
-
-    def __init__(self, stream: _Stream) -> None:
-        description = stream.connection.description or []
-        self.columns = [ResultColumn(c[0], str(c[1])) for c in description]
-        self._stream: _Stream | None = stream
-        stream.reader = weakref.ref(self)
-        self._drained: list[Row] = []
-        self._error: EngineError | None = None
-
-    def drain(self) -> None:
-        """Read all rows into memory, as the connection is needed.
-
-        An error of the engine is this result's own: a later fetch raises it.
-        """
-        with suppress(EngineError):
-            self._drained = self.fetch_all()
-
-    @override
-    def fetch(self, size: int) -> list[Row]:
-        if self._stream is not None:
-            rows = self._take(lambda c: c.fetchmany(size))
-            if len(rows) < size:
-                self._end()
-            return rows
-        self._check()
-        rows, self._drained = self._drained[:size], self._drained[size:]
-        return rows
-
-    @override
-    def fetch_all(self) -> list[Row]:
-        if self._stream is not None:
-            rows = self._take(_all_rows)
-            self._end()
-            return rows
-        self._check()
-        rows, self._drained = self._drained, []
-        return rows
-
-    @override
-    def arrow(self) -> pyarrow.Table:
-        if self._stream is None:
-            return rows_to_arrow(self.fetch_all(), self.columns)
-        table = self._take(_to_arrow)
-        self._end()
-        return table
-
-    @override
-    def close(self) -> None:
-        stream, self._stream = self._stream, None
-        self._drained = []
-        if stream is not None:
-            stream.close()
-
-    def _take(self, fetch: Callable[[duckdb.DuckDBPyConnection], _Fetched]) -> _Fetched:
-        assert self._stream is not None
-        try:
-            return fetch(self._stream.connection)
-        except BaseException as error:
-            # There is nothing more to come, and nothing to drain.
-            self._end()
-            self._error = cut_short()
-            if not isinstance(error, Exception):
-                raise
-            self._error = translated(error)
-            raise self._error from error
-
-    def _end(self) -> None:
-        """Note that the connection has nothing more of it."""
-        if self._stream is not None:
-            self._stream.is_open = False
-            self._stream = None
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-
-class _Stream:
-    """The rows of a connection's last query that are not read yet.
-
-    DuckDB computes them as they are fetched, in an engine transaction of their own.
-    The connection's next statement ends both.
-
-    Attributes
-    ----------
-    is_open : bool
-        Whether there may be more rows.
-    reader : callable
-        Returns the result that fetches them, None if it is gone or never came to be.
-    """
-
-    __slots__ = ("connection", "is_open", "reader")
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self.connection = connection
-        self.is_open = True
-        self.reader: Callable[[], DuckDBResult | None] = lambda: None
-
-    def close(self) -> None:
-        """Give up the rows that were not fetched."""
-        if self.is_open:
-            self.is_open = False
-            with translating():
-                self.connection.execute("SELECT NULL").fetchall()
-
-
-def _all_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
-    rows: list[Row] = connection.fetchall()
-    return rows
-
-
-def _to_arrow(connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
-    with warnings.catch_warnings():
-        # DuckDB 2.0 warns of the copy that a DB-API result costs. Threads may leave
-        # this filter behind: so it is for this message only.
-        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
-        return connection.to_arrow_table()
 
 
 class DuckDBSession(Session):
@@ -192,7 +69,7 @@ class DuckDBSession(Session):
         """The time zone that it has, if it was asked for."""
         self._connection = connection
         self._statistics = statistics
-        self._stream: _Stream | None = None
+        self._stream: Stream | None = None
         self._in_transaction = False
         # DuckDB 2.0 wants an execute()'s result ended before a relation is used.
         self._complete: Callable[[], None] = getattr(
@@ -243,7 +120,7 @@ class DuckDBSession(Session):
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
         self._run(sql, parameters)
-        self._stream = stream = _Stream(self._connection)
+        self._stream = stream = Stream(self._connection)
         return DuckDBResult(stream)
 
     @override
@@ -365,7 +242,7 @@ class DuckDBSession(Session):
         self, table: Table, key: Row, columns: Sequence[int] | None = None
     ) -> Row | None:
         read = tuple(columns) if columns is not None else every_column(table)
-        self._run(_reading(table, read, _key_match(table, key)), ())
+        self._run(row_query(table, read, key), ())
         started = time.perf_counter()
         try:
             row: Row | None = self._connection.fetchone()
@@ -384,12 +261,11 @@ class DuckDBSession(Session):
         columns: Sequence[int],
         limit: int | None = None,
     ) -> pyarrow.Table:
-        match = _range_match(table, prefix, first, last)
         end = "" if limit is None else f" LIMIT {limit}"
-        self._run(_reading(table, columns, match) + end, ())
+        self._run(range_query(table, columns, prefix, first, last) + end, ())
         started = time.perf_counter()
         try:
-            rows = _to_arrow(self._connection)
+            rows = to_arrow(self._connection)
         except Exception as error:
             raise translated(error) from error
         self._statistics.seconds += time.perf_counter() - started
@@ -404,21 +280,7 @@ class DuckDBSession(Session):
         read = every_column(table)
         if columns is not None:
             read = tuple(sorted({*columns, *table.primary_key}))
-        span = _contiguous(keys)
-        if span is not None:
-            sql = _reading(table, read, _range_match(table, keys[0][:-1], *span))
-        elif len(keys) <= _SINGLE_READS:
-            sql = " UNION ALL ".join(
-                _reading(table, read, _key_match(table, key)) for key in keys
-            )
-        else:
-            values = list(zip(*keys, strict=True))
-            wanted = known_rows(table, table.primary_key, values, "_x")
-            sql = (
-                f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS "
-                f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
-            )
-        self._run(sql, ())
+        self._run(rows_query(table, read, keys), ())
         with translating():
             rows = self._connection.fetchall()
         found = (widened(table, read, row) for row in rows)
@@ -579,45 +441,6 @@ class DuckDBSession(Session):
     def close(self) -> None:
         self._stream = None
         self._connection.close()
-
-
-def every_column(table: Table) -> tuple[int, ...]:
-    """The positions of all of the table's columns."""
-    return tuple(range(len(table.columns)))
-
-
-def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
-    """First and last of the keys' last columns, if they are a run of integers.
-
-    A range of an index's keys is one statement at the price of one look-up.
-    """
-    if len(keys) < 2 or any(key[:-1] != keys[0][:-1] for key in keys):
-        return None
-    values = [key[-1] for key in keys]
-    if any(type(value) is not int for value in values):
-        return None
-    first, last = min(values), max(values)
-    return (first, last) if last - first == len(set(values)) - 1 else None
-
-
-def _reading(table: Table, read: Sequence[int], match: str) -> str:
-    """A query for some columns of the storage rows that match."""
-    return f"SELECT {key_list(table, read)} FROM {storage_name(table)} WHERE {match}"
-
-
-def _key_match(table: Table, key: Row) -> str:
-    # Literals: a parameter has DuckDB 1.5 look for pandas in the whole sys.path.
-    return " AND ".join(
-        equality(table, i, value)
-        for i, value in zip(table.primary_key, key, strict=True)
-    )
-
-
-def _range_match(table: Table, prefix: Row, first: int, last: int) -> str:
-    *fixed, ranged = table.primary_key[: len(prefix) + 1]
-    matches = [equality(table, i, v) for i, v in zip(fixed, prefix, strict=True)]
-    matches.append(f"{key_list(table, [ranged])} BETWEEN {first} AND {last}")
-    return " AND ".join(matches)
 
 
 def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:

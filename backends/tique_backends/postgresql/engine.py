@@ -285,8 +285,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def check_versions(self, session: Session, table: Table) -> None:
         assert isinstance(session, PostgreSQLSession)
-        session.index_as_storage(table, cache_name(table))
-        session.index_no_more(table, cache_name(table))
+        session.guards.add(table, cache_name(table))
+        session.guards.remove(table, cache_name(table))
 
     @override
     def declared_foreign_keys(

@@ -309,11 +309,11 @@ class GuestSession(PostgreSQLSession):
 
     @override
     def guard_stage(self, table: Table) -> None:
-        with self._named_indexes():
+        with self.guards.named():
             for there, name in self.execute(
                 "SELECT there, name FROM tique.guest_guard_stage($1)", [table.id]
             ).fetch_all():
-                self._guards[there] = name
+                self.guards.names[there] = name
 
     @override
     def drop_stage(self, table: Table) -> None:

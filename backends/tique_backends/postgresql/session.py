@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -15,18 +14,15 @@ from typing_extensions import override
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
-from tique_backends.postgresql.bounds import INDEXES, STORED
+from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.connection import SETTINGS, rows_of, tolerate
 from tique_backends.postgresql.errors import translated
+from tique_backends.postgresql.index_guards import IndexGuards
 from tique_backends.postgresql.keeping import Showing, kept_name
-from tique_backends.postgresql.literals import (
-    array_parameter,
-    array_parameters,
-    arrays,
-)
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.parameters import ParameterTypes, typed_values
+from tique_backends.postgresql.reading import range_query, row_query, rows_query
 from tique_backends.postgresql.results import (
     PIECE,
     PostgreSQLResult,
@@ -34,7 +30,7 @@ from tique_backends.postgresql.results import (
     StreamedResult,
 )
 from tique_backends.postgresql.settings import TIMEOUTS
-from tique_backends.postgresql.types import INTEGERS, comparable_type, rows_to_arrow
+from tique_backends.postgresql.types import rows_to_arrow
 from tique_backends.records import CommitRecord, CopyPart, ResultColumn, Row, Versions
 from tique_backends.retrying import persist
 from tique_backends.server_forms import newest
@@ -55,8 +51,6 @@ _Outcome = TypeVar("_Outcome")
 COMMIT = "COMMIT"
 
 _MISMATCH = "42804"
-_TOO_LARGE = "54000"
-_GUARD = re.compile(r'"(_i\d+)"')
 _SYNTAX = "42601"
 _NO_TYPE = ("42P18", "42P08")
 """A placeholder's type is not clear: the statement is."""
@@ -81,8 +75,7 @@ class PostgreSQLSession(Session):
         self._types: ParameterTypes | None = None
         self._timeouts: dict[str, str] = {}
         """The application's own, which tique's statements are not under."""
-        self._guards: dict[str, str] = {}
-        """The names of storage's indexes, by those of a staging table's."""
+        self.guards = IndexGuards(self._ask, self._run)
 
     @property
     @override
@@ -391,9 +384,8 @@ class PostgreSQLSession(Session):
         read = tuple(range(len(table.columns)) if columns is None else columns)
         # A row may be wanted for its being there only.
         read = read or table.primary_key
-        condition = _key_condition(table, len(key))
-        sql = _storage_query(table, read, condition)
-        rows = self._ask(sql, list(key), prepare=True)
+        sql, parameters = row_query(table, read, key)
+        rows = self._ask(sql, parameters, prepare=True)
         return widened(table, read, rows[0]) if rows else None
 
     @override
@@ -405,29 +397,7 @@ class PostgreSQLSession(Session):
         read = tuple(range(len(table.columns)))
         if columns is not None:
             read = tuple(sorted({*columns, *table.primary_key}))
-        *fixed, last = table.primary_key
-        prefix = keys[0][:-1]
-        parameters: list[Any]
-        if all(key[:-1] == prefix for key in keys):
-            condition = _key_condition(table, len(fixed))
-            column = key_list(table, [last])
-            kind = table.columns[last].type
-            numbers = array_parameter([key[-1] for key in keys], kind)
-            parameters = [*prefix, numbers]
-            condition += f"{' AND ' if fixed else ''}{column} = "
-            condition += f"ANY (CAST(${len(parameters)} AS {kind}[]))"
-            sql = _storage_query(table, read, condition)
-        else:
-            parameters = [*array_parameters(table, table.primary_key, keys)]
-            source = arrays(table, table.primary_key)
-            names = ", ".join(f"_{i}" for i in table.primary_key)
-            same = " AND ".join(
-                f"_s.{key_list(table, [i])} = _x._{i}" for i in table.primary_key
-            )
-            sql = (
-                f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} "
-                f"AS _s JOIN {source} AS _x({names}) ON {same}"
-            )
+        sql, parameters = rows_query(table, read, keys)
         rows = self._ask(sql, parameters, prepare=True)
         found = [widened(table, read, row) for row in rows]
         return {tuple([row[i] for i in table.primary_key]): row for row in found}
@@ -442,16 +412,9 @@ class PostgreSQLSession(Session):
         columns: Sequence[int],
         limit: int | None = None,
     ) -> pyarrow.Table:
-        ranged = table.columns[table.primary_key[len(prefix)]]
-        largest = (1 << INTEGERS[ranged.type] - 1) - 1
-        between = [max(first, -largest - 1), min(last, largest)]
+        sql, parameters = range_query(table, columns, prefix, first, last)
         end = "" if limit is None else f" LIMIT {limit}"
-        condition = _key_condition(table, len(prefix), ranges=True)
-        rows = self._ask(
-            _storage_query(table, columns, condition) + end,
-            [*prefix, *between],
-            prepare=True,
-        )
+        rows = self._ask(sql + end, parameters, prepare=True)
         names = [table.columns[i] for i in columns]
         return rows_to_arrow(rows, [ResultColumn(c.name, c.type) for c in names])
 
@@ -555,60 +518,17 @@ class PostgreSQLSession(Session):
 
     @override
     def guard_stage(self, table: Table) -> None:
-        self.index_as_storage(table, stage_name(table))
-
-    def index_as_storage(self, table: Table, target: str) -> None:
-        """Let a table for versions refuse rows that storage's indexes cannot take."""
-        with self._named_indexes():
-            for there, name, shape, condition in self._guarding(table):
-                self._guards[there] = name
-                if condition is None:
-                    self._run(f"CREATE INDEX IF NOT EXISTS {there} ON {target} {shape}")
-                else:
-                    self._run(
-                        f"ALTER TABLE {target} DROP CONSTRAINT IF EXISTS {there}, "
-                        f"ADD CONSTRAINT {there} CHECK ({condition})"
-                    )
-
-    def index_no_more(self, table: Table, target: str) -> None:
-        """Undo that."""
-        schema = target.partition(".")[0]
-        for there, _, _, condition in self._guarding(table):
-            if condition is None:
-                self._run(f"DROP INDEX {schema}.{there}")
-            else:
-                self._run(f"ALTER TABLE {target} DROP CONSTRAINT {there}")
-
-    def _guarding(self, table: Table) -> list[Row]:
-        return self._ask(INDEXES, [storage_name(table)])
-
-    @contextmanager
-    def _named_indexes(self) -> Iterator[None]:
-        """Let errors speak of the table's own indexes."""
-        try:
-            yield
-        except EngineError as error:
-            found = _GUARD.search(str(error))
-            if found is None or found[1] not in self._guards:
-                raise
-            name = self._guards[found[1]]
-            message = str(error).replace(found[0], f'"{name}"')
-            if error.kind is ErrorKind.CHECK:
-                message = (
-                    f'a row is too large for index "{name}", whose inner rows hold the '
-                    "values of two: tique takes 2700 bytes there"
-                )
-            raise EngineError(ErrorKind.OPERATIONAL, message, _TOO_LARGE) from error
+        self.guards.add(table, stage_name(table))
 
     @override
     def stage(self, versions: Versions) -> None:
         if versions.rows:
-            with self._named_indexes():
+            with self.guards.named():
                 self._append(versions, stage_name(versions.table))
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
-        with self._named_indexes():
+        with self.guards.named():
             return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
 
     @override
@@ -646,28 +566,3 @@ def _check_number(parameters: Sequence[Any] | None) -> None:
 
 def _without_rows(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS _w LIMIT 0"
-
-
-def _storage_query(table: Table, read: Sequence[int], condition: str) -> str:
-    """A query for some columns of the storage rows that match."""
-    return (
-        f"SELECT {key_list(table, read)} FROM {storage_name(table)}"
-        f"{' WHERE ' if condition else ''}{condition}"
-    )
-
-
-def _key_condition(table: Table, bound: int, *, ranges: bool = False) -> str:
-    """A condition on the key's first columns, and on the range of the one after them."""
-    names = [key_list(table, [i]) for i in table.primary_key]
-    types = [table.columns[i].type for i in table.primary_key]
-    terms = [
-        f"{names[n]} = CAST(${n + 1} AS {comparable_type(types[n])})"
-        for n in range(bound)
-    ]
-    if ranges:
-        kind = types[bound]
-        terms.append(
-            f"{names[bound]} BETWEEN CAST(${bound + 1} AS {kind}) "
-            f"AND CAST(${bound + 2} AS {kind})"
-        )
-    return " AND ".join(terms)
