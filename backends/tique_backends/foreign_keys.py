@@ -15,7 +15,7 @@ from tique_backends.names import key_list, quote, storage_name
 from tique_rewriter.schema import Action, ForeignKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from tique_backends.records import Row
     from tique_backends.session import Session
@@ -169,16 +169,28 @@ def attached(tables: Sequence[Table], kept: Iterable[Row]) -> list[Table]:
         else table
         for table in tables
     ]
-    referenced: dict[tuple[str, str], set[tuple[int, ...]]] = {}
+    referencing: dict[tuple[str, str], list[tuple[Table, ForeignKey]]] = {}
     for table in found:
         for key in table.foreign_keys:
-            referenced.setdefault(key.parent, set()).add(key.key)
+            referencing.setdefault(key.parent, []).append((table, key))
     return [
-        replace(table, referenced=frozenset(referenced[table.schema, table.name]))
-        if (table.schema, table.name) in referenced
-        else table
+        _referenced(table, referencing.get((table.schema, table.name), ()))
         for table in found
     ]
+
+
+def _referenced(
+    table: Table, referencing: Collection[tuple[Table, ForeignKey]]
+) -> Table:
+    if not referencing:
+        return table
+    return replace(
+        table,
+        referenced=frozenset(key.key for _, key in referencing),
+        referencing=frozenset(
+            (child.schema, child.name, key.name) for child, key in referencing
+        ),
+    )
 
 
 def _read(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
-_RESERVED_SCHEMA = "tique"
+RESERVED_SCHEMA = "tique"
 _REFUSED_CONSTRAINTS = {
     "GENERATED": "a generated column",
     "AS": "a generated column",
@@ -45,13 +45,13 @@ _CONSTRAINTS = frozenset(
         "FOREIGN",
     }
 ) | frozenset(_REFUSED_CONSTRAINTS)
-_TABLE_CONSTRAINTS = frozenset(
+TABLE_CONSTRAINTS = frozenset(
     {"PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN", "EXCLUDE", "LIKE"}
 )
 
 
 @dataclass
-class _Draft:
+class Draft:
     """A table's definition while it is read."""
 
     name: str
@@ -64,6 +64,7 @@ class _Draft:
     references: list[Clause] = field(default_factory=list)
 
     def table(self, schema: str) -> Table:
+        """Return the definition as it is now, without FOREIGN KEY constraints."""
         columns = tuple(
             Column(c.name, c.type, c.not_null or i in self.primary_key, c.default)
             for i, c in enumerate(self.columns)
@@ -86,9 +87,9 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     if if_not_exists:
         number += 3
     schema, name, number = qualified_name(source, number, catalog.default_schema)
-    if schema.lower() == _RESERVED_SCHEMA:
+    if schema.lower() == RESERVED_SCHEMA:
         raise source.unsupported(
-            f'the schema "{_RESERVED_SCHEMA}"',
+            f'the schema "{RESERVED_SCHEMA}"',
             words[number - 1].start,
             "it is reserved",
         )
@@ -115,20 +116,20 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         raise source.unsupported(f'"{shown}" after the list of columns', last.start)
     if len(body) == 2:
         raise source.syntax("a table needs a column", body[0].start)
-    draft = _Draft(name)
+    draft = Draft(name)
     elements = split(body[1:-1])
     if source.rules.comma_may_end and len(elements) > 1 and not elements[-1]:
         elements.pop()
     for element in elements:
         if not element:
             raise source.syntax("a column is expected", body[0].start)
-        if element[0].keyword not in _TABLE_CONSTRAINTS:
-            _read_column(source, draft, element)
+        if element[0].keyword not in TABLE_CONSTRAINTS:
+            read_column(source, draft, element)
     for element in elements:
-        if element[0].keyword in _TABLE_CONSTRAINTS:
-            _read_constraints(source, draft, element, None)
+        if element[0].keyword in TABLE_CONSTRAINTS:
+            read_constraints(source, draft, element, None)
         else:
-            _read_constraints(source, draft, _column_constraints(element), element[0])
+            read_constraints(source, draft, column_constraints(element), element[0])
     if source.lexed.arguments:
         raise source.syntax(
             "a placeholder in CREATE TABLE", source.lexed.starts[0], "write a literal"
@@ -172,7 +173,8 @@ def _check_free(
             raise refusal(source, given, other, word.start)
 
 
-def _column_constraints(element: list[Word]) -> list[Word]:
+def column_constraints(element: list[Word]) -> list[Word]:
+    """Return the constraints behind a column's name and type."""
     level = element[0].depth
     for i, word in enumerate(element[1:], start=1):
         if word.depth == level and word.keyword in _CONSTRAINTS:
@@ -180,17 +182,32 @@ def _column_constraints(element: list[Word]) -> list[Word]:
     return []
 
 
-def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
-    name = source.identifier(element[0])
+def free_name(source: Source, draft: Draft, word: Word) -> str:
+    """Return the name of a new column.
+
+    Raises
+    ------
+    UnsupportedSQL
+        It is reserved.
+    DuplicateColumn
+        The table has a column of that name.
+    """
+    name = source.identifier(word)
     if name.lower().startswith(_RESERVED_COLUMNS):
         raise source.unsupported(
-            f'the column name "{name}"', element[0].start, "it is reserved"
+            f'the column name "{name}"', word.start, "it is reserved"
         )
     if name.lower() in draft.taken:
         raise source.error(
-            DuplicateColumn, f'the column "{name}" is defined twice', element[0].start
+            DuplicateColumn, f'the column "{name}" is defined twice', word.start
         )
-    constraints = _column_constraints(element)
+    return name
+
+
+def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
+    """Read a column's name and type, which its constraints may follow."""
+    name = free_name(source, draft, element[0])
+    constraints = column_constraints(element)
     type_words = element[1 : len(element) - len(constraints)]
     if constraints and constraints[0].keyword in _REFUSED_CONSTRAINTS:
         raise source.unsupported(
@@ -198,6 +215,19 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
         )
     if not type_words:
         raise source.syntax(f'the column "{name}" has no type', element[0].start)
+    type_ = read_type(source, type_words)
+    draft.taken.add(name.lower())
+    draft.columns.append(Column(name, type_))
+
+
+def read_type(source: Source, type_words: list[Word]) -> str:
+    """Return a column's type as the catalog has it.
+
+    Raises
+    ------
+    UnsupportedSQL
+        The type is refused.
+    """
     type_ = " ".join(source.words_text(type_words).split())
     types = source.rules.types
     if types is not None and not types.fullmatch(normal_type(type_)):
@@ -207,12 +237,11 @@ def _read_column(source: Source, draft: _Draft, element: list[Word]) -> None:
         raise source.unsupported(
             f"the type {type_}", type_words[0].start, "write the type and its DEFAULT"
         )
-    draft.taken.add(name.lower())
-    draft.columns.append(Column(name, source.rules.column_type(type_)))
+    return source.rules.column_type(type_)
 
 
-def _read_constraints(
-    source: Source, draft: _Draft, words: list[Word], column: Word | None
+def read_constraints(
+    source: Source, draft: Draft, words: list[Word], column: Word | None
 ) -> None:
     """Read one constraint after the other; ``column`` is None for the table's."""
     name: str | None = None
@@ -253,7 +282,7 @@ def _read_constraints(
             check_calls(source, expression)
             _change(source, draft, column, default=source.words_text(expression))
         elif column is not None and word.keyword == "REFERENCES":
-            own = (_position(source, draft, column),)
+            own = (position_of(source, draft, column),)
             clause, words = read_clause(source, words, name, own)
             clause.words = begin[: len(begin) - len(words)]
             draft.references.append(clause)
@@ -266,19 +295,20 @@ def _read_constraints(
             draft.references.append(clause)
         else:
             shown = source.text[word.start : word.end]
-            raise source.unsupported(f'"{shown}" in CREATE TABLE', word.start)
+            verb = source.words[0].keyword
+            raise source.unsupported(f'"{shown}" in {verb} TABLE', word.start)
         name = None
 
 
 def _change(
     source: Source,
-    draft: _Draft,
+    draft: Draft,
     word: Word,
     *,
     not_null: bool = False,
     default: str | None = None,
 ) -> None:
-    position = _position(source, draft, word)
+    position = position_of(source, draft, word)
     old = draft.columns[position]
     draft.columns[position] = Column(
         old.name, old.type, old.not_null or not_null, default or old.default
@@ -294,10 +324,10 @@ def _default(words: list[Word]) -> tuple[list[Word], list[Word]]:
 
 
 def _key(
-    source: Source, draft: _Draft, words: list[Word], column: Word | None
+    source: Source, draft: Draft, words: list[Word], column: Word | None
 ) -> tuple[tuple[int, ...], list[Word]]:
     if column is not None:
-        return (_position(source, draft, column),), words
+        return (position_of(source, draft, column),), words
     if not words:
         raise source.syntax("a list of columns is expected", source.words[-1].start)
     inside, rest = _brackets(source, words, words[0])
@@ -305,7 +335,7 @@ def _key(
     for piece in split(inside):
         if len(piece) != 1:
             raise source.unsupported("a key that is not just columns", inside[0].start)
-        position = _position(source, draft, piece[0])
+        position = position_of(source, draft, piece[0])
         if position in key:
             raise source.error(
                 DuplicateColumn, "a column twice in one key", piece[0].start
@@ -326,7 +356,14 @@ def _brackets(
     return words[1:end], words[end + 1 :]
 
 
-def _position(source: Source, draft: _Draft, word: Word) -> int:
+def position_of(source: Source, draft: Draft, word: Word) -> int:
+    """Return the position of the column that a word names.
+
+    Raises
+    ------
+    UnknownColumn
+        There is none.
+    """
     name = source.identifier(word)
     for i, column in enumerate(draft.columns):
         if column.name.lower() == name.lower():
@@ -335,7 +372,7 @@ def _position(source: Source, draft: _Draft, word: Word) -> int:
     raise unknown_column(source, table, name, word.start)
 
 
-def _check_bare(source: Source, draft: _Draft, words: list[Word]) -> None:
+def _check_bare(source: Source, draft: Draft, words: list[Word]) -> None:
     """Refuse a CHECK that names its columns with the table's name."""
     for word, following in pairwise(words):
         name = source.text[word.start : word.end].strip('"').lower()

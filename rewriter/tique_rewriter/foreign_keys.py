@@ -18,7 +18,7 @@ from tique_rewriter.schema import Action, ForeignKey
 from tique_rewriter.values import kind_of, normal_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
@@ -128,10 +128,11 @@ def _action(source: Source, words: list[Word]) -> tuple[Action, list[Word]]:
 def resolve(
     source: Source, catalog: Catalog, child: Table, clauses: Iterable[Clause]
 ) -> tuple[ForeignKey, ...]:
-    """Find the keys that the clauses of a new table reference, and check them."""
+    """Find the keys that new clauses of a table reference, and check them."""
     found: list[ForeignKey] = []
     given = [c.name.lower() for c in clauses if c.name is not None]
     given += [check.name.lower() for check in child.checks if check.name is not None]
+    given += [key.name.lower() for key in child.foreign_keys]
     if len(set(given)) < len(given):
         raise source.error(
             WrongDefinition, "two constraints with one name", source.words[0].start
@@ -229,12 +230,17 @@ def _positions(
         yield position
 
 
-def _check_types(source: Source, mine: Column, other: Column, clause: Clause) -> None:
+def are_comparable(mine: Column, other: Column) -> bool:
+    """Whether a column may reference another."""
     if normal_type(mine.type) == normal_type(other.type):
-        return
+        return True
     kinds = kind_of(mine.type), kind_of(other.type)
     families = {kind.family if kind is not None else "" for kind in kinds}
-    if len(families) == 1 and families <= _COMPARED_ACROSS_TYPES:
+    return len(families) == 1 and families <= _COMPARED_ACROSS_TYPES
+
+
+def _check_types(source: Source, mine: Column, other: Column, clause: Clause) -> None:
+    if are_comparable(mine, other):
         return
     raise source.unsupported(
         f"a FOREIGN KEY of {mine.type} that references {other.type}",
@@ -262,17 +268,20 @@ def text_without(source: Source, body: list[Word], clauses: list[Clause]) -> str
     if not clauses:
         return source.words_text(words)
     left_out = {word.start for clause in clauses for word in clause.words}
-    kept: list[str] = []
-    for element in split(body[1:-1]):
-        if not element or all(word.start in left_out for word in element):
-            continue
-        text, end = "", element[0].start
-        for word, following in zip(element, [*element[1:], None], strict=True):
-            stop = word.end if following is None else following.start
-            if word.start not in left_out:
-                text += source.text[end:stop]
-            end = stop
-        kept.append(text.rstrip())
+    elements = [kept_text(source, each, left_out) for each in split(body[1:-1])]
     before = source.text[words[0].start : body[0].end]
     after = source.text[body[-1].start : words[-1].end]
-    return f"{before}{', '.join(kept)}{after}"
+    return f"{before}{', '.join(filter(None, elements))}{after}"
+
+
+def kept_text(source: Source, element: list[Word], left_out: Container[int]) -> str:
+    """Return the text of words without those that begin at places to leave out."""
+    if not element:
+        return ""
+    text, end = "", element[0].start
+    for word, following in zip(element, [*element[1:], None], strict=True):
+        stop = word.end if following is None else following.start
+        if word.start not in left_out:
+            text += source.text[end:stop]
+        end = stop
+    return text.rstrip()

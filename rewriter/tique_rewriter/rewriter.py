@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tique_rewriter.alter import plan_alter
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
@@ -218,12 +219,12 @@ class Rewriter:
             return plan_control(source)
         if keywords[0] in self._rules.session_verbs:
             return plan_session(source, self._catalog)
-        known = {"CREATE", "DROP", "WITH", *_CHANGES, *self._rules.queries}
+        known = {*_DEFINITIONS, "WITH", *_CHANGES, *self._rules.queries}
         if keywords[0] not in known:
             raise _refusal(source)
         source.check_placeholders()
         check_cut(source)
-        if keywords[0] in ("CREATE", "DROP"):
+        if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
         if keywords[0] == "WITH" and has_changes(source):
             return plan_changing_with(source, self._part, self._statement)
@@ -263,6 +264,8 @@ class Rewriter:
 
     def _definition(self, source: Source, keywords: list[str]) -> Plan:
         match keywords:
+            case ["ALTER", "TABLE", *_]:
+                return plan_alter(source, self._catalog)
             case ["CREATE", "TABLE", *_]:
                 return plan_create_table(source, self._catalog)
             case ["CREATE", "INDEX", *_]:
@@ -285,6 +288,8 @@ class Rewriter:
                 raise source.unsupported(f"{verb} {kind}", source.words[0].start)
         raise source.syntax("the statement ends too early", source.words[0].start)
 
+
+_DEFINITIONS = ("ALTER", "CREATE", "DROP")
 
 _Planner = Callable[[Source, Catalog], Plan]
 

@@ -85,7 +85,8 @@ class Table:
     ``bounds`` are of the indexes and rows that storage may be too small for; there are
     mostly none. ``fault`` says why a table that was changed without tique cannot be
     used; nothing else is known of it then. ``referenced`` are the keys that FOREIGN KEY
-    constraints reference, of this table or of others.
+    constraints reference, of this table or of others, and ``referencing`` these
+    constraints, each as its table's schema and name and its own name.
     """
 
     schema: str
@@ -99,6 +100,7 @@ class Table:
     fault: str | None = None
     foreign_keys: tuple[ForeignKey, ...] = ()
     referenced: frozenset[tuple[int, ...]] = frozenset()
+    referencing: frozenset[tuple[str, str, str]] = frozenset()
 
     @cached_property
     def positions(self) -> dict[str, int]:

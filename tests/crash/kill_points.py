@@ -75,7 +75,7 @@ class Run:
             txid = self.open().txid
             self.open().commit()
             # A schema change takes effect outside the transaction, which stays empty.
-            return None if step[0].startswith(("CREATE", "DROP")) else txid
+            return None if step[0].startswith(("ALTER", "CREATE", "DROP")) else txid
         return None
 
     def all(self, steps):

@@ -72,6 +72,17 @@ SCENARIOS = {
         "checkpoint",
         ("DROP TABLE bag",),
     ],
+    "altering": [
+        ("UPDATE wide SET a = 1 WHERE id = 1", "DELETE FROM wide WHERE id = 3"),
+        ("ALTER TABLE wide ADD COLUMN e INTEGER DEFAULT 7",),
+        ("UPDATE wide SET e = 8 WHERE id = 2", "INSERT INTO bag VALUES (9, 'nine')"),
+        ("ALTER TABLE bag RENAME COLUMN y TO z",),
+        ("DELETE FROM bag WHERE x = 1", "UPDATE wide SET b = 'new' WHERE id = 4"),
+        ("ALTER TABLE wide DROP COLUMN c",),
+        ("ALTER TABLE wide RENAME TO broad",),
+        ("UPDATE broad SET e = 9",),
+        "checkpoint",
+    ],
     "reopening": [
         (
             "UPDATE account SET balance = 1 WHERE id = 1",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter import (
     RewriteError,
     Rewriter,
+    alter,
     change_plans,
     ddl_plans,
     plan,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tique_rewriter.plan import Plan
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import ForeignKey, Table
 
 
 def render(rewriter: Rewriter, sql: str) -> list[str]:
@@ -219,6 +220,10 @@ def _plan(made: Plan) -> Iterator[str]:
             yield from _bindings(made)
         case ddl_plans.CreateTable():
             yield from _create_table(made)
+        case alter.AlterTable():
+            yield from _alter_table(made)
+        case alter.AlterNothing():
+            yield "alter: nothing"
         case ddl_plans.DropTable():
             names = [table.qualified_name for table in made.tables]
             yield f"drop: {', '.join(names)}{' cascade' if made.cascade else ''}"
@@ -270,6 +275,38 @@ def _session(made: session.SessionPlan) -> str:
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 
+def _foreign_key(table: Table, key: ForeignKey) -> str:
+    deferred = " deferred" if key.is_deferred else ""
+    return (
+        f"foreign key {key.name}: {_names(table, key.columns)} -> "
+        f"{'.'.join(key.parent)} {key.key} on delete {key.on_delete.value} "
+        f"on update {key.on_update.value}{deferred}"
+    )
+
+
+def _alter_table(made: alter.AlterTable) -> Iterator[str]:
+    before, after = made.before, made.after
+    renamed = "" if after.name == before.name else f" to {after.name}"
+    cascade = " cascade" if made.cascade else ""
+    yield f"alter: {before.qualified_name}{renamed}{cascade}: {made.changes}"
+    columns = []
+    for position, (column, origin) in enumerate(
+        zip(after.columns, made.origins, strict=True)
+    ):
+        old = None if origin is None else before.columns[origin]
+        if old != column or position in made.retyped:
+            was = "new" if old is None else f"was {old.name}"
+            columns.append(f"{column.name} {column.type} ({was})")
+    gone = set(range(len(before.columns))) - set(made.origins)
+    if columns:
+        yield f"columns: {', '.join(columns)}"
+    if gone:
+        yield f"gone: {_names(before, tuple(sorted(gone)))}"
+    for key in after.foreign_keys:
+        new = "new " if key.name in made.new_keys else ""
+        yield f"{new}{_foreign_key(after, key)}"
+
+
 def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
     table = made.table
     exists = " if not exists" if made.if_not_exists else ""
@@ -286,11 +323,6 @@ def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
         name = f" ({check.name})" if check.name else ""
         yield f"check{name}: {check.expression}"
     for key in table.foreign_keys:
-        deferred = " deferred" if key.is_deferred else ""
-        yield (
-            f"foreign key {key.name}: {_names(table, key.columns)} -> "
-            f"{'.'.join(key.parent)} {key.key} on delete {key.on_delete.value} "
-            f"on update {key.on_update.value}{deferred}"
-        )
+        yield _foreign_key(table, key)
     if table.foreign_keys:
         yield f"text: {made.text}"

@@ -69,12 +69,88 @@ def test_dropped_beside_a_transaction(pair):
     first.commit("DROP TABLE t")
     first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER, note TEXT)")
     first.commit("INSERT INTO t VALUES (1, 1, 'new')")
-    with pytest.raises(tique.ProgrammingError, match="dropped meanwhile") as refusal:
+    with pytest.raises(tique.SerializationError, match="changed meanwhile"):
         second.connection.commit()
-    assert refusal.value.sqlstate == "42P01"
     for one in pair:
         assert one.rows("SELECT * FROM t") == [(1, 1, "new")]
     expect_nothing_unfinished(first)
+
+
+def test_altered_beside_a_writer(pair):
+    """P9: its rows are of the old definition, and the transaction is run again."""
+    first, second = pair
+    second.run("UPDATE t SET v = 99 WHERE id = 1")
+    first.commit("ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7")
+    first.commit("UPDATE t SET w = 8 WHERE id = 2")
+    with pytest.raises(tique.SerializationError, match="changed meanwhile"):
+        second.connection.commit()
+    second.commit("UPDATE t SET v = 99 WHERE id = 1")
+    for one in pair:
+        assert one.rows("SELECT v, w FROM t ORDER BY id") == [(99, 7), (0, 8)]
+    expect_nothing_unfinished(first)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_altered_beside_a_snapshot(pair, follows):
+    """P1: it sees its rows, by the old definition until the process follows."""
+    first, second = pair
+    assert second.run("SELECT v FROM t WHERE id = 1").fetchall() == [(0,)]
+    first.commit("ALTER TABLE t ADD COLUMN w INTEGER DEFAULT 7")
+    first.commit("UPDATE t SET v = 1, w = 8")
+    first.connection.checkpoint()
+    if follows:
+        second.database.timeline.catch_up()
+    columns = "v, w" if follows else "v"
+    expected = (0, 7) if follows else (0,)
+    assert second.run(f"SELECT {columns} FROM t").fetchall() == [expected] * 2
+    assert second.run(f"SELECT {columns} FROM t WHERE id = 2").fetchall() == [expected]
+    second.connection.rollback()
+    assert second.rows("SELECT v, w FROM t") == [(1, 8)] * 2
+
+
+def test_versions_that_another_process_does_not_see(pair, monkeypatch):
+    """P1: refused while it needs them, and nobody is held up."""
+    first, second = pair
+    monkeypatch.setattr("tique.query.schema_changes._PATIENCE", 0.5)
+    second.run("SELECT v FROM t WHERE id = 1").fetchall()
+    first.commit("UPDATE t SET v = 5")
+    with pytest.raises(tique.OperationalError, match="open snapshot") as refusal:
+        first.run("ALTER TABLE t ADD COLUMN w INTEGER")
+    assert refusal.value.sqlstate == "55006"
+    first.connection.rollback()
+    assert second.run("SELECT v FROM t").fetchall() == [(0,), (0,)]
+    second.connection.rollback()
+    second.commit("UPDATE t SET v = 6 WHERE id = 2")
+    first.commit("ALTER TABLE t ADD COLUMN w INTEGER")
+    assert second.rows("SELECT v, w FROM t ORDER BY id") == [(5, None), (6, None)]
+    expect_nothing_unfinished(first)
+
+
+def test_a_foreign_key_is_added_beside_a_delete(pair):
+    """P9: the delete has looked for no child."""
+    first, second = pair
+    first.commit("CREATE TABLE c (id INTEGER PRIMARY KEY, t INTEGER)")
+    first.commit("INSERT INTO c VALUES (1, 1)")
+    second.run("DELETE FROM t WHERE id = 1")
+    first.commit("ALTER TABLE c ADD FOREIGN KEY (t) REFERENCES t")
+    with pytest.raises(tique.SerializationError):
+        second.connection.commit()
+    with pytest.raises(tique.IntegrityError):
+        second.run("DELETE FROM t WHERE id = 1")
+
+
+def test_a_second_foreign_key_is_added_beside_a_delete(pair):
+    """P9: it has looked for children in another table only."""
+    first, second = pair
+    for name in ("b", "c"):
+        first.commit(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, t INTEGER)")
+    first.commit("INSERT INTO c VALUES (1, 1)")
+    first.commit("ALTER TABLE b ADD FOREIGN KEY (t) REFERENCES t")
+    second.run("DELETE FROM t WHERE id = 1")
+    first.commit("ALTER TABLE c ADD FOREIGN KEY (t) REFERENCES t")
+    with pytest.raises(tique.SerializationError):
+        second.connection.commit()
+    assert first.rows("SELECT count(*) FROM t WHERE id = 1") == [(1,)]
 
 
 def test_dropped_beside_a_snapshot(pair):
@@ -162,6 +238,8 @@ def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
         "DROP TABLE t",
         "CREATE TABLE u (id INTEGER PRIMARY KEY)",
         "CREATE INDEX i ON t (v)",
+        "ALTER TABLE t ADD COLUMN w INTEGER",
+        "ALTER TABLE t RENAME TO u",
     ],
 )
 def test_stopped_in_a_definition(shared_engine, pair, process, monkeypatch, definition):

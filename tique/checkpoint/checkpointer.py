@@ -230,6 +230,16 @@ class Checkpointer:
         with self._alone(timeout, unless=lambda: False):
             yield
 
+    def fold_stable(self, versions: TableVersions) -> None:
+        """Fold a table's stable versions while the rounds are :meth:`paused`.
+
+        Raises
+        ------
+        EngineError
+            They could not be folded.
+        """
+        self._fold(versions, self._timeline.stable())
+
     @contextmanager
     def _alone(self, timeout: float, unless: Callable[[], bool]) -> Iterator[bool]:
         """Keep others from folding; yield False if ``unless`` holds before that."""

@@ -27,7 +27,9 @@ from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.database import process
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
+from tique.query.altering import Alterations
 from tique.query.ddl import DDL
+from tique.query.schema_changes import SchemaChanges
 from tique.query.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
 from tique.timeline.ids import TransactionIds
@@ -116,7 +118,7 @@ class Database:
             self.transactions,
             self.checkpointer.notice,
         )
-        self.ddl = DDL(
+        changes = SchemaChanges(
             engine,
             self.catalog,
             self.timeline,
@@ -124,6 +126,8 @@ class Database:
             self.checkpointer,
             self.transactions,
         )
+        self.ddl = DDL(changes)
+        self.alterations = Alterations(changes)
         self.rewriters = {
             paramstyle: Rewriter(self.catalog, engine.capabilities.dialect, paramstyle)
             for paramstyle in PARAMSTYLES
@@ -187,6 +191,7 @@ class Database:
             self.catalog,
             self.timeline,
             self.ddl,
+            self.alterations,
             session,
             isolation,
             read_only=read_only,

@@ -1,49 +1,25 @@
-"""DDL, adoption and detaching: one schema change at a time, alone.
+"""CREATE and DROP of tables and indexes, adoption and detaching.
 
-A schema change takes effect at once and is durable when the statement returns; it
-is not part of the transaction that surrounds it (and is refused while that has
-uncommitted writes). While it runs, no checkpoint and no commit does: it holds the
-checkpointer's lock, then the committer's; where other processes use the database too,
-the checkpointer's lease after the former and a barrier in the order of commits after
-the latter. It is refused if another open transaction of this process has used the
-table; a transaction of another process finds the table gone. Each schema change is one
-engine transaction: a crash leaves all of it or nothing.
-
-*Between processes (P6, P9).* When the barrier stands, every commit that was let through
-before it is finished and followed here, and none is let through until the schema change
-is finished. The log entry of the engine transaction has the barrier's timestamp. A
-transaction that begins afterwards follows it and reads the catalog first; a commit that
-was certified before is refused and certified again, by the new catalog. If the process
-dies the timestamp is fenced. If it was stopped for too long, the server refuses its
-COMMIT.
+Each is a schema change (:mod:`tique.query.schema_changes`).
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tique import errors
-from tique_backends.errors import EngineError
+from tique.query.schema_changes import refuse_writes
 from tique_backends.foreign_keys import adding, dropping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from tique.checkpoint.checkpointer import Checkpointer
-    from tique.commit.committer import Committer
+    from tique.query.schema_changes import SchemaChanges
     from tique.query.transaction import Transaction
-    from tique.store.catalog import ManagedCatalog
-    from tique.timeline.local import Timeline
-    from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
-
-_Outcome = TypeVar("_Outcome")
-
-LOCK_TIMEOUT = 10.0
 
 _FOLD_PATIENCE = 2.0
 
@@ -53,77 +29,26 @@ class DDL:
 
     Parameters
     ----------
-    engine
-        The database's engine.
-    catalog
-        Its managed tables.
-    timeline, committer, checkpointer
-        The parts that are paused meanwhile.
-    transactions
-        The open transactions of this process, by txid.
+    changes
+        Runs each change alone.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        catalog: ManagedCatalog,
-        timeline: Timeline,
-        committer: Committer,
-        checkpointer: Checkpointer,
-        transactions: Mapping[int, Transaction],
-    ) -> None:
-        self._engine = engine
-        self._catalog = catalog
-        self._timeline = timeline
-        self._committer = committer
-        self._checkpointer = checkpointer
-        self._transactions = transactions
+    def __init__(self, changes: SchemaChanges) -> None:
+        self._changes = changes
+        self._engine = changes.engine
+        self._catalog = changes.catalog
+        self._timeline = changes.timeline
+        self._checkpointer = changes.checkpointer
         self.is_detached = False
         """Whether all tables were detached, and tique's schema is gone."""
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._timeline.expect_owner()
-        # A checkpoint may take long; commits do not wait for that.
-        with (
-            self._checkpointer.paused(LOCK_TIMEOUT),
-            self._committer.paused(LOCK_TIMEOUT),
-            self._timeline.alone(),
-        ):
-            yield
-
-    def _transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        """Change the schema; if that fails, read the catalog again."""
-        try:
-            return self._timeline.define(session, body)
-        except BaseException:
-            # A COMMIT that raised may have happened all the same, and the connection
-            # may be gone.
-            with suppress(EngineError), closing(self._engine.session()) as witness:
-                self._catalog.reload(witness)
-            raise
-
-    def _refuse_users(
-        self, tables: Collection[Table], mine: Transaction | None
-    ) -> None:
-        ids = {table.id for table in tables}
-        for other in list(self._transactions.values()):
-            used = ids & other.touched
-            if other is not mine and used:
-                names = ", ".join(t.qualified_name for t in tables if t.id in used)
-                raise errors.OperationalError(
-                    f"cannot change {names}: an open transaction uses it; end that "
-                    "transaction and try again",
-                    sqlstate="55006",
-                )
 
     def create_table(
         self, transaction: Transaction, table: Table, text: str, *, if_not_exists: bool
     ) -> None:
         """Create an abstract table: the storage table and its cache table."""
-        _refuse_writes(transaction)
+        refuse_writes(transaction)
         session = transaction.session
-        with self._alone():
+        with self._changes.alone():
             if self._catalog.find(table.schema, table.name) is not None:
                 if if_not_exists:
                     return
@@ -151,7 +76,7 @@ class DDL:
                     managed = replace(managed, foreign_keys=table.foreign_keys)
                     engine.keep_foreign_keys(session, managed, self._parents(managed))
 
-            self._transact(session, create)
+            self._changes.transact(session, create)
             self._catalog.reload(session)
 
     def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
@@ -211,10 +136,10 @@ class DDL:
         FOREIGN KEY constraints of other tables that reference them go too if
         ``cascade``; else there must be none.
         """
-        _refuse_writes(transaction)
+        refuse_writes(transaction)
         session = transaction.session
-        with self._alone():
-            self._refuse_users(tables, transaction)
+        with self._changes.alone():
+            self._changes.refuse_users(tables, transaction)
             freed = self._freed(tables, cascade=cascade)
 
             def drop() -> None:
@@ -227,7 +152,7 @@ class DDL:
                     unless = "" if table.fault is None else "IF EXISTS "
                     session.execute(f"DROP TABLE {unless}{plain}")
 
-            self._transact(session, drop)
+            self._changes.transact(session, drop)
             self._catalog.reload(session)
 
     def define(self, transaction: Transaction, table: Table | None, text: str) -> None:
@@ -236,12 +161,12 @@ class DDL:
         A new index has to fit the recent versions of its table too, which storage gets
         later.
         """
-        _refuse_writes(transaction)
+        refuse_writes(transaction)
         session = transaction.session
         engine = self._engine
-        with self._alone():
+        with self._changes.alone():
             if table is not None:
-                self._refuse_users([table], transaction)
+                self._changes.refuse_users([table], transaction)
                 self._catalog.versions(table).drain(session)
 
             def change() -> None:
@@ -251,7 +176,7 @@ class DDL:
                     engine.check_definition(session, described)
                     engine.check_versions(session, table)
 
-            self._transact(session, change)
+            self._changes.transact(session, change)
             self._catalog.reload(session)
 
     def adopt(self, names: Sequence[str] | None = None) -> list[str]:
@@ -308,8 +233,8 @@ class DDL:
             return [table.qualified_name for table in found.values()]
 
         try:
-            with self._alone():
-                adopted = self._transact(session, take_in)
+            with self._changes.alone():
+                adopted = self._changes.transact(session, take_in)
                 self._catalog.reload(session)
         finally:
             session.close()
@@ -383,8 +308,8 @@ class DDL:
         self._fold_all(tables)
         session = engine.session()
         try:
-            with self._alone():
-                self._refuse_users(tables, None)
+            with self._changes.alone():
+                self._changes.refuse_users(tables, None)
                 self._expect_foreign_keys_together(tables)
                 for table in tables:
                     obstacle = self._checkpointer.obstacles.error(table)
@@ -421,7 +346,7 @@ class DDL:
                     self._catalog.load([])
                     engine.compact(session, force=True)
                 else:
-                    self._transact(session, release)
+                    self._changes.transact(session, release)
                     self._catalog.reload(session)
         finally:
             session.close()
@@ -471,16 +396,3 @@ class DDL:
                 f"table {name} is not under tique's management"
             )
         return table
-
-
-def _refuse_writes(transaction: Transaction) -> None:
-    if transaction.read_only:
-        raise errors.OperationalError(
-            "cannot run DDL in a read-only transaction", sqlstate="25006"
-        )
-    if transaction.has_writes:
-        raise errors.NotSupportedError(
-            "DDL cannot run in a transaction that has uncommitted writes; commit or "
-            "roll back first",
-            sqlstate="25001",
-        )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from types import TracebackType
 
+    from tique.query.altering import Alterations
     from tique.query.ddl import DDL
     from tique.store.catalog import ManagedCatalog
     from tique.store.ranges import Address, KeyRange
@@ -121,8 +122,8 @@ class Transaction:
         The database's managed tables.
     timeline
         The order of commits, in which it begins.
-    ddl
-        Runs its DDL.
+    ddl, alterations
+        Run its DDL.
     session
         The connection's engine session, which holds the staging tables.
     isolation
@@ -137,6 +138,7 @@ class Transaction:
         catalog: ManagedCatalog,
         timeline: Timeline,
         ddl: DDL,
+        alterations: Alterations,
         session: Session,
         isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
         *,
@@ -145,6 +147,7 @@ class Transaction:
         self.engine = engine
         self.catalog = catalog
         self.ddl = ddl
+        self.alterations = alterations
         self._timeline = timeline
         self.session = session
         self.isolation = isolation
@@ -198,6 +201,13 @@ class Transaction:
                 self.sts = self._timeline.refresh(self.txid, keeps=keeps)
                 self._read.clear()
             self._is_first_statement = False
+
+    def renew(self) -> bool:
+        """Take a new snapshot if nothing was read or written; whether that is so."""
+        if self.touched or self.has_writes:
+            return False
+        self.sts = self._timeline.refresh(self.txid)
+        return True
 
     def savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""

@@ -88,10 +88,12 @@ class ManagedCatalog:
         ------
         ProgrammingError
             If the table has been dropped since the statement was planned.
+        SerializationError
+            If there is another one of its name by now, or it was altered.
         OperationalError
             If recovery could not bring its versions back.
         """
-        found = _present(self._versions, table)
+        found = self._present(self._versions, table)
         if found.is_behind:
             raise errors.OperationalError(
                 f"table {table.qualified_name} cannot be used: its recent versions "
@@ -103,7 +105,7 @@ class ManagedCatalog:
 
     def known_versions(self, table: Table) -> TableVersions:
         """The same, whether or not they are all there."""
-        return _present(self._versions, table)
+        return self._present(self._versions, table)
 
     def by_id(self) -> Mapping[int, Table]:
         """All managed tables that can be used, by id."""
@@ -124,7 +126,7 @@ class ManagedCatalog:
 
     def buffers(self, table: Table) -> bool:
         """Whether the driver can hold the table's rows unchanged."""
-        return _present(self._buffered, table)
+        return self._present(self._buffered, table)
 
     def referencing(self, table: Table) -> Sequence[tuple[Table, ForeignKey]]:
         """The FOREIGN KEY constraints that reference the table, each with its child."""
@@ -170,6 +172,21 @@ class ManagedCatalog:
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._version += 1
 
+    def _present(self, found: Mapping[int, _Found], table: Table) -> _Found:
+        try:
+            return found[table.id]
+        except KeyError:
+            pass
+        if self.named(table.schema, table.name) is not None:
+            raise errors.SerializationError(
+                f"the definition of {table.qualified_name} was changed meanwhile; run "
+                "the transaction again",
+                table=table.qualified_name,
+            )
+        raise errors.ProgrammingError(
+            f"table {table.qualified_name} was dropped meanwhile", sqlstate="42P01"
+        )
+
     def _known_or_new(self, table: Table) -> TableVersions:
         known = self._versions.get(table.id)
         if known is not None and known.table.fault == table.fault:
@@ -214,12 +231,3 @@ def _referencing(
             if key.parent in ids:
                 found.setdefault(ids[key.parent], []).append((child, key))
     return found
-
-
-def _present(found: Mapping[int, _Found], table: Table) -> _Found:
-    try:
-        return found[table.id]
-    except KeyError:
-        raise errors.ProgrammingError(
-            f"table {table.qualified_name} was dropped meanwhile", sqlstate="42P01"
-        ) from None

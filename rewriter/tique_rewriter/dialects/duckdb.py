@@ -114,4 +114,5 @@ DUCKDB = Rules(
     row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
+    alterations=frozenset({"type"}),
 )

@@ -125,4 +125,5 @@ MONETDB = Rules(
     exact_quoted_names=True,
     joins_in_parts=True,
     distinct_needs_names=True,
+    alterations=frozenset({"null", "drop constraint"}),
 )

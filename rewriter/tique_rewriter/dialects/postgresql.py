@@ -144,4 +144,11 @@ POSTGRESQL = Rules(
     ),
     explains=True,
     column_type=column_type,
+    alterations=frozenset(
+        [
+            *("several", "only", "type"),
+            *("drop constraint", "rename constraint"),
+        ]
+    ),
+    keeps_referencing=False,
 )

@@ -200,6 +200,12 @@ class Rules:
     returns_joined
         Whether RETURNING may name columns of relations that UPDATE … FROM or
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
+    alterations
+        The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
+        "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "drop constraint" and "rename constraint" of its own ones.
+    keeps_referencing
+        Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -262,6 +268,8 @@ class Rules:
     changes_in_turn: bool = False
     inserts_by_position: bool = False
     returns_joined: bool = False
+    alterations: frozenset[str] = frozenset()
+    keeps_referencing: bool = True
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:

@@ -10,6 +10,8 @@ from tique.query.statements.copying import (
     CopyOutStatement,
 )
 from tique.query.statements.definition import (
+    AlterNothingStatement,
+    AlterTableStatement,
     CreateIndexStatement,
     CreateTableStatement,
     DropIndexStatement,
@@ -26,6 +28,7 @@ from tique.query.statements.select import (
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan
+from tique_rewriter.alter import AlterNothing, AlterTable
 from tique_rewriter.session_describe import Described, SetVariable
 
 __all__ = [
@@ -50,6 +53,8 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,
+    AlterTable: AlterTableStatement,
+    AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,
     SetVariable: SetVariableStatement,
 }

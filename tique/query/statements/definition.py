@@ -1,4 +1,4 @@
-"""CREATE and DROP."""
+"""CREATE, ALTER and DROP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
+    from tique_rewriter.alter import AlterNothing, AlterTable
     from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
 
 
@@ -77,4 +78,33 @@ class DropIndexStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index; it takes effect at once."""
         transaction.ddl.define(transaction, None, self._text)
+        return Outcome()
+
+
+class AlterTableStatement(Statement):
+    """ALTER TABLE."""
+
+    def __init__(self, plan: AlterTable) -> None:
+        super().__init__(plan)
+        self._alter = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Alter the table; it takes effect at once."""
+        plan = self._alter
+        if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
+            with transaction.statement():
+                transaction.alterations.alter(transaction, plan)
+        return Outcome()
+
+
+class AlterNothingStatement(Statement):
+    """ALTER TABLE IF EXISTS of a table that is not there."""
+
+    def __init__(self, plan: AlterNothing) -> None:
+        super().__init__(plan)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Do nothing."""
         return Outcome()

@@ -1,0 +1,477 @@
+"""ALTER TABLE: from the text to a table's definition afterwards.
+
+The engine changes its storage table by the application's own words. They are read here to
+know the definition that comes out: the driver has to make the cache table anew, and
+FOREIGN KEY constraints are kept by tique alone, so that their clauses are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tique_rewriter.definition import (
+    RESERVED_SCHEMA,
+    TABLE_CONSTRAINTS,
+    Draft,
+    column_constraints,
+    free_name,
+    position_of,
+    qualified_name,
+    read_column,
+    read_constraints,
+    read_type,
+)
+from tique_rewriter.errors import UnknownTable, WrongDefinition
+from tique_rewriter.foreign_keys import kept_text, resolve
+from tique_rewriter.names import refusal
+from tique_rewriter.plan import Plan
+from tique_rewriter.scalars import split
+from tique_rewriter.words import check_calls
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, ForeignKey, Table
+    from tique_rewriter.source import Source, Word
+
+_BEHAVIOURS = ("CASCADE", "RESTRICT")
+
+
+@dataclass(frozen=True)
+class AlterTable(Plan):
+    """ALTER TABLE of a managed table.
+
+    ``changes`` is the application's text behind the table's name, without FOREIGN KEY
+    constraints; it is empty if the engine has nothing to do. ``after`` is the definition
+    afterwards, of which the columns' names and the FOREIGN KEY constraints are sure.
+    ``origins`` are the positions that its columns had before, None for a new one, ``retyped`` those of columns
+    that have other values afterwards. ``new_keys`` are the names of FOREIGN KEY
+    constraints that are added. With ``cascade``, constraints of other tables go that need
+    what is dropped.
+    """
+
+    before: Table
+    after: Table
+    changes: str
+    origins: tuple[int | None, ...]
+    retyped: frozenset[int]
+    new_keys: frozenset[str]
+    cascade: bool
+
+
+@dataclass(frozen=True)
+class AlterNothing(Plan):
+    """ALTER TABLE IF EXISTS of a table that is not there."""
+
+
+def plan_alter(source: Source, catalog: Catalog) -> AlterTable | AlterNothing:
+    """Return the plan of ALTER TABLE."""
+    words = source.words
+    keywords = source.keywords()
+    number = 2
+    if_exists = keywords[2:4] == ["IF", "EXISTS"]
+    if if_exists:
+        number += 2
+    if keywords[number : number + 1] == ["ONLY"] and _has(source, "only"):
+        number += 1
+    first = number
+    schema, name, number = qualified_name(source, number, catalog.default_schema)
+    if schema.lower() == RESERVED_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{RESERVED_SCHEMA}"', words[first].start, "it is reserved"
+        )
+    is_qualified = number > first + 1
+    table = catalog.find(schema if is_qualified else None, name)
+    if table is None:
+        if if_exists:
+            return AlterNothing(0, ())
+        shown = f"{schema}.{name}" if is_qualified else name
+        raise source.error(
+            UnknownTable,
+            f'unknown table "{shown}"',
+            words[first].start,
+            "existing tables are taken in with `tique adopt`",
+        )
+    _expect_exact(source, name, table.name, words[number - 1])
+    if is_qualified:
+        _expect_exact(source, schema, table.schema, words[first])
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in ALTER TABLE", source.lexed.starts[0], "write a literal"
+        )
+    if number == len(words):
+        raise source.syntax("a change is expected", words[-1].start)
+    return _Alteration(source, catalog, table).plan(words[number:])
+
+
+def _has(source: Source, form: str) -> bool:
+    return form in source.rules.alterations
+
+
+def _expect_exact(source: Source, given: str, name: str, word: Word) -> None:
+    """Refuse a name that differs in case alone from the one that it would mean."""
+    if source.rules.exact_quoted_names and given != name:
+        raise refusal(source, given, name, word.start)
+
+
+def _end(source: Source, words: list[Word]) -> None:
+    """Complain of words that are left over."""
+    if words:
+        shown = source.text[words[0].start : words[0].end]
+        raise source.unsupported(f'"{shown}" in ALTER TABLE', words[0].start)
+
+
+class _Alteration:
+    """The changes of one statement, as they are read."""
+
+    def __init__(self, source: Source, catalog: Catalog, table: Table) -> None:
+        self._source = source
+        self._catalog = catalog
+        self._table = table
+        self._draft = Draft(
+            table.name,
+            list(table.columns),
+            set(table.positions),
+            table.primary_key,
+            list(table.unique),
+            list(table.checks),
+        )
+        self._origins: list[int | None] = list(range(len(table.columns)))
+        self._keys = list(table.foreign_keys)
+        """FOREIGN KEY constraints that were there and stay, as they were."""
+        self._names = [key.name for key in self._keys]
+        """Their names afterwards."""
+        self._retyped: set[int] = set()
+        self._cascade = False
+
+    def plan(self, words: list[Word]) -> AlterTable:
+        """Read all changes."""
+        source, table, draft = self._source, self._table, self._draft
+        pieces = split(words)
+        if not all(pieces):
+            raise source.syntax("a change is expected", words[0].start)
+        if len(pieces) > 1:
+            renaming = next((p for p in pieces if p[0].keyword == "RENAME"), None)
+            if renaming is not None or not _has(source, "several"):
+                raise source.unsupported(
+                    "several changes in one ALTER TABLE",
+                    (renaming or pieces[1])[0].start,
+                    "write a statement for each",
+                )
+        texts = [""] * len(pieces)
+        for i in sorted(range(len(pieces)), key=lambda i: _rank(pieces[i])):
+            texts[i] = self._read(pieces[i])
+        after = draft.table(table.schema)
+        after = replace(after, foreign_keys=self._kept_keys())
+        added = resolve(source, self._catalog, after, draft.references)
+        return AlterTable(
+            0,
+            (),
+            table,
+            replace(after, foreign_keys=(*after.foreign_keys, *added)),
+            ", ".join(filter(None, texts)),
+            tuple(self._origins),
+            frozenset(self._retyped),
+            frozenset(key.name for key in added),
+            self._cascade,
+        )
+
+    def _kept_keys(self) -> tuple[ForeignKey, ...]:
+        """The constraints that stay, by the columns' new positions."""
+        table = self._table
+        place = {old: i for i, old in enumerate(self._origins) if old is not None}
+        kept = []
+        for key, name in zip(self._keys, self._names, strict=True):
+            if key.parent == (table.schema, table.name):
+                key = replace(
+                    key,
+                    parent=(table.schema, self._draft.name),
+                    key=tuple([place[i] for i in key.key if i in place]),
+                )
+            columns = tuple([place[i] for i in key.columns])
+            kept.append(replace(key, name=name, columns=columns))
+        return tuple(kept)
+
+    def _read(self, piece: list[Word]) -> str:
+        """Read one change; return the engine's text of it."""
+        source = self._source
+        following = piece[1].keyword if len(piece) > 1 else ""
+        match piece[0].keyword:
+            case "ADD" if following in TABLE_CONSTRAINTS:
+                return self._add_constraint(piece)
+            case "ADD":
+                return self._add_column(piece)
+            case "DROP" if following == "CONSTRAINT":
+                return self._drop_constraint(piece)
+            case "DROP":
+                return self._drop_column(piece)
+            case "ALTER":
+                return self._alter_column(piece)
+            case "RENAME" if following == "TO" and len(piece) == 3:
+                return self._rename_table(piece)
+            case "RENAME" if following == "CONSTRAINT" and len(piece) == 5:
+                return self._rename_constraint(piece)
+            case "RENAME":
+                return self._rename_column(piece)
+        shown = " ".join(
+            source.text[word.start : word.end] for word in piece[: 1 + bool(following)]
+        )
+        refused = source.unsupported(f"ALTER TABLE … {shown}", piece[0].start)
+        raise source.unread(refused)
+
+    def _column(self, word: Word) -> int:
+        """The position of an existing column; the place counts in the draft."""
+        position = position_of(self._source, self._draft, word)
+        name = self._source.identifier(word)
+        _expect_exact(self._source, name, self._draft.columns[position].name, word)
+        return position
+
+    def _add_column(self, piece: list[Word]) -> str:
+        source, draft = self._source, self._draft
+        head = piece[: 1 + (piece[1:2] != [] and piece[1].keyword == "COLUMN")]
+        element = piece[len(head) :]
+        if [w.keyword for w in element[:3]] == ["IF", "NOT", "EXISTS"]:
+            element = element[3:]
+            if not element:
+                raise source.syntax("a column is expected", piece[-1].start)
+            if source.identifier(element[0]).lower() in draft.taken:
+                self._column(element[0])
+                return ""
+        if not element:
+            raise source.syntax("a column is expected", piece[-1].start)
+        references = len(draft.references)
+        constraints = column_constraints(element)
+        read_column(source, draft, element)
+        self._origins.append(None)
+        read_constraints(source, draft, constraints, element[0])
+        _check_expressions(source, constraints)
+        left_out = {
+            word.start
+            for clause in draft.references[references:]
+            for word in clause.words
+        }
+        return f"{source.words_text(head)} {kept_text(source, element, left_out)}"
+
+    def _add_constraint(self, piece: list[Word]) -> str:
+        source, draft = self._source, self._draft
+        if using := next(
+            (w for w in piece if w.keyword == "USING" and not w.depth), None
+        ):
+            raise source.unsupported("a constraint USING INDEX", using.start)
+        references = len(draft.references)
+        read_constraints(source, draft, piece[1:], None)
+        _check_expressions(source, piece[1:])
+        if len(draft.references) > references:
+            return ""
+        return source.words_text(piece)
+
+    def _drop_column(self, piece: list[Word]) -> str:
+        source, draft = self._source, self._draft
+        head = piece[: 1 + (piece[1:2] != [] and piece[1].keyword == "COLUMN")]
+        rest = piece[len(head) :]
+        if_exists = [w.keyword for w in rest[:2]] == ["IF", "EXISTS"]
+        rest = rest[2:] if if_exists else rest
+        if not rest:
+            raise source.syntax("a column is expected", piece[-1].start)
+        cascades = self._behaviour(rest[1:])
+        if if_exists and source.identifier(rest[0]).lower() not in draft.taken:
+            return ""
+        position = self._column(rest[0])
+        old = self._origins[position]
+        for key in [key for key in self._keys if old in key.columns]:
+            if source.rules.keeps_referencing and not cascades:
+                raise source.error(
+                    WrongDefinition,
+                    f"the column is still needed: the FOREIGN KEY {key.name} is of it",
+                    rest[0].start,
+                    "drop the constraint first",
+                )
+            self._forget(key)
+        draft.taken.remove(draft.columns[position].name.lower())
+        del draft.columns[position], self._origins[position]
+        draft.primary_key = next(iter(_without(position, [draft.primary_key])), ())
+        draft.unique = _without(position, draft.unique)
+        return f"{source.words_text(head)} {source.words_text(rest)}"
+
+    def _behaviour(self, words: list[Word]) -> bool:
+        """Read CASCADE or RESTRICT, if it is there; whether it is CASCADE."""
+        if not words:
+            return False
+        if words[0].keyword not in _BEHAVIOURS:
+            _end(self._source, words)
+        _end(self._source, words[1:])
+        cascades = words[0].keyword == "CASCADE"
+        self._cascade |= cascades
+        return cascades
+
+    def _forget(self, key: ForeignKey) -> None:
+        place = self._keys.index(key)
+        del self._keys[place], self._names[place]
+
+    def _own_key(self, word: Word) -> ForeignKey | None:
+        """The FOREIGN KEY constraint of that name."""
+        name = self._source.identifier(word)
+        same = self._source.rules.same
+        for key, known in zip(self._keys, self._names, strict=True):
+            if same(known) == same(name):
+                return key
+        return None
+
+    def _drop_constraint(self, piece: list[Word]) -> str:
+        source = self._source
+        rest = piece[2:]
+        if_exists = [w.keyword for w in rest[:2]] == ["IF", "EXISTS"]
+        rest = rest[2:] if if_exists else rest
+        if not rest:
+            raise source.syntax("a constraint is expected", piece[-1].start)
+        self._behaviour(rest[1:])
+        key = self._own_key(rest[0])
+        if key is not None:
+            self._forget(key)
+            return ""
+        if not _has(source, "drop constraint"):
+            name = source.identifier(rest[0])
+            raise source.unsupported(
+                f'DROP CONSTRAINT "{name}", which is no FOREIGN KEY of the table',
+                rest[0].start,
+                f"{source.rules.engine} drops no other constraints",
+            )
+        # It may be the one that stands in another one's way.
+        self._draft.primary_key = ()
+        return source.words_text(piece)
+
+    def _alter_column(self, piece: list[Word]) -> str:
+        source, draft = self._source, self._draft
+        rest = piece[1:]
+        if rest and rest[0].keyword == "COLUMN":
+            rest = rest[1:]
+        if len(rest) < 3:
+            raise source.syntax("a change of a column is expected", piece[-1].start)
+        position = self._column(rest[0])
+        change = rest[1:]
+        words = [word.keyword for word in change]
+        column = draft.columns[position]
+        if words[:2] == ["SET", "DEFAULT"] and len(change) > 2:
+            check_calls(source, change[2:])
+            _check_expressions(source, change[2:])
+            default = source.words_text(change[2:])
+            draft.columns[position] = replace(column, default=default)
+        elif words == ["DROP", "DEFAULT"]:
+            draft.columns[position] = replace(column, default=None)
+        elif words == ["SET", "NOT", "NULL"]:
+            draft.columns[position] = replace(column, not_null=True)
+        elif words == ["DROP", "NOT", "NULL"] or (
+            words == ["SET", "NULL"] and _has(source, "null")
+        ):
+            draft.columns[position] = replace(column, not_null=False)
+            if _has(source, "null"):
+                return f"ALTER COLUMN {source.words_text(rest[:1])} SET NULL"
+        elif words[0] == "TYPE" or words[:3] == ["SET", "DATA", "TYPE"]:
+            self._change_type(position, change[1 if words[0] == "TYPE" else 3 :])
+        else:
+            shown = " ".join(words[:2])
+            refused = source.unsupported(
+                f"ALTER TABLE … ALTER COLUMN … {shown}", change[0].start
+            )
+            raise source.unread(refused)
+        return source.words_text(piece)
+
+    def _change_type(self, position: int, words: list[Word]) -> None:
+        source, draft = self._source, self._draft
+        if not _has(source, "type"):
+            raise source.unsupported(
+                "the change of a column's type",
+                source.find("TYPE"),
+                f"{source.rules.engine} has none; add a column, UPDATE it, and drop the "
+                "old one",
+            )
+        ends = [i for i, w in enumerate(words) if not w.depth and w.keyword == "USING"]
+        using = ends[0] if ends else len(words)
+        if collate := [w for w in words[:using] if w.keyword == "COLLATE"]:
+            raise source.unsupported("COLLATE", collate[0].start)
+        if not words[:using] or using + 1 == len(words):
+            raise source.syntax("a type is expected", source.words[-1].start)
+        check_calls(source, words[using + 1 :])
+        _check_expressions(source, words[using + 1 :])
+        type_ = read_type(source, words[:using])
+        draft.columns[position] = replace(draft.columns[position], type=type_)
+        self._retyped.add(position)
+
+    def _rename_table(self, piece: list[Word]) -> str:
+        source = self._source
+        name = source.identifier(piece[2])
+        found = self._catalog.named(self._table.schema, name)
+        if found is not None and found is not self._table:
+            raise source.error(
+                WrongDefinition,
+                f"table {found.qualified_name} exists already, the name",
+                piece[2].start,
+            )
+        self._draft.name = name
+        return source.words_text(piece)
+
+    def _rename_column(self, piece: list[Word]) -> str:
+        source, draft = self._source, self._draft
+        rest = piece[2:] if piece[1:2] and piece[1].keyword == "COLUMN" else piece[1:]
+        if len(rest) != 3 or rest[1].keyword != "TO":
+            raise source.unsupported("this form of RENAME", piece[0].start)
+        position = self._column(rest[0])
+        column = draft.columns[position]
+        draft.taken.remove(column.name.lower())
+        name = free_name(source, draft, rest[2])
+        draft.taken.add(name.lower())
+        draft.columns[position] = replace(column, name=name)
+        return source.words_text(piece)
+
+    def _rename_constraint(self, piece: list[Word]) -> str:
+        source = self._source
+        new = source.identifier(piece[4])
+        if piece[3].keyword != "TO":
+            raise source.syntax("TO is expected", piece[3].start)
+        if self._own_key(piece[4]) is not None:
+            raise source.error(
+                WrongDefinition, "two constraints with one name", piece[4].start
+            )
+        key = self._own_key(piece[2])
+        if key is not None:
+            self._names[self._keys.index(key)] = new
+            return ""
+        if not _has(source, "rename constraint"):
+            raise source.unsupported(
+                "RENAME CONSTRAINT of another constraint than a FOREIGN KEY",
+                piece[1].start,
+                f"{source.rules.engine} renames none",
+            )
+        return source.words_text(piece)
+
+
+def _rank(piece: list[Word]) -> int:
+    """When a change counts: columns that go or come count for all others."""
+    keywords = [word.keyword for word in piece[:2]]
+    if keywords[0] == "DROP":
+        return 0
+    return 1 + (keywords[0] != "ADD" or keywords[-1] in TABLE_CONSTRAINTS)
+
+
+def _without(position: int, keys: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The keys that lack a column which is dropped, by the others' new positions."""
+    return [
+        tuple([i - (i > position) for i in key]) for key in keys if position not in key
+    ]
+
+
+def _check_expressions(source: Source, words: list[Word]) -> None:
+    """Refuse queries, and functions that read tables, in an expression of a change.
+
+    The engine computes it for the rows of storage, outside any snapshot.
+    """
+    refused = source.rules.refused_functions
+    for number, word in enumerate(words):
+        before = words[number - 1].keyword if number else ""
+        if word.keyword in ("SELECT", "VALUES", "TABLE", "PIVOT", "UNPIVOT") or (
+            word.keyword == "FROM" and before == "("
+        ):
+            raise source.unsupported("a query in ALTER TABLE", word.start)
+        following = words[number + 1].keyword if number + 1 < len(words) else ""
+        name = source.text[word.start : word.end].strip('"').lower()
+        if following == "(" and name in refused:
+            raise source.unsupported(f"the function {name}()", word.start)

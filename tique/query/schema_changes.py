@@ -1,0 +1,179 @@
+"""One schema change at a time, alone.
+
+A schema change takes effect at once and is durable when the statement returns; it
+is not part of the transaction that surrounds it (and is refused while that has
+uncommitted writes). While it runs, no checkpoint and no commit does: it holds the
+checkpointer's lock, then the committer's; where other processes use the database too,
+the checkpointer's lease after the former and a barrier in the order of commits after
+the latter. It is refused if another open transaction of this process has used the
+table; a transaction of another process finds the table gone. Each schema change is one
+engine transaction: a crash leaves all of it or nothing.
+
+*Between processes (P6, P9).* When the barrier stands, every commit that was let through
+before it is finished and followed here, and none is let through until the schema change
+is finished. The log entry of the engine transaction has the barrier's timestamp. A
+transaction that begins afterwards follows it and reads the catalog first; a commit that
+was certified before is refused and certified again, by the new catalog. If the process
+dies the timestamp is fenced. If it was stopped for too long, the server refuses its
+COMMIT.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from tique import errors
+from tique_backends.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from tique.checkpoint.checkpointer import Checkpointer
+    from tique.commit.committer import Committer
+    from tique.query.transaction import Transaction
+    from tique.store.catalog import ManagedCatalog
+    from tique.timeline.local import Timeline
+    from tique_backends.engine import Engine
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
+
+_Outcome = TypeVar("_Outcome")
+
+LOCK_TIMEOUT = 10.0
+
+_PATIENCE = 2.0
+"""Seconds to wait for the snapshots that a table's recent versions are kept for."""
+
+
+class SchemaChanges:
+    """What all changes of the schema of one database have in common.
+
+    Parameters
+    ----------
+    engine
+        The database's engine.
+    catalog
+        Its managed tables.
+    timeline, committer, checkpointer
+        The parts that are paused meanwhile.
+    transactions
+        The open transactions of this process, by txid.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: ManagedCatalog,
+        timeline: Timeline,
+        committer: Committer,
+        checkpointer: Checkpointer,
+        transactions: Mapping[int, Transaction],
+    ) -> None:
+        self.engine = engine
+        self.catalog = catalog
+        self.timeline = timeline
+        self.checkpointer = checkpointer
+        self._committer = committer
+        self._transactions = transactions
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep all threads and processes from committing, folding, and running DDL."""
+        self.timeline.expect_owner()
+        # A checkpoint may take long; commits do not wait for that.
+        with (
+            self.checkpointer.paused(LOCK_TIMEOUT),
+            self._committer.paused(LOCK_TIMEOUT),
+            self.timeline.alone(),
+        ):
+            yield
+
+    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        """Change the schema; if that fails, read the catalog again."""
+        try:
+            return self.timeline.define(session, body)
+        except BaseException:
+            # A COMMIT that raised may have happened all the same, and the connection
+            # may be gone.
+            with suppress(EngineError), closing(self.engine.session()) as witness:
+                self.catalog.reload(witness)
+            raise
+
+    def refuse_users(self, tables: Collection[Table], mine: Transaction | None) -> None:
+        """Refuse tables that another open transaction of this process has used.
+
+        Raises
+        ------
+        OperationalError
+            There is one (SQLSTATE 55006).
+        """
+        ids = {table.id for table in tables}
+        for other in list(self._transactions.values()):
+            used = ids & other.touched
+            if other is not mine and used:
+                names = ", ".join(t.qualified_name for t in tables if t.id in used)
+                raise errors.OperationalError(
+                    f"cannot change {names}: an open transaction uses it; end that "
+                    "transaction and try again",
+                    sqlstate="55006",
+                )
+
+    def settle(self, table: Table, mine: Transaction) -> None:
+        """Fold all versions of a table, alone: storage is what every snapshot sees.
+
+        Snapshots that do not see all of the versions are waited for, those of other
+        processes too. None is taken meanwhile that is older than the last commit.
+
+        Raises
+        ------
+        SerializationError
+            The transaction's own snapshot does not see them.
+        OperationalError
+            Another one does not, and does not end (SQLSTATE 55006).
+        """
+        versions = self.catalog.versions(table)
+        deadline = time.monotonic() + _PATIENCE
+        while not versions.is_empty:
+            self.timeline.advance()
+            self.checkpointer.fold_stable(versions)
+            oldest = versions.oldest
+            if oldest is None:
+                continue
+            if oldest > mine.sts and not mine.renew():
+                raise errors.SerializationError(
+                    f"{table.qualified_name} was written to after this transaction "
+                    "began; run it again to change the table",
+                    table=table.qualified_name,
+                )
+            if time.monotonic() > deadline:
+                raise errors.OperationalError(
+                    f"cannot change {table.qualified_name}: an open snapshot needs its "
+                    "recent versions; end the transactions that were open before the "
+                    "last write to the table, and try again",
+                    sqlstate="55006",
+                )
+            time.sleep(_PATIENCE / 100)
+
+
+def refuse_writes(transaction: Transaction) -> None:
+    """Refuse DDL in a transaction that has uncommitted writes, or is read-only.
+
+    Raises
+    ------
+    OperationalError
+        It is read-only.
+    NotSupportedError
+        It has uncommitted writes (SQLSTATE 25001).
+    """
+    if transaction.read_only:
+        raise errors.OperationalError(
+            "cannot run DDL in a read-only transaction", sqlstate="25006"
+        )
+    if transaction.has_writes:
+        raise errors.NotSupportedError(
+            "DDL cannot run in a transaction that has uncommitted writes; commit or "
+            "roll back first",
+            sqlstate="25001",
+        )
