@@ -50,7 +50,8 @@ from tique.types import (
 if TYPE_CHECKING:
     from tique._adoption import adopt, detach
     from tique._connect import connect
-    from tique._connection import Connection, ConnectionInfo
+    from tique._connection import Connection
+    from tique._connection_info import ConnectionInfo
     from tique._cursor import Cursor
     from tique._retry import run_transaction
     from tique.database.status import Status
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Connection": "_connection",
-    "ConnectionInfo": "_connection",
+    "ConnectionInfo": "_connection_info",
     "Cursor": "_cursor",
     "IsolationLevel": "query.transaction",
     "Status": "database.status",

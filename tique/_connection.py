@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
 
 from tique import errors
-from tique._append import columns_by_name
+from tique._bulk import BulkStatements
+from tique._connection_info import ConnectionInfo
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._session_statements import SessionStatements
@@ -22,16 +22,12 @@ from tique.database.database import Database, release
 from tique.database.status import Status, status
 from tique.query.foreign_keys import check_deferred
 from tique.query.statements import (
-    AppendStatement,
-    CopyInStatement,
-    CopyOutStatement,
     Outcome,
     Statement,
     executable,
 )
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
-from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
 from tique_rewriter.session import SessionPlan
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique.rows import RowFactory
-    from tique.store.policy import CacheInfo
     from tique_backends.records import ResultColumn, Row
     from tique_backends.session import Session
     from tique_rewriter import Prepared
@@ -52,32 +47,6 @@ _STATEMENTS = 1000
 
 RowT = TypeVar("RowT", default=Any)
 OtherT = TypeVar("OtherT")
-
-
-@dataclass(frozen=True)
-class ConnectionInfo:
-    """Figures for operators, of the whole database.
-
-    Attributes
-    ----------
-    sequencer : str
-        ``"c"`` or ``"python"``.
-    certifier : str
-        ``"memory"`` or ``"query"``.
-    engine_statements : int
-        Statements that the engine was asked to run since it was opened.
-    engine_seconds : float
-        Wall-clock seconds spent waiting for the engine, summed over threads.
-    caches : tuple of CacheInfo
-        The caches of the storage tables' single rows and ranges: number of
-        entries, bytes, hits, misses and evictions.
-    """
-
-    sequencer: str
-    certifier: str
-    engine_statements: int
-    engine_seconds: float
-    caches: tuple[CacheInfo, ...]
 
 
 class _Holder:
@@ -141,6 +110,7 @@ class Connection(Generic[RowT]):
             self._session = database.engine.session()
         self._controls = Controls(self)
         self._sessions = SessionStatements(self)
+        self._bulk = BulkStatements(self)
         self._holder = _Holder(database, self._session)
         self._finalizer = weakref.finalize(self, self._holder.abandon)
         self._finalizer.atexit = False
@@ -297,86 +267,27 @@ class Connection(Generic[RowT]):
     def _run_many(
         self, query: str, parameter_rows: Iterable[Any], *, returning: bool
     ) -> Outcome:
-        with self._lock:
-            self._check_usable()
-            try:
-                prepared = self._plan(query, True)
-                if isinstance(prepared.plan, TransactionControl | SessionPlan):
-                    raise errors.ProgrammingError(
-                        "executemany() takes INSERT, UPDATE or DELETE"
-                    )
-                statement = self._statements.get(prepared) or self._executable(prepared)
-                bound = [prepared.bind(parameters) for parameters in parameter_rows]
-                if not bound:
-                    self._drop_statement()
-                    return Outcome(0)
-                run = partial(statement.run_many, returning=returning)
-                return self._in_transaction(statement, bound, run)
-            except (EngineError, RewriteError) as error:
-                process.park_if_exiting()
-                self._drop_statement()
-                raise self._translated(error) from error
-
-    def _copy_statement(self, query: str) -> CopyInStatement | CopyOutStatement:
-        """The statement of a COPY between the application and the engine."""
-        prepared = self._plan(query, False)
-        statement = self._statements.get(prepared)
-        if statement is None and isinstance(prepared.plan, CopyIn | CopyOut):
-            statement = self._executable(prepared)
-        if (
-            not isinstance(statement, CopyInStatement | CopyOutStatement)
-            or not statement.is_stream
-        ):
-            raise errors.ProgrammingError(
-                "cursor.copy() takes COPY … FROM STDIN or TO STDOUT; use execute() for "
-                "this statement"
-            )
-        return statement
-
-    def _copies_in(self, query: str) -> bool:
-        """Whether a COPY takes rows; else it gives some."""
-        with self._lock:
-            self._check_usable()
-            try:
-                return isinstance(self._copy_statement(query), CopyInStatement)
-            except (EngineError, RewriteError) as error:
-                raise self._translated(error) from error
-            finally:
-                self._drop_statement()
-
-    def _copy(self, query: str, run: Callable[[Any, Transaction], Outcome]) -> Outcome:
-        """Execute a COPY between the application and the engine."""
-        with self._lock:
-            self._check_usable()
-            try:
-                statement = self._copy_statement(query)
-                return self._in_transaction(
-                    statement, (), lambda transaction, _: run(statement, transaction)
+        with self._statement():
+            prepared = self._plan(query, True)
+            if isinstance(prepared.plan, TransactionControl | SessionPlan):
+                raise errors.ProgrammingError(
+                    "executemany() takes INSERT, UPDATE or DELETE"
                 )
-            except (EngineError, RewriteError) as error:
-                process.park_if_exiting()
+            statement = self._statements.get(prepared) or self._executable(prepared)
+            bound = [prepared.bind(parameters) for parameters in parameter_rows]
+            if not bound:
                 self._drop_statement()
-                raise self._translated(error) from error
+                return Outcome(0)
+            run = partial(statement.run_many, returning=returning)
+            return self._in_transaction(statement, bound, run)
 
-    def _append(self, name: str, schema: str | None, data: pyarrow.Table) -> Outcome:
-        """Insert the rows of an Arrow table."""
+    @contextmanager
+    def _statement(self) -> Iterator[None]:
+        """One statement's work: no other runs, and errors are those of PEP 249."""
         with self._lock:
             self._check_usable()
             try:
-                if self._database.timeline.is_shared and not self.in_transaction:
-                    # As for any statement that is planned.
-                    self._begin()
-                table = self._database.catalog.find(schema, name)
-                if table is None:
-                    shown = name if schema is None else f"{schema}.{name}"
-                    raise errors.ProgrammingError(
-                        f'unknown table "{shown}"; existing tables are taken in with '
-                        "`tique adopt`",
-                        sqlstate="42P01",
-                    )
-                columns = columns_by_name(table, data.column_names)
-                statement = AppendStatement(table, columns)
-                return self._in_transaction(statement, (data,), statement.run)
+                yield
             except errors.Error:
                 self._drop_statement()
                 raise

@@ -154,7 +154,7 @@ class Cursor(Generic[RowT]):
             If the engine has no such COPY.
         """
         self._reset()
-        if self._connection._copies_in(query):
+        if self._connection._bulk.copies_in(query):
             return Copy(partial(self._copy_in, query), None)
         return Copy(None, partial(self._copy_out, query))
 
@@ -162,7 +162,7 @@ class Cursor(Generic[RowT]):
         self, query: str, parts: list[CopyPart], types: Sequence[int | str]
     ) -> None:
         self._reset()
-        self._outcome = self._connection._copy(
+        self._outcome = self._connection._bulk.copy(
             query, lambda statement, within: statement.load(within, parts, types)
         )
 
@@ -177,7 +177,7 @@ class Cursor(Generic[RowT]):
             return Outcome(count)
 
         self._reset()
-        self._outcome = self._connection._copy(query, run)
+        self._outcome = self._connection._bulk.copy(query, run)
         return found
 
     def append(self, table: str, data: Any, /, *, schema: str | None = None) -> Self:
@@ -198,7 +198,7 @@ class Cursor(Generic[RowT]):
             The table's schema; by default it is looked for as in SQL.
         """
         self._reset()
-        self._outcome = self._connection._append(table, schema, arrow_of(data))
+        self._outcome = self._connection._bulk.append(table, schema, arrow_of(data))
         return self
 
     def nextset(self) -> bool | None:

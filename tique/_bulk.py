@@ -1,0 +1,96 @@
+"""Rows in bulk: COPY between the application and the engine, and tables in columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import proxy
+
+from tique import errors
+from tique._append import columns_by_name
+from tique.query.statements import (
+    AppendStatement,
+    CopyInStatement,
+    CopyOutStatement,
+    Outcome,
+)
+from tique_rewriter.change_plans import CopyIn, CopyOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow
+
+    from tique._connection import Connection
+    from tique.query.transaction import Transaction
+    from tique_rewriter.schema import Table
+
+
+class BulkStatements:
+    """What cursors of one connection ask for beside the text of statements."""
+
+    def __init__(self, connection: Connection) -> None:
+        # A plain reference would keep an abandoned connection from being finalized.
+        self._connection: Connection = proxy(connection)
+
+    def copies_in(self, query: str) -> bool:
+        """Whether a COPY takes rows; else it gives some."""
+        with self._connection._statement():
+            is_in = isinstance(self._copy_statement(query), CopyInStatement)
+            self._connection._drop_statement()
+            return is_in
+
+    def copy(self, query: str, run: Callable[[Any, Transaction], Outcome]) -> Outcome:
+        """Execute a COPY between the application and the engine."""
+        with self._connection._statement():
+            statement = self._copy_statement(query)
+            return self._connection._in_transaction(
+                statement, (), lambda transaction, _: run(statement, transaction)
+            )
+
+    def append(self, name: str, schema: str | None, data: pyarrow.Table) -> Outcome:
+        """Insert the rows of an Arrow table.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is no such table (42P01), or it lacks one of the columns.
+        """
+        connection = self._connection
+        with connection._statement():
+            if (
+                connection._database.timeline.is_shared
+                and not connection.in_transaction
+            ):
+                # As for any statement that is planned.
+                connection._begin()
+            table = self._find(schema, name)
+            statement = AppendStatement(
+                table, columns_by_name(table, data.column_names)
+            )
+            return connection._in_transaction(statement, (data,), statement.run)
+
+    def _find(self, schema: str | None, name: str) -> Table:
+        table = self._connection._database.catalog.find(schema, name)
+        if table is None:
+            shown = name if schema is None else f"{schema}.{name}"
+            raise errors.ProgrammingError(
+                f'unknown table "{shown}"; existing tables are taken in with `tique adopt`',
+                sqlstate="42P01",
+            )
+        return table
+
+    def _copy_statement(self, query: str) -> CopyInStatement | CopyOutStatement:
+        connection = self._connection
+        prepared = connection._plan(query, False)
+        statement = connection._statements.get(prepared)
+        if statement is None and isinstance(prepared.plan, CopyIn | CopyOut):
+            statement = connection._executable(prepared)
+        if (
+            not isinstance(statement, CopyInStatement | CopyOutStatement)
+            or not statement.is_stream
+        ):
+            raise errors.ProgrammingError(
+                "cursor.copy() takes COPY … FROM STDIN or TO STDOUT; use execute() for "
+                "this statement"
+            )
+        return statement

@@ -1,0 +1,35 @@
+"""Figures of an open database, as a connection tells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tique.store.policy import CacheInfo
+
+
+@dataclass(frozen=True)
+class ConnectionInfo:
+    """Figures for operators, of the whole database.
+
+    Attributes
+    ----------
+    sequencer : str
+        ``"c"`` or ``"python"``.
+    certifier : str
+        ``"memory"`` or ``"query"``.
+    engine_statements : int
+        Statements that the engine was asked to run since it was opened.
+    engine_seconds : float
+        Wall-clock seconds spent waiting for the engine, summed over threads.
+    caches : tuple of CacheInfo
+        The caches of the storage tables' single rows and ranges: number of
+        entries, bytes, hits, misses and evictions.
+    """
+
+    sequencer: str
+    certifier: str
+    engine_statements: int
+    engine_seconds: float
+    caches: tuple[CacheInfo, ...]
