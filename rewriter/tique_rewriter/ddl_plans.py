@@ -47,3 +47,15 @@ class DropIndex(Plan):
     """DROP INDEX, passed to the engine as it stands."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class DefineViews(Plan):
+    """CREATE VIEW and DROP VIEW, which the engine runs as they stand.
+
+    ``names`` are the views' schemas and names.
+    """
+
+    text: str
+    names: tuple[tuple[str, str], ...]
+    creates: bool

@@ -98,7 +98,8 @@ class Reference:
     equality: rows with other values there cannot influence the result.
     ``columns`` is a superset of the columns that the statement looks at, None
     stands for all. ``beside`` lists the statement's constructs that not every engine
-    keeps apart from the text that fills the hole.
+    keeps apart from the text that fills the hole. In the place of a view, of which
+    ``table`` has the names and columns, its query is read.
     """
 
     table: Table
@@ -106,6 +107,7 @@ class Reference:
     binding: dict[int, Operand]
     columns: frozenset[int] | None = None
     beside: frozenset[Beside] = frozenset()
+    view: ViewQuery | None = None
 
     @property
     def key(self) -> tuple[Operand, ...] | None:
@@ -212,6 +214,19 @@ class Select(Plan):
     point: PointRead | None = None
     group: GroupRead | None = None
     join: JoinRead | None = None
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """The query of a view; its results get the names ``columns``, unless there are none.
+
+    ``bare_names`` are the folded names of relations that stay in its text without a
+    schema, also of the views in it.
+    """
+
+    select: Select
+    columns: tuple[str, ...]
+    bare_names: frozenset[str]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     reads = find_reads(source, [tree], catalog)
     references = references_of(reads, select_bindings(source, tree, reads), [tree])
     text = source.cut(source.words[0].start, source.end, reads.marks)
-    if _reshapes([tree]):
+    if _reshapes([tree]) or any(read.view is not None for read in reads.reads):
         return Select(len(source.lexed.arguments), references, text)
     return Select(
         len(source.lexed.arguments),
@@ -61,6 +61,14 @@ def references_of(
     if _reshapes(parts):
         bindings, used = {}, [None] * len(reads.reads)
     beside = frozenset(found for part in parts for found in _beside(part))
+    queries = [read.view for read in reads.reads if read.view is not None]
+    beside = beside.union(
+        *(
+            reference.beside
+            for query in queries
+            for reference in query.select.references
+        )
+    )
     return tuple(
         Reference(
             read.table,
@@ -68,6 +76,7 @@ def references_of(
             bindings.get(read.span.index, {}),
             None if any(read is each for each in whole) else columns,
             beside=beside,
+            view=read.view,
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.errors import DuplicateAlias, UnknownColumn, UnknownTable
+from tique_rewriter.errors import (
+    DuplicateAlias,
+    RewriteError,
+    UnknownColumn,
+    UnknownTable,
+)
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.names import check_case, quote
@@ -24,7 +29,8 @@ from tique_rewriter.words import check_functions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.plan import ViewQuery
+    from tique_rewriter.schema import Catalog, Table, View
 
 PRIVATE_SCHEMA = "tique"
 _BEFORE_TABLES = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT"})
@@ -37,6 +43,8 @@ class Read:
     node: exp.Table
     table: Table
     span: Span
+    view: ViewQuery | None = None
+    """The query of the view that ``table`` describes; None if it is a table."""
 
     @property
     def own_alias(self) -> bool:
@@ -108,9 +116,19 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
     check_private(source, node)
     named = isinstance(node.this, exp.Identifier)
     table = catalog.find(node.db or None, node.name) if named else None
+    if table is None and named and catalog.view(node.db or None, node.name):
+        raise _changed_view(source, node)
     if table is None:
         raise unknown_table(source, node)
     return table
+
+
+def _changed_view(source: Source, node: exp.Table) -> RewriteError:
+    start, name = starts_at(node), f'"{node.name}"'
+    if source.rules.changes_views:
+        advice = "change the tables that it reads"
+        return source.unsupported(f"a change of the view {name}", start, advice)
+    return source.error(UnknownTable, f"{name} is a view and no table", start)
 
 
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
@@ -226,11 +244,36 @@ def _read(
     managed = catalog.find(node.db or None, node.name)
     if managed is not None:
         return Read(node, managed, Span(*table_span(source, node), 0))
+    view = catalog.view(node.db or None, node.name)
+    if view is not None:
+        query = _query_of(source, node, catalog, view)
+        return Read(node, view.table, Span(*table_span(source, node), 0), query)
     is_own, part = listed(source, node)
     files = source.rules.files
     if is_own or (not schema and files is not None and files.fullmatch(name)):
         return part
     raise unknown_table(source, node)
+
+
+def _query_of(
+    source: Source, node: exp.Table, catalog: Catalog, view: View
+) -> ViewQuery:
+    """Return the query of a view, for this place."""
+    start = starts_at(node)
+    shown = f'the view "{view.table.name}"'
+    try:
+        query = catalog.query_of(view)
+    except UnknownTable as error:
+        raise source.error(UnknownTable, f"{shown} ({error.message})", start) from None
+    except RewriteError as error:
+        raise source.unsupported(f"{shown} ({error.message})", start) from None
+    if query.bare_names:
+        members = {member.alias.lower() for member in node.root().find_all(exp.CTE)}
+        for name in sorted(query.bare_names & (members | set(source.outer))):
+            raise source.unsupported(
+                f'{shown} beside "{name}" in WITH', start, "call that otherwise"
+            )
+    return query
 
 
 def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
@@ -304,5 +347,6 @@ def _check_accounted(
         if before.keyword not in _BEFORE_TABLES or word.start in known:
             continue
         raw = source.text[word.start : word.end]
-        if catalog.find(None, raw.strip("\"'")) is not None:
+        name = raw.strip("\"'")
+        if catalog.find(None, name) or catalog.view(None, name):
             raise source.unsupported(f"the way {raw} is named", word.start)

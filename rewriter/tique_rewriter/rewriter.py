@@ -20,7 +20,7 @@ from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.query import plan_query
-from tique_rewriter.schema import Catalog
+from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
 from tique_rewriter.session_statements import (
     analyzes,
@@ -28,6 +28,7 @@ from tique_rewriter.session_statements import (
     plan_session,
 )
 from tique_rewriter.source import Source
+from tique_rewriter.views import WithViews, plan_create_view, plan_drop_view
 from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
 
@@ -129,7 +130,7 @@ class Rewriter:
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: Definitions,
         dialect: str = "duckdb",
         paramstyle: str = "pyformat",
         cache_size: int = 1000,
@@ -137,7 +138,8 @@ class Rewriter:
         if paramstyle not in PARAMSTYLES:
             raise ValueError(f"paramstyle must be one of {', '.join(PARAMSTYLES)}")
         self._rules = rules_of(dialect)
-        self._catalog = catalog
+        self._definitions = catalog
+        self._catalog = WithViews(catalog, self._rules)
         self._paramstyle = paramstyle
         self._cache_size = cache_size
         self._cache: dict[tuple[str, int, bool | str], Prepared] = {}
@@ -158,7 +160,7 @@ class Rewriter:
         RewriteError
             One of its subclasses, naming the problem and its place.
         """
-        key = (sql, self._catalog.version, has_parameters)
+        key = (sql, self._definitions.version, has_parameters)
         return self._cache.get(key) or self._cached(key, self._paramstyle)
 
     def plan_body(self, sql: str) -> Prepared:
@@ -172,7 +174,7 @@ class Rewriter:
         RewriteError
             As :meth:`plan`.
         """
-        key = (sql, self._catalog.version, OWN_STYLE)
+        key = (sql, self._definitions.version, OWN_STYLE)
         return self._cache.get(key) or self._cached(key, OWN_STYLE)
 
     def _cached(self, key: tuple[str, int, bool | str], paramstyle: str) -> Prepared:
@@ -274,6 +276,10 @@ class Rewriter:
                 return plan_drop_table(source, self._catalog)
             case ["DROP", "INDEX", *_]:
                 return plan_drop_index(source)
+            case ["CREATE", "VIEW", *_] | ["CREATE", "OR", "REPLACE", "VIEW", *_]:
+                return plan_create_view(source, self._catalog)
+            case ["DROP", "VIEW", *_]:
+                return plan_drop_view(source, self._catalog)
             case ["CREATE", "UNIQUE", *_]:
                 raise source.unsupported(
                     "CREATE UNIQUE INDEX",

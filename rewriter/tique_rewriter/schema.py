@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tique_rewriter.plan import ViewQuery
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,22 @@ class Table:
         return f"{self.schema}.{self.name}"
 
 
-class Catalog(Protocol):
-    """The managed tables, as the rewriter sees them."""
+@dataclass(frozen=True)
+class View:
+    """A view of the application's: one of the engine's own, over storage tables.
+
+    ``table`` has its names, its columns and an id that no table has; its ``fault`` says
+    why the engine cannot read the view. ``definition`` is CREATE VIEW as the engine keeps
+    it. Only if it ``has_its_columns``, those are what a star in it stands for now.
+    """
+
+    table: Table
+    definition: str
+    has_its_columns: bool = True
+
+
+class Definitions(Protocol):
+    """The managed tables and the views, as their owner gives them to the rewriter."""
 
     @property
     def version(self) -> int:
@@ -147,3 +164,19 @@ class Catalog(Protocol):
 
     def named(self, schema: str | None, name: str) -> Table | None:
         """The same, whether or not the table can be used."""
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        """The view of that (case-insensitive) name, or None."""
+
+
+class Catalog(Definitions, Protocol):
+    """The managed tables and the views, as the planners of statements see them."""
+
+    def query_of(self, view: View) -> ViewQuery:
+        """The query that is read in a view's place.
+
+        Raises
+        ------
+        RewriteError
+            A statement may not have that query.
+        """

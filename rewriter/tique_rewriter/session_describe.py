@@ -27,7 +27,7 @@ from tique_rewriter.session import (
 from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.schema import Catalog, Table
     from tique_rewriter.source import Word
 
 DESCRIBING_VERBS = frozenset(
@@ -170,7 +170,7 @@ def _of_name(source: Source, rest: Source, verb: str, catalog: Catalog) -> Plan:
     schema, name = _relation(rest)
     finish(rest, 3 if schema else 1)
     if verb != "SUMMARIZE":
-        table = catalog.find(schema or None, name)
+        table = _definition(catalog, schema or None, name)
         if table is not None:
             place = f"{quote(table.schema)}.{quote(table.name)}"
             return _fixed(f"DESCRIBE {place}")
@@ -183,6 +183,12 @@ def _of_name(source: Source, rest: Source, verb: str, catalog: Catalog) -> Plan:
             raise
         return ShowSetting(0, (), name.lower())
     return _described(verb, inner)
+
+
+def _definition(catalog: Catalog, schema: str | None, name: str) -> Table | None:
+    """Return a table, or the names and columns of a view."""
+    table, view = catalog.find(schema, name), catalog.view(schema, name)
+    return view.table if view is not None else table
 
 
 def _relation(rest: Source) -> tuple[str, str]:
@@ -235,7 +241,8 @@ def _table_info(rest: Source, catalog: Catalog) -> Select:
     raw = rest.text[word.start : word.end]
     name = raw[1:-1].replace("''", "'") if raw[0] == "'" else rest.identifier(word)
     schema, _, bare = name.rpartition(".")
-    table = catalog.find(schema or None, bare) or catalog.find(None, name)
+    table = _definition(catalog, schema or None, bare)
+    table = table or _definition(catalog, None, name)
     if table is None:
         raise rest.error(UnknownTable, f'the table "{name}" does not exist', word.start)
     place = f"{quote(table.schema)}.{quote(table.name)}".replace("'", "''")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tique_rewriter.schema import Column, Table
+from tique_rewriter.schema import Column, Table, View
 
 ACCOUNT = Table(
     "main",
@@ -81,12 +81,20 @@ class Tables:
     version = 1
     default_schema = "main"
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER)
+    all_views: tuple[View, ...] = ()
 
     def __init__(self) -> None:
         self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}
+        self.views = {
+            (v.table.schema.lower(), v.table.name.lower()): v for v in self.all_views
+        }
 
     def find(self, schema: str | None, name: str) -> Table | None:
         schema = self.default_schema if schema is None else schema
         return self.tables.get((schema.lower(), name.lower()))
 
     named = find
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        schema = self.default_schema if schema is None else schema
+        return self.views.get((schema.lower(), name.lower()))

@@ -357,3 +357,19 @@ def test_all_is_detached_by_who_is_alone(shared_engine, pair):
     assert first.rows("SELECT count(*) FROM t") == [(2,)]
     second.close()
     assert first.database.ddl.detach() == [f"{shared_engine.schema}.t"]
+
+
+def test_others_read_a_view_as_it_is_now(pair):
+    """P1, P9: what they planned is planned anew."""
+    first, second = pair
+    query = "SELECT * FROM view_of_t"
+    first.commit("CREATE VIEW view_of_t AS SELECT id, v FROM t")
+    first.commit("UPDATE t SET v = v + 7 WHERE id = 1")
+    assert (1, 7) in second.rows(query)
+    second.connection.rollback()
+    first.commit("CREATE OR REPLACE VIEW view_of_t AS SELECT id, v FROM t WHERE id = 1")
+    assert second.rows(query) == [(1, 7)]
+    second.connection.rollback()
+    first.commit("DROP VIEW view_of_t")
+    with pytest.raises(tique.ProgrammingError):
+        second.run(query)

@@ -34,7 +34,7 @@ class DDL:
     """
 
     def __init__(self, changes: SchemaChanges) -> None:
-        self._changes = changes
+        self.changes = changes
         self._engine = changes.engine
         self._catalog = changes.catalog
         self._timeline = changes.timeline
@@ -48,8 +48,9 @@ class DDL:
         """Create an abstract table: the storage table and its cache table."""
         refuse_writes(transaction)
         session = transaction.session
-        with self._changes.alone():
-            if self._catalog.find(table.schema, table.name) is not None:
+        with self.changes.alone():
+            find, name = self._catalog.find, (table.schema, table.name)
+            if find(*name) is not None or self._catalog.view(*name) is not None:
                 if if_not_exists:
                     return
                 raise errors.ProgrammingError(
@@ -76,7 +77,7 @@ class DDL:
                     managed = replace(managed, foreign_keys=table.foreign_keys)
                     engine.keep_foreign_keys(session, managed, self._parents(managed))
 
-            self._changes.transact(session, create)
+            self.changes.transact(session, create)
             self._catalog.reload(session)
 
     def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
@@ -138,8 +139,8 @@ class DDL:
         """
         refuse_writes(transaction)
         session = transaction.session
-        with self._changes.alone():
-            self._changes.refuse_users(tables, transaction)
+        with self.changes.alone():
+            self.changes.refuse_users(tables, transaction)
             freed = self._freed(tables, cascade=cascade)
 
             def drop() -> None:
@@ -150,9 +151,10 @@ class DDL:
                     plain = self._engine.forms.plain(table)
                     # A table that was changed without tique may be gone.
                     unless = "" if table.fault is None else "IF EXISTS "
-                    session.execute(f"DROP TABLE {unless}{plain}")
+                    too = " CASCADE" if cascade else ""
+                    session.execute(f"DROP TABLE {unless}{plain}{too}")
 
-            self._changes.transact(session, drop)
+            self.changes.transact(session, drop)
             self._catalog.reload(session)
 
     def define(self, transaction: Transaction, table: Table | None, text: str) -> None:
@@ -164,9 +166,9 @@ class DDL:
         refuse_writes(transaction)
         session = transaction.session
         engine = self._engine
-        with self._changes.alone():
+        with self.changes.alone():
             if table is not None:
-                self._changes.refuse_users([table], transaction)
+                self.changes.refuse_users([table], transaction)
                 self._catalog.versions(table).drain(session)
 
             def change() -> None:
@@ -176,7 +178,7 @@ class DDL:
                     engine.check_definition(session, described)
                     engine.check_versions(session, table)
 
-            self._changes.transact(session, change)
+            self.changes.transact(session, change)
             self._catalog.reload(session)
 
     def adopt(self, names: Sequence[str] | None = None) -> list[str]:
@@ -233,8 +235,8 @@ class DDL:
             return [table.qualified_name for table in found.values()]
 
         try:
-            with self._changes.alone():
-                adopted = self._changes.transact(session, take_in)
+            with self.changes.alone():
+                adopted = self.changes.transact(session, take_in)
                 self._catalog.reload(session)
         finally:
             session.close()
@@ -308,8 +310,8 @@ class DDL:
         self._fold_all(tables)
         session = engine.session()
         try:
-            with self._changes.alone():
-                self._changes.refuse_users(tables, None)
+            with self.changes.alone():
+                self.changes.refuse_users(tables, None)
                 self._expect_foreign_keys_together(tables)
                 for table in tables:
                     obstacle = self._checkpointer.obstacles.error(table)
@@ -346,7 +348,7 @@ class DDL:
                     self._catalog.load([])
                     engine.compact(session, force=True)
                 else:
-                    self._changes.transact(session, release)
+                    self.changes.transact(session, release)
                     self._catalog.reload(session)
         finally:
             session.close()

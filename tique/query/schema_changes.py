@@ -101,6 +101,20 @@ class SchemaChanges:
                 self.catalog.reload(witness)
             raise
 
+    def change(
+        self,
+        transaction: Transaction,
+        body: Callable[[], _Outcome],
+        used: Callable[[], Collection[Table]] = tuple,
+    ) -> _Outcome:
+        """Change the schema by ``body`` unless another transaction uses these tables."""
+        refuse_writes(transaction)
+        with self.alone():
+            self.refuse_users(used(), transaction)
+            outcome = self.transact(transaction.session, body)
+            self.catalog.reload(transaction.session)
+        return outcome
+
     def refuse_users(self, tables: Collection[Table], mine: Transaction | None) -> None:
         """Refuse tables that another open transaction of this process has used.
 

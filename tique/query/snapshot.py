@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from tique.query.sources import Source
 from tique_rewriter.text import Hole, Label, Outer, Piece, Text, Variant
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.plan import JoinRead, Plan
+    from tique_rewriter.plan import JoinRead, Plan, Reference
     from tique_rewriter.schema import Table
 
 
@@ -19,7 +22,7 @@ class SnapshotText:
     """A plan's texts, made into engine SQL for one transaction's snapshot."""
 
     def __init__(self, plan: Plan) -> None:
-        self.sources = [Source(reference) for reference in plan.references]
+        self.sources = [_source(reference) for reference in plan.references]
         """The plan's references, ready to be filled in."""
         self._parameters = plan.parameters
         self.is_wide = not all(source.is_narrow for source in self.sources)
@@ -30,7 +33,7 @@ class SnapshotText:
     @property
     def tables(self) -> list[Table]:
         """The tables that the statement reads."""
-        return [source.table for source in self.sources]
+        return [table for source in self.sources for table in source.tables]
 
     def fill(
         self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
@@ -117,6 +120,43 @@ class SnapshotText:
 
     def _bound(self, parameters: Sequence[Any]) -> Sequence[Any]:
         return parameters[: self._parameters]
+
+
+class _ViewSource(Source):
+    """A reference to a view: its query, over the snapshot of the tables that it reads."""
+
+    def __init__(self, reference: Reference) -> None:
+        # What the statement says of the view's columns does not matter to them.
+        super().__init__(replace(reference, binding={}))
+        assert reference.view is not None
+        query = reference.view.select
+        below = [
+            replace(each, beside=each.beside | reference.beside)
+            for each in query.references
+        ]
+        self._view = reference.view
+        self._query = SnapshotText(replace(query, references=tuple(below)))
+        self.is_narrow = not self._query.is_wide
+
+    @property
+    @override
+    def tables(self) -> list[Table]:
+        return self._query.tables
+
+    @override
+    def queries(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, ...]:
+        transaction.touched.add(self.table.id)
+        (sql,), _ = self._query.fill(transaction, (), self._view.select.text)
+        quote = transaction.engine.forms.quote
+        columns = ", ".join([quote(name) for name in self._view.columns])
+        names = f" ({columns})" if columns else ""
+        return (f"(SELECT * FROM ({sql}) AS {quote(self.table.name)}{names})",)
+
+
+def _source(reference: Reference) -> Source:
+    return Source(reference) if reference.view is None else _ViewSource(reference)
 
 
 def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:

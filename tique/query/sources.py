@@ -115,6 +115,11 @@ class Source:
         self._free = tuple(i for i in self._columns if i not in bound)
         self._plain: tuple[str, ...] | None = None
 
+    @property
+    def tables(self) -> list[Table]:
+        """The managed tables that are read in the reference's place."""
+        return [self.table]
+
     def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
         """The text in place of the reference."""
         return self.relation(self.queries(transaction, parameters))

@@ -1,9 +1,10 @@
-"""The managed tables of one database: definitions and their recent versions."""
+"""The managed tables of one database: definitions and their recent versions; its views."""
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from tique import errors
 from tique.store.cache import Cache
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
-    from tique_rewriter.schema import ForeignKey, Table
+    from tique_rewriter.schema import ForeignKey, Table, View
 
 _Found = TypeVar("_Found")
 
@@ -35,6 +36,7 @@ class ManagedCatalog:
         self.policy = replace(policy, page_keys=engine.capabilities.page_keys)
         self._cache = Cache(self.policy)
         self._tables: dict[tuple[str, str], Table] = {}
+        self._views: dict[tuple[str, str], View] = {}
         self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
@@ -73,9 +75,24 @@ class ManagedCatalog:
         tables, name = self._tables, name.lower()
         for place in (schema,) if schema else self._search_path:
             found = tables.get((place.lower(), name))
-            if found is not None:
+            if found is not None or (place.lower(), name) in self._views:
                 return found
         return None
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        """Return the view of that name, whatever its case."""
+        views, name = self._views, name.lower()
+        for place in (schema,) if schema else self._search_path:
+            found = views.get((place.lower(), name))
+            if found is not None or (place.lower(), name) in self._tables:
+                return found
+        return None
+
+    def with_views(self, views: Iterable[View]) -> Self:
+        """Return the same catalog with these views in place of its own."""
+        other = copy(self)
+        other._views = _by_name(views)
+        return other
 
     def __iter__(self) -> Iterator[Table]:
         """All managed tables."""
@@ -160,9 +177,10 @@ class ManagedCatalog:
 
     def reload(self, session: Session) -> None:
         """Read the managed tables' definitions again after one changed."""
-        self.load(self._engine.managed_tables(session))
+        tables = self._engine.managed_tables(session)
+        self.load(tables, self._engine.views(session))
 
-    def load(self, tables: Iterable[Table]) -> None:
+    def load(self, tables: Iterable[Table], views: Iterable[View] = ()) -> None:
         """Replace the catalog's content; known tables keep their versions."""
         tables = list(tables)
         self._versions = {table.id: self._known_or_new(table) for table in tables}
@@ -170,6 +188,7 @@ class ManagedCatalog:
         self._by_id = {table.id: table for table in tables if table.fault is None}
         self._referencing = _referencing(tables)
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
+        self._views = _by_name(views)
         self._version += 1
 
     def _present(self, found: Mapping[int, _Found], table: Table) -> _Found:
@@ -218,6 +237,10 @@ class ManagedCatalog:
             )
             for position, column in enumerate(table.columns)
         )
+
+
+def _by_name(views: Iterable[View]) -> dict[tuple[str, str], View]:
+    return {(v.table.schema.lower(), v.table.name.lower()): v for v in views}
 
 
 def _referencing(

@@ -26,6 +26,7 @@ from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
+from tique_backends.duckdb.views import views
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.location import Location
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Table, View
 
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
@@ -214,6 +215,10 @@ class DuckDBEngine(Engine):
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
+
+    @override
+    def views(self, session: Session) -> list[View]:
+        return views(session)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:

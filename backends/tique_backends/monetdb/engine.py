@@ -33,6 +33,7 @@ from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.settings import RULES
 from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
+from tique_backends.monetdb.views import views
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
 from tique_backends.records import ResultColumn, Row, Statistics, Versions
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Address
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -251,6 +252,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     @override
     def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
         return introspection.referencing_tables(session, table)
+
+    @override
+    def views(self, session: Session) -> list[View]:
+        return views(session)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:

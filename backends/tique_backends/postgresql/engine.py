@@ -43,6 +43,7 @@ from tique_backends.postgresql.types import (
     rows_to_arrow,
     survives_python,
 )
+from tique_backends.postgresql.views import views
 from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
 
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from tique_backends.postgresql.presence import Presence
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -297,6 +298,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
         return introspection.referencing_tables(session, table)
+
+    @override
+    def views(self, session: Session) -> list[View]:
+        return views(session)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:

@@ -109,6 +109,7 @@ POSTGRESQL = Rules(
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI", "POSITIONAL"}),
     fewer_values=True,
     returns_joined=True,
+    changes_views=True,
     with_changes=True,
     row_assignments=frozenset({"row"}),
     copies=frozenset({"stream"}),

@@ -80,7 +80,7 @@ regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat
 replace reverse right round row_number row_security_active row_to_json rpad rtrim
 scale session_user set_bit set_byte set_masklen setweight sha224 sha256 sha384
-sha512 shobj_description sign sin sind sinh slope split_part sqrt starts_with
+sha512 shobj_description sign similar_to_escape sin sind sinh slope split_part sqrt starts_with
 statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array
 string_to_table strip strpos substr substring sum tan tand tanh text textcat time
 timeofday timestamp timestamptz timetz timezone to_ascii to_bin to_char to_date

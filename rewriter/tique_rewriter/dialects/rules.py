@@ -206,6 +206,8 @@ class Rules:
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
+    changes_views
+        Whether the engine can change the tables below a view through it.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -270,6 +272,7 @@ class Rules:
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True
+    changes_views: bool = False
     column_type: Callable[[str], str] = str
 
     def unquoted(self, name: str) -> str:

@@ -26,6 +26,7 @@ from tique.query.statements.select import (
     SelectStatement,
 )
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
+from tique.query.statements.views import DefineViewsStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.alter import AlterNothing, AlterTable
@@ -53,6 +54,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,
+    ddl_plans.DefineViews: DefineViewsStatement,
     AlterTable: AlterTableStatement,
     AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,

@@ -1,0 +1,90 @@
+"""Views, read from PostgreSQL's catalog."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError
+from tique_backends.names import quote
+from tique_backends.postgresql.types import type_name
+from tique_rewriter.schema import Column, Table, View
+
+if TYPE_CHECKING:
+    from tique_backends.records import Row
+    from tique_backends.session import Session
+
+_ARE_THERE = """
+SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
+  AND n.nspname NOT IN ('information_schema', 'tique'))"""
+
+_VIEWS = """
+SELECT c.oid::BIGINT, n.nspname, c.relname, pg_catalog.pg_get_viewdef(c.oid),
+  (SELECT array_agg(a.attname::TEXT ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+   WHERE a.attrelid = c.oid AND a.attnum > 0),
+  (SELECT array_agg(a.atttypid::BIGINT ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+   WHERE a.attrelid = c.oid AND a.attnum > 0),
+  (SELECT array_agg(a.atttypmod ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
+   WHERE a.attrelid = c.oid AND a.attnum > 0),
+  (SELECT array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum)
+   FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0)
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
+  AND n.nspname NOT IN ('information_schema', 'tique') ORDER BY c.oid"""
+
+_SET_PATH = "SELECT pg_catalog.set_config('search_path', $1, false)"
+
+_ATTEMPTS = 5
+
+
+def views(session: Session) -> list[View]:
+    """The application's views.
+
+    PostgreSQL writes their queries anew, with a schema before every name that is not found
+    without: with an empty search path before all but its own.
+    """
+    if not session.execute(_ARE_THERE).fetch_all()[0][0]:
+        return []
+    ((path,),) = session.execute(
+        "SELECT pg_catalog.current_setting('search_path')"
+    ).fetch_all()
+    session.execute(_SET_PATH, [""])
+    try:
+        found = _read(session)
+    finally:
+        # In an engine transaction that has failed it comes back by itself.
+        with suppress(EngineError):
+            session.execute(_SET_PATH, [path])
+    return [_view(*row) for row in found if row[3] is not None and row[4] is not None]
+
+
+def _read(session: Session) -> list[Row]:
+    for _ in range(_ATTEMPTS - 1):
+        # One of them may be dropped meanwhile.
+        with suppress(EngineError):
+            return session.execute(_VIEWS).fetch_all()
+    return session.execute(_VIEWS).fetch_all()
+
+
+def _view(
+    number: int,
+    schema: str,
+    name: str,
+    query: str,
+    names: list[str],
+    types: list[int],
+    modifiers: list[int],
+    displays: list[str],
+) -> View:
+    columns = tuple(
+        [
+            Column(column, type_name(oid, modifier, display))
+            for column, oid, modifier, display in zip(
+                names, types, modifiers, displays, strict=True
+            )
+        ]
+    )
+    definition = f"CREATE VIEW {quote(schema)}.{quote(name)} AS {query}"
+    return View(Table(schema, name, columns, id=-number), definition)

@@ -1,0 +1,310 @@
+"""Views: queries in the place of a name.
+
+A view is the engine's own, so that its listings and tools without tique have it. It
+reads the storage tables; so a statement of the application never reads the view itself,
+but its query, in which every managed table is a hole like any other. That query is
+planned apart from the statement, in a scope of names of its own, and under the same
+rules: a view that has been there before, or was made without tique, may hold anything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.ddl_plans import DefineViews
+from tique_rewriter.definition import qualified_name
+from tique_rewriter.dialects import rules_of
+from tique_rewriter.errors import UnknownTable, UnsupportedSQL
+from tique_rewriter.names import refusal
+from tique_rewriter.placeholders import number_placeholders
+from tique_rewriter.plan import Select, ViewQuery
+from tique_rewriter.query import plan_query
+from tique_rewriter.references import PRIVATE_SCHEMA
+from tique_rewriter.relations import common_table
+from tique_rewriter.source import Source
+from tique_rewriter.words import check_cut
+
+if TYPE_CHECKING:
+    from tique_rewriter.dialects import Rules
+    from tique_rewriter.schema import Definitions, Table, View
+
+_MOST_TABLES = 1000
+"""How many places that read tables a view's query may have, with those of its views."""
+
+_AS_WRITTEN = "pyformat"
+
+
+class WithViews:
+    """A catalog that plans the queries of views, for statements and for other views.
+
+    Parameters
+    ----------
+    catalog
+        The tables and views.
+    rules
+        The engine's dialect.
+    home
+        The schema in which a name is looked up first, inside a view.
+    above
+        The ids of the views whose queries are being planned.
+    """
+
+    def __init__(
+        self,
+        catalog: Definitions,
+        rules: Rules,
+        home: str | None = None,
+        above: tuple[int, ...] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._rules = rules
+        self._home = home
+        self._above = above
+        self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
+        """The catalog's version, and the queries that were planned by it, by view."""
+
+    @property
+    def version(self) -> int:
+        """As the catalog's."""
+        return self._catalog.version
+
+    @property
+    def default_schema(self) -> str:
+        """As the catalog's."""
+        return self._catalog.default_schema
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """As the catalog's, in the view's own schema first."""
+        return self._catalog.find(self._place(schema, name), name)
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """As the catalog's, in the view's own schema first."""
+        return self._catalog.named(self._place(schema, name), name)
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        """As the catalog's, in the view's own schema first."""
+        return self._catalog.view(self._place(schema, name), name)
+
+    def query_of(self, view: View) -> ViewQuery:
+        """Return the query that is read in a view's place.
+
+        Raises
+        ------
+        RewriteError
+            One of its subclasses, if the query is not one that a statement may have.
+        """
+        version, known = self._queries
+        if version != self.version:
+            # Replaced as a whole: threads share it.
+            known = {}
+            self._queries = self.version, known
+        found = known.get(view.table.id)
+        if found is None:
+            found = known[view.table.id] = self._query_of(view)
+        return found
+
+    def _query_of(self, view: View) -> ViewQuery:
+        table = view.table
+        if table.fault is not None:
+            raise UnknownTable(table.fault)
+        if table.id in self._above:
+            raise UnknownTable("it reads itself")
+        above = (*self._above, table.id)
+        inside = WithViews(self._catalog, self._rules, table.schema, above)
+        inside._queries = self._queries
+        lexed = number_placeholders(
+            view.definition, _AS_WRITTEN, False, self._rules.lexicon
+        )
+        header = _read_header(Source(lexed, self._rules), inside)
+        select = _plan_body(header, inside)
+        names = header.columns
+        if view.has_its_columns:
+            names = tuple([column.name for column in table.columns])
+        found = ViewQuery(select, names, _bare_names(header, select, inside))
+        if _weight(found) > _MOST_TABLES:
+            raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
+        return found
+
+    def _place(self, schema: str | None, name: str) -> str | None:
+        if schema is None and self._home is not None:
+            catalog, home = self._catalog, self._home
+            if catalog.named(home, name) or catalog.view(home, name):
+                return home
+        return schema
+
+
+@dataclass(frozen=True)
+class _Header:
+    """A definition: the view's names, its listed columns, and the place of its query."""
+
+    source: Source
+    name: tuple[str, str]
+    columns: tuple[str, ...]
+    replaces: bool
+    if_not_exists: bool
+    start: int
+    end: int
+
+
+def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
+    """Return the plan of CREATE [OR REPLACE] VIEW.
+
+    Raises
+    ------
+    RewriteError
+        As for its query as a statement of its own.
+    """
+    header = _read_header(source, catalog)
+    if header.name[0].lower() == PRIVATE_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{PRIVATE_SCHEMA}"', source.words[0].start, "it is reserved"
+        )
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
+        )
+    _check_free(header, catalog)
+    _plan_body(header, catalog)
+    return DefineViews(
+        0, (), source.words_text(source.words), (header.name,), creates=True
+    )
+
+
+def _check_free(header: _Header, catalog: Definitions) -> None:
+    """Refuse a name that differs from another's in case alone."""
+    source = header.source
+    view = catalog.view(*header.name)
+    found = catalog.named(*header.name) if view is None else view.table
+    if found is not None and source.rules.exact_quoted_names:
+        for given, other in zip(header.name, (found.schema, found.name), strict=True):
+            if given != other:
+                raise refusal(source, given, other, source.find("VIEW"))
+
+
+def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
+    """Return the plan of DROP VIEW [IF EXISTS] … [RESTRICT | CASCADE]."""
+    number = 2
+    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
+        number += 2
+    names = []
+    while True:
+        first = source.words[min(number, len(source.words) - 1)]
+        schema, name, number = qualified_name(source, number, catalog.default_schema)
+        if schema.lower() == PRIVATE_SCHEMA:
+            raise source.unsupported(
+                f'the schema "{PRIVATE_SCHEMA}"', first.start, "it is reserved"
+            )
+        view = catalog.view(schema, name) or catalog.view(None, name)
+        names.append((schema, name) if view is None else _names(view))
+        if source.keywords(number)[:1] != [","]:
+            break
+        number += 1
+    if source.keywords(number) not in ([], ["CASCADE"], ["RESTRICT"]):
+        word = source.words[number]
+        shown = source.text[word.start : word.end]
+        raise source.syntax(f'"{shown}" in DROP VIEW', word.start)
+    text = source.words_text(source.words)
+    return DefineViews(0, (), text, tuple(names), creates=False)
+
+
+def _names(view: View) -> tuple[str, str]:
+    return view.table.schema, view.table.name
+
+
+def _read_header(source: Source, catalog: Definitions) -> _Header:
+    words, number = source.words, 1
+    replaces = source.keywords(number)[:2] == ["OR", "REPLACE"]
+    number += 2 * replaces
+    if source.keywords(number)[:1] != ["VIEW"]:
+        kind = " ".join(source.keywords(number)[:2])
+        raise source.unsupported(f"CREATE {kind}", words[number].start)
+    number += 1
+    if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
+    number += 3 * if_not_exists
+    schema, name, number = qualified_name(source, number, catalog.default_schema)
+    columns: list[str] = []
+    if source.keywords(number)[:1] == ["("]:
+        end = number + source.closing(words[number:])
+        columns = [source.identifier(w) for w in words[number + 1 : end : 2]]
+        if any(w.keyword != "," for w in words[number + 2 : end : 2]):
+            raise source.syntax("a list of names is expected", words[number].start)
+        number = end + 1
+    if source.keywords(number)[:1] != ["AS"] or number + 1 == len(words):
+        at = words[min(number, len(words) - 1)]
+        shown = source.text[at.start : at.end]
+        raise source.unsupported(f'"{shown}" in CREATE VIEW', at.start)
+    last = len(words)
+    if source.keywords(last - 3) == ["WITH", "CHECK", "OPTION"]:
+        # It is about changes through the view, and there are none.
+        last -= 4 if words[last - 4].keyword in ("LOCAL", "CASCADED") else 3
+    return _Header(
+        source,
+        (schema, name),
+        tuple(columns),
+        replaces,
+        if_not_exists,
+        words[number + 1].start,
+        words[last - 1].end,
+    )
+
+
+def _body(header: _Header) -> Source:
+    """Return a view's query; all places stay as they are in the definition."""
+    text, rules = header.source.text, header.source.rules
+    blank = re.sub(r"[^\n]", " ", text[: header.start])
+    lexed = number_placeholders(
+        blank + text[header.start : header.end], _AS_WRITTEN, False, rules.lexicon
+    )
+    return Source(lexed, rules)
+
+
+def _plan_body(header: _Header, catalog: WithViews) -> Select:
+    source = _body(header)
+    keyword = source.words[0].keyword
+    if keyword not in {"WITH", *source.rules.queries}:
+        raise source.unsupported(f"{keyword} as a view", source.words[0].start)
+    source.check_placeholders()
+    check_cut(source)
+    return plan_query(source, catalog)
+
+
+def _bare_names(header: _Header, select: Select, catalog: WithViews) -> frozenset[str]:
+    """Return the folded names without a schema that stay in the text of a query.
+
+    Those of its own WITH are not among them: these mean in a statement what they mean
+    here. The WITH of a statement would take the others for its own.
+    """
+    source = _body(header)
+    found = {
+        node.name.lower()
+        for node in source.parse().find_all(exp.Table)
+        if isinstance(node.this, exp.Identifier)
+        and not node.db
+        and common_table(source, node, node.name.lower()) is None
+        and catalog.named(None, node.name) is None
+        and catalog.view(None, node.name) is None
+    }
+    below = [r.view.bare_names for r in select.references if r.view is not None]
+    return frozenset(found).union(*below)
+
+
+def _weight(query: ViewQuery) -> int:
+    return sum(
+        1 if reference.view is None else _weight(reference.view)
+        for reference in query.select.references
+    )
+
+
+def check_view(definitions: Definitions, dialect: str, view: View) -> None:
+    """Refuse a view that no statement can read.
+
+    Raises
+    ------
+    RewriteError
+        One of its subclasses, which says why.
+    """
+    WithViews(definitions, rules_of(dialect)).query_of(view)
