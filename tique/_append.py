@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 
+_OF_NANOSECONDS = frozenset({"TIMESTAMP_NS", "TIME_NS"})
+
+
 def arrow_of(data: Any) -> pyarrow.Table:
-    """Return the data as an Arrow table, with moments in microseconds.
+    """Return the data as an Arrow table.
 
     Parameters
     ----------
@@ -28,7 +31,7 @@ def arrow_of(data: Any) -> pyarrow.Table:
     InterfaceError
         If it is none of these.
     DataError
-        If a value has nanoseconds, which no engine keeps.
+        If they are not what they claim to be.
     """
     import pyarrow
 
@@ -49,16 +52,38 @@ def arrow_of(data: Any) -> pyarrow.Table:
                 "append() takes a pyarrow table, record batch or reader, or a data frame "
                 f"of pandas or polars, not {type(data).__name__}"
             )
-        return found.cast(pyarrow.schema([_kept(pyarrow, f) for f in found.schema]))
+        return found
     except pyarrow.ArrowException as error:
         raise errors.DataError(f"append(): {error}") from error
 
 
-def _kept(arrow: Any, field: pyarrow.Field) -> pyarrow.Field:
+def fitted(data: pyarrow.Table, types: Sequence[str]) -> pyarrow.Table:
+    """Return the data with moments as columns of these ``types`` have them.
+
+    Raises
+    ------
+    DataError
+        If a value has nanoseconds, and its column does not keep them.
+    """
+    import pyarrow
+
+    fields = [
+        _kept(pyarrow, field, is_fine=type_name in _OF_NANOSECONDS)
+        for field, type_name in zip(data.schema, types, strict=True)
+    ]
+    try:
+        return data.cast(pyarrow.schema(fields))
+    except pyarrow.ArrowException as error:
+        raise errors.DataError(f"append(): {error}") from error
+
+
+def _kept(arrow: Any, field: pyarrow.Field, *, is_fine: bool) -> pyarrow.Field:
     """The field with a type whose values Python and the engines have."""
     kind = field.type
     if arrow.types.is_dictionary(kind):
         kind = kind.value_type
+    if is_fine:
+        return field.with_type(kind)
     if arrow.types.is_timestamp(kind) and kind.unit == "ns":
         kind = arrow.timestamp("us", kind.tz)
     elif arrow.types.is_time64(kind) and kind.unit == "ns":

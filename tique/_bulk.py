@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
 from tique import errors
-from tique._append import columns_by_name
+from tique._append import columns_by_name, fitted
 from tique.query.statements import (
     AppendStatement,
     CopyInStatement,
@@ -64,9 +64,9 @@ class BulkStatements:
                 # As for any statement that is planned.
                 connection._begin()
             table = self._find(schema, name)
-            statement = AppendStatement(
-                table, columns_by_name(table, data.column_names)
-            )
+            columns = columns_by_name(table, data.column_names)
+            data = fitted(data, [table.columns[i].type for i in columns])
+            statement = AppendStatement(table, columns)
             return connection._in_transaction(statement, (data,), statement.run)
 
     def _find(self, schema: str | None, name: str) -> Table:

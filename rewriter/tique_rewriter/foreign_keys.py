@@ -15,10 +15,11 @@ from tique_rewriter.names import refusal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Action, ForeignKey
-from tique_rewriter.values import kind_of, normal_type
+from tique_rewriter.type_names import is_same_type
+from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from tique_rewriter.schema import Catalog, Column, Table
     from tique_rewriter.source import Source, Word
@@ -230,9 +231,9 @@ def _positions(
         yield position
 
 
-def are_comparable(mine: Column, other: Column) -> bool:
-    """Whether a column may reference another."""
-    if normal_type(mine.type) == normal_type(other.type):
+def are_comparable(mine: Column, other: Column, spellings: Mapping[str, str]) -> bool:
+    """Whether a column may reference another, whose types have these names too."""
+    if is_same_type(mine.type, other.type, spellings):
         return True
     kinds = kind_of(mine.type), kind_of(other.type)
     families = {kind.family if kind is not None else "" for kind in kinds}
@@ -240,7 +241,7 @@ def are_comparable(mine: Column, other: Column) -> bool:
 
 
 def _check_types(source: Source, mine: Column, other: Column, clause: Clause) -> None:
-    if are_comparable(mine, other):
+    if are_comparable(mine, other, source.rules.type_spellings):
         return
     raise source.unsupported(
         f"a FOREIGN KEY of {mine.type} that references {other.type}",

@@ -182,7 +182,7 @@ class Alterations:
         """Check a constraint for all rows."""
         for i, j in zip(key.columns, key.key, strict=True):
             mine, other = child.columns[i], parent.columns[j]
-            if not are_comparable(mine, other):
+            if not are_comparable(mine, other, {}):
                 raise errors.NotSupportedError(
                     f"a FOREIGN KEY of {mine.type} that references {other.type} is not "
                     f"supported: {key.name} of {child.qualified_name}; give both "

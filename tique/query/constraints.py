@@ -120,7 +120,7 @@ def check_staged_keys(transaction: Transaction, table: Table) -> None:
     sql = transaction.engine.forms.staged_duplicate(
         table, transaction.sts, transaction.sequence
     )
-    if transaction.session.execute(sql).fetch_all():
+    if _has_rows(transaction, sql):
         raise duplicate_key(table, "PRIMARY KEY")
 
 
@@ -142,9 +142,15 @@ def check_unique(
             transaction.sequence if first is None else first,
             transaction.sequence,
         )
-        if transaction.session.execute(sql).fetch_all():
+        if _has_rows(transaction, sql):
             names = ", ".join(table.columns[i].name for i in columns)
             raise duplicate_key(table, f"UNIQUE ({names})")
+
+
+def _has_rows(transaction: Transaction, sql: str) -> bool:
+    """Whether a query has rows, with values that Python may not be able to hold."""
+    query = f"SELECT 1 FROM ({sql}) AS _found"
+    return bool(transaction.session.execute(query).fetch_all())
 
 
 def duplicate_key(table: Table, constraint: str) -> errors.UniqueViolation:

@@ -12,7 +12,7 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tique_backends.records import ResultColumn, Row
 
@@ -37,10 +37,7 @@ _TYPES: dict[str, pyarrow.DataType] = {
     "TIMESTAMP": pyarrow.timestamp("us"),
 }
 
-_AS_TEXT: dict[str, Callable[[Any], Any]] = {
-    "UUID": lambda value: None if value is None else str(value),
-    "HUGEINT": lambda value: None if value is None else str(value),
-}
+_AS_TEXT = frozenset({"UUID", "HUGEINT", "UHUGEINT"})
 """Types without an Arrow form that travel as text and are cast by the engine."""
 
 
@@ -49,9 +46,22 @@ def arrow_type(type_name: str) -> pyarrow.DataType | None:
     """The Arrow type of a DuckDB type; None where rows must stay in the engine."""
     if match := _DECIMAL.fullmatch(type_name):
         return pyarrow.decimal128(int(match[1]), int(match[2]))
-    if type_name in _AS_TEXT:
+    if type_name in ("UUID", "HUGEINT"):
         return pyarrow.string()
     return _TYPES.get(type_name)
+
+
+_KEPT = {"FLOAT", "JSON", "BIT", "UHUGEINT"}
+
+
+def is_kept(type_name: str) -> bool:
+    """Whether a fetched value is written again as the same, by its text or as it is.
+
+    Two that are equal may not be so in Python, and the types of these values there
+    are those of others.
+    """
+    is_enumeration = type_name.startswith("ENUM(") and type_name.endswith(")")
+    return type_name in _KEPT or is_enumeration
 
 
 _READ_ALIKE = frozenset(_TYPES) - {"TIME"}
@@ -83,11 +93,13 @@ def arrow_table(
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     arrays = []
     for column, values in zip(columns, by_column, strict=True):
-        convert = _AS_TEXT.get(column.type)
-        if convert is not None:
-            values = tuple(map(convert, values))
+        kind = arrow_type(column.type)
+        if column.type in _AS_TEXT:
+            values = tuple([None if value is None else str(value) for value in values])
+        if kind is None and is_kept(column.type):
+            kind = pyarrow.string()
         try:
-            arrays.append(pyarrow.array(values, arrow_type(column.type)))
+            arrays.append(pyarrow.array(values, kind))
         except (pyarrow.ArrowException, OverflowError, TypeError) as error:
             raise EngineError(
                 ErrorKind.DATA,

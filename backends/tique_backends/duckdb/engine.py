@@ -19,7 +19,12 @@ from typing_extensions import override
 
 from tique_backends import foreign_keys
 from tique_backends.duckdb import introspection, purity
-from tique_backends.duckdb.arrow import arrow_type, reads_alike, rows_to_arrow
+from tique_backends.duckdb.arrow import (
+    arrow_type,
+    is_kept,
+    reads_alike,
+    rows_to_arrow,
+)
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
@@ -143,6 +148,10 @@ class DuckDBEngine(Engine):
     @override
     def round_trips(self, type_name: str) -> bool:
         return arrow_type(type_name) is not None
+
+    @override
+    def keeps(self, type_name: str) -> bool:
+        return is_kept(type_name)
 
     @override
     def columnar(self, type_name: str) -> bool:

@@ -295,21 +295,20 @@ class DuckDBForms(Forms):
     def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:
         width = len(columns) + 1
         names = key_list(table, columns)
+        types = [*(table.columns[i].type for i in columns), "BIGINT"]
+        # Each by itself: decimals of many sizes would meet as DOUBLE.
         keys = ", ".join(
             f"({ordinal}, "
-            + ", ".join(f"${ordinal * width + i + 1}" for i in range(width))
+            + ", ".join(
+                f"CAST(${ordinal * width + i + 1} AS {type_name})"
+                for i, type_name in enumerate(types)
+            )
             + ")"
             for ordinal in range(rows)
         )
-        casts = ", ".join(
-            f"CAST(_w._{i} AS {table.columns[i].type}) AS "
-            f"{quote(table.columns[i].name)}"
-            for i in columns
-        )
-        aliases = ", ".join(f"_{i}" for i in columns)
         return (
-            f"SELECT _k._ordinal, max(_v._cts) FROM (SELECT _ordinal, _sts, {casts} "
-            f"FROM (VALUES {keys}) AS _w(_ordinal, {aliases}, _sts)) AS _k "
+            "SELECT _k._ordinal, max(_v._cts) "
+            f"FROM (VALUES {keys}) AS _k(_ordinal, {names}, _sts) "
             f"JOIN (SELECT {names}, _cts, _deleted FROM {cache_name(table)}) AS _v "
             f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
             f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"

@@ -111,7 +111,8 @@ def _decimal(value: Decimal) -> str:
     if not isinstance(exponent, int):
         raise EngineError(ErrorKind.DATA, f"MonetDB has no {value}")
     scale = max(0, -exponent)
-    width = max(len(digits) + max(0, exponent), scale + 1)
+    # A column of 38 digits behind the point has none before it.
+    width = max(len(digits) + max(0, exponent), min(scale + 1, _DECIMAL_DIGITS))
     if width > _DECIMAL_DIGITS and not value:
         width, scale = 1, 0
         value = Decimal(0)

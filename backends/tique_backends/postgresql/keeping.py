@@ -64,6 +64,7 @@ _SHOWN = {name.upper(): name for name in _OIDS} | {
     _display(oid).upper(): name for name, oid in _OIDS.items()
 }
 _MODIFIER = re.compile(r"\(\d+(?:,-?\d+)?\)")
+_FIELDS = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to \w+)?")
 _SIZED_ARRAY = re.compile(r"(?:character varying|bit|bit varying)\(\d+\)\[\]")
 
 _KEEPING = AdaptersMap(psycopg.adapters)
@@ -77,6 +78,12 @@ def _oid_of(type_name: str) -> int | None:
     if _SIZED_ARRAY.fullmatch(type_name):
         return None
     return _OIDS.get(_MODIFIER.sub("", type_name))
+
+
+def _shown_oid(type_name: str) -> int | None:
+    """The type whose text a :class:`KeepingCursor` has, which is not always kept."""
+    name = _FIELDS.sub("interval", _MODIFIER.sub("", type_name))
+    return _OIDS.get(name)
 
 
 def kept_name(shown: str) -> str:
@@ -118,7 +125,7 @@ class Showing:
 
     def _loader(self, type_name: str) -> Callable[[Any], Any] | None:
         if type_name not in self._loaders:
-            oid = _oid_of(type_name)
+            oid = _shown_oid(type_name)
             self._loaders[type_name] = (
                 None if oid is None else self._loading.get_loader(oid, Format.TEXT).load
             )

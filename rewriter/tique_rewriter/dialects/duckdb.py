@@ -115,4 +115,13 @@ DUCKDB = Rules(
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
     alterations=frozenset({"type"}),
+    type_spellings={
+        **dict.fromkeys(["REAL", "FLOAT4"], "FLOAT"),
+        **dict.fromkeys(["DOUBLE PRECISION", "FLOAT8"], "DOUBLE"),
+        "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+        "TIMETZ": "TIME WITH TIME ZONE",
+        "BITSTRING": "BIT",
+        "LOGICAL": "BOOLEAN",
+        "BOOL": "BOOLEAN",
+    },
 )

@@ -126,4 +126,9 @@ MONETDB = Rules(
     joins_in_parts=True,
     distinct_needs_names=True,
     alterations=frozenset({"null", "drop constraint"}),
+    type_spellings={
+        **dict.fromkeys(["DOUBLE PRECISION", "FLOAT"], "DOUBLE"),
+        "BOOL": "BOOLEAN",
+        "BINARY LARGE OBJECT": "BLOB",
+    },
 )

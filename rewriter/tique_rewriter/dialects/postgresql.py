@@ -152,4 +152,12 @@ POSTGRESQL = Rules(
         ]
     ),
     keeps_referencing=False,
+    type_spellings={
+        "FLOAT4": "REAL",
+        **dict.fromkeys(["FLOAT", "FLOAT8"], "DOUBLE PRECISION"),
+        "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+        "TIMETZ": "TIME WITH TIME ZONE",
+        "VARBIT": "BIT VARYING",
+        "BOOL": "BOOLEAN",
+    },
 )

@@ -211,6 +211,8 @@ class Rules:
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
+    type_spellings
+        The catalog's name, in capitals, by each other name of a type.
     """
 
     name: str
@@ -274,6 +276,7 @@ class Rules:
     keeps_referencing: bool = True
     changes_views: bool = False
     column_type: Callable[[str], str] = str
+    type_spellings: Mapping[str, str] = field(default_factory=dict)
 
     def unquoted(self, name: str) -> str:
         """Return the name that ``name`` without quotes stands for."""
