@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tique_rewriter.definition import (
-    RESERVED_SCHEMA,
     TABLE_CONSTRAINTS,
     Draft,
     column_constraints,
     free_name,
     position_of,
-    qualified_name,
     read_column,
     read_constraints,
     read_type,
 )
-from tique_rewriter.errors import UnknownTable, WrongDefinition
+from tique_rewriter.errors import WrongDefinition
 from tique_rewriter.foreign_keys import kept_text, resolve
-from tique_rewriter.names import refusal
 from tique_rewriter.plan import Plan
 from tique_rewriter.scalars import split
+from tique_rewriter.targets import expect_exact, named_table, unknown_name
 from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
@@ -74,26 +72,11 @@ def plan_alter(source: Source, catalog: Catalog) -> AlterTable | AlterNothing:
     if keywords[number : number + 1] == ["ONLY"] and _has(source, "only"):
         number += 1
     first = number
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    if schema.lower() == RESERVED_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{RESERVED_SCHEMA}"', words[first].start, "it is reserved"
-        )
-    is_qualified = number > first + 1
-    table = catalog.find(schema if is_qualified else None, name)
+    table, number = named_table(source, number, catalog)
     if table is None:
         if if_exists:
             return AlterNothing(0, ())
-        shown = f"{schema}.{name}" if is_qualified else name
-        raise source.error(
-            UnknownTable,
-            f'unknown table "{shown}"',
-            words[first].start,
-            "existing tables are taken in with `tique adopt`",
-        )
-    _expect_exact(source, name, table.name, words[number - 1])
-    if is_qualified:
-        _expect_exact(source, schema, table.schema, words[first])
+        raise unknown_name(source, first, number)
     if source.lexed.arguments:
         raise source.syntax(
             "a placeholder in ALTER TABLE", source.lexed.starts[0], "write a literal"
@@ -105,12 +88,6 @@ def plan_alter(source: Source, catalog: Catalog) -> AlterTable | AlterNothing:
 
 def _has(source: Source, form: str) -> bool:
     return form in source.rules.alterations
-
-
-def _expect_exact(source: Source, given: str, name: str, word: Word) -> None:
-    """Refuse a name that differs in case alone from the one that it would mean."""
-    if source.rules.exact_quoted_names and given != name:
-        raise refusal(source, given, name, word.start)
 
 
 def _end(source: Source, words: list[Word]) -> None:
@@ -222,7 +199,7 @@ class _Alteration:
         """The position of an existing column; the place counts in the draft."""
         position = position_of(self._source, self._draft, word)
         name = self._source.identifier(word)
-        _expect_exact(self._source, name, self._draft.columns[position].name, word)
+        expect_exact(self._source, name, self._draft.columns[position].name, word)
         return position
 
     def _add_column(self, piece: list[Word]) -> str:

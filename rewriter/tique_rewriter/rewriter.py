@@ -28,6 +28,7 @@ from tique_rewriter.session_statements import (
     plan_session,
 )
 from tique_rewriter.source import Source
+from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.views import WithViews, plan_create_view, plan_drop_view
 from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
@@ -305,6 +306,7 @@ _CHANGES: dict[str, _Planner] = {
     "DELETE": plan_delete,
     "COPY": plan_copy,
     "MERGE": plan_merge,
+    "TRUNCATE": plan_truncate,
 }
 
 _INSTEAD = {

@@ -14,6 +14,7 @@ from tique_rewriter import (
     session,
     session_describe,
     session_prepare,
+    truncate,
 )
 from tique_rewriter.text import Hole, Label, Outer, Text, Variant
 
@@ -220,6 +221,10 @@ def _plan(made: Plan) -> Iterator[str]:
             yield from _bindings(made)
         case ddl_plans.CreateTable():
             yield from _create_table(made)
+        case truncate.Truncate():
+            names = [table.qualified_name for table in made.tables]
+            how = " as delete" if made.is_delete else " cascade" if made.cascade else ""
+            yield f"truncate: {', '.join(names)}{how}"
         case alter.AlterTable():
             yield from _alter_table(made)
         case alter.AlterNothing():

@@ -125,6 +125,7 @@ MONETDB = Rules(
     exact_quoted_names=True,
     joins_in_parts=True,
     distinct_needs_names=True,
+    truncates=frozenset({"options"}),
     alterations=frozenset({"null", "drop constraint"}),
     type_spellings={
         **dict.fromkeys(["DOUBLE PRECISION", "FLOAT"], "DOUBLE"),

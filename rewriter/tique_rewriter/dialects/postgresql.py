@@ -145,6 +145,7 @@ POSTGRESQL = Rules(
     ),
     explains=True,
     column_type=column_type,
+    truncates=frozenset({"several", "options"}),
     alterations=frozenset(
         [
             *("several", "only", "type"),

@@ -208,6 +208,9 @@ class Rules:
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     changes_views
         Whether the engine can change the tables below a view through it.
+    truncates
+        The forms of TRUNCATE: "several" tables, "options" behind them; without the latter
+        it is a DELETE.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -275,6 +278,7 @@ class Rules:
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True
     changes_views: bool = False
+    truncates: frozenset[str] = frozenset()
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)
 

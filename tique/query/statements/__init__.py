@@ -26,11 +26,13 @@ from tique.query.statements.select import (
     SelectStatement,
 )
 from tique.query.statements.session import DescribedStatement, SetVariableStatement
+from tique.query.statements.truncating import TruncateStatement
 from tique.query.statements.views import DefineViewsStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.alter import AlterNothing, AlterTable
 from tique_rewriter.session_describe import Described, SetVariable
+from tique_rewriter.truncate import Truncate
 
 __all__ = [
     "AppendStatement",
@@ -55,6 +57,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,
     ddl_plans.DefineViews: DefineViewsStatement,
+    Truncate: TruncateStatement,
     AlterTable: AlterTableStatement,
     AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,

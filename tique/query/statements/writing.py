@@ -49,6 +49,10 @@ class WritingStatement(Statement):
             else ReturningClause(returning, plan.table, self.text)
         )
 
+    def write(self, transaction: Transaction) -> None:
+        """Carry out its writes as a part of another statement, without parameters."""
+        self._write(transaction, ())
+
     @abstractmethod
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         """Carry out the statement's writes."""

@@ -1,0 +1,106 @@
+"""TRUNCATE: a DELETE of all rows that the snapshot has, and so a part of the transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.change_plans import Delete
+from tique_rewriter.names import quote
+from tique_rewriter.plan import Plan, Reference
+from tique_rewriter.scalars import split
+from tique_rewriter.targets import named_table, unknown_name
+from tique_rewriter.text import Hole
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.source import Source, Word
+
+_IDENTITIES = ("RESTART", "CONTINUE")
+_BEHAVIOURS = ("CASCADE", "RESTRICT")
+
+
+@dataclass(frozen=True)
+class Truncate(Plan):
+    """TRUNCATE of managed tables.
+
+    Where it ``is_delete``, FOREIGN KEY constraints act on the rows as in a DELETE. Else no
+    other table may have one that references these; with ``cascade`` such tables are
+    emptied too.
+    """
+
+    tables: tuple[Table, ...]
+    cascade: bool
+    is_delete: bool
+
+
+def deletion(table: Table) -> Delete:
+    """Return the plan of a DELETE of all rows."""
+    name = quote(table.name)
+    reference = Reference(table, f" AS {name}", {})
+    return Delete(0, (reference,), table, (" FROM ", Hole(0)), name, is_bound=True)
+
+
+def plan_truncate(source: Source, catalog: Catalog) -> Truncate:
+    """Return the plan of TRUNCATE."""
+    rules = source.rules
+    words = source.words[1:]
+    if words and words[0].keyword == "TABLE":
+        words = words[1:]
+    behaviour: Word | None = None
+    if words and "options" in rules.truncates:
+        words, behaviour = _ending(words, _BEHAVIOURS)
+        words = _without_identity(source, words)
+    tables: list[Table] = []
+    for piece in split(words):
+        tables.append(_table(source, catalog, piece))
+        if len(tables) > 1 and "several" not in rules.truncates:
+            raise source.syntax("a second table", piece[0].start)
+    if not tables:
+        raise source.syntax("a table's name is expected", source.words[-1].start)
+    if restart := next((w for w in source.words if w.keyword == "RESTART"), None):
+        for table in tables:
+            for column in table.columns:
+                if column.default and "next" in column.default.lower():
+                    raise source.unsupported(
+                        "RESTART IDENTITY",
+                        restart.start,
+                        f'the column "{column.name}" of {table.qualified_name} has a '
+                        "sequence, whose numbers are in no snapshot",
+                    )
+    cascade = behaviour is not None and behaviour.keyword == "CASCADE"
+    return Truncate(
+        0, (), tuple(tables), cascade, is_delete="options" not in rules.truncates
+    )
+
+
+def _ending(
+    words: list[Word], keywords: tuple[str, ...]
+) -> tuple[list[Word], Word | None]:
+    if len(words) > 1 and words[-1].keyword in keywords:
+        return words[:-1], words[-1]
+    return words, None
+
+
+def _without_identity(source: Source, words: list[Word]) -> list[Word]:
+    if [w.keyword for w in words[-1:]] != ["IDENTITY"] or len(words) < 3:
+        return words
+    if words[-2].keyword not in _IDENTITIES:
+        raise source.syntax("RESTART or CONTINUE is expected", words[-1].start)
+    return words[:-2]
+
+
+def _table(source: Source, catalog: Catalog, words: list[Word]) -> Table:
+    if words and words[0].keyword == "ONLY" and "only" in source.rules.alterations:
+        words = words[1:]
+    if not words:
+        raise source.syntax("a table's name is expected", source.words[-1].start)
+    first = source.number(words[0].start)
+    table, number = named_table(source, first, catalog)
+    if number < first + len(words):
+        word = source.words[number]
+        shown = source.text[word.start : word.end]
+        raise source.unsupported(f'"{shown}" in TRUNCATE', word.start)
+    if table is None:
+        raise unknown_name(source, first, number)
+    return table
