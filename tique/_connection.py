@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,6 +18,7 @@ from tique._control import Controls
 from tique._cursor import Cursor
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
+from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import Database, release
 from tique.database.status import Status, status
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from tique_rewriter import Prepared
 
 _STATEMENTS = 1000
+_TRIES_FOR = 10.0
+"""For so many seconds a statement in autocommit is run again after it lost."""
+_PAUSE = 0.0005
 
 RowT = TypeVar("RowT", default=Any)
 OtherT = TypeVar("OtherT")
@@ -108,6 +113,7 @@ class Connection(Generic[RowT]):
         self._statements: dict[Prepared, Statement] = {}
         with translating():
             self._session = database.engine.session()
+        self._contender = Contender(database.turns)
         self._controls = Controls(self)
         self._sessions = SessionStatements(self)
         self._bulk = BulkStatements(self)
@@ -226,22 +232,46 @@ class Connection(Generic[RowT]):
         with self._lock:
             if not self._finalizer.alive or self._process != process.current():
                 self._check_usable()
+            commits = self._commits_each
             try:
-                prepared = self._plan(query, parameters is not None)
-                bound = prepared.bind(parameters)
-                statement = self._statements.get(prepared)
-                if statement is None:
-                    if isinstance(prepared.plan, TransactionControl):
-                        self._controls.run(prepared.plan)
-                        return Outcome()
-                    if isinstance(prepared.plan, SessionPlan):
-                        return self._sessions.run(prepared.plan, bound)
-                    statement = self._executable(prepared)
-                return self._in_transaction(statement, bound, statement.run)
-            except (EngineError, RewriteError) as error:
-                process.park_if_exiting()
-                self._drop_statement()
-                raise self._translated(error) from error
+                return self._run_once(query, parameters)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_again(lambda: self._run_once(query, parameters))
+
+    def _run_once(self, query: str, parameters: Any) -> Outcome:
+        try:
+            prepared = self._plan(query, parameters is not None)
+            bound = prepared.bind(parameters)
+            statement = self._statements.get(prepared)
+            if statement is None:
+                if isinstance(prepared.plan, TransactionControl):
+                    self._controls.run(prepared.plan)
+                    return Outcome()
+                if isinstance(prepared.plan, SessionPlan):
+                    return self._sessions.run(prepared.plan, bound)
+                statement = self._executable(prepared)
+            return self._in_transaction(statement, bound, statement.run)
+        except (EngineError, RewriteError) as error:
+            process.park_if_exiting()
+            self._drop_statement()
+            raise self._translated(error) from error
+
+    def _run_again(self, run: Callable[[], Outcome]) -> Outcome:
+        """Run a statement that is a transaction of its own, and lost, until it wins.
+
+        The application has seen nothing of the attempts that lost (P6).
+        """
+        latest = time.monotonic() + _TRIES_FOR
+        while True:
+            try:
+                return run()
+            except errors.SerializationError:
+                if time.monotonic() > latest:
+                    raise
+                # The turn was waited for; but the conflict may be another process's.
+                time.sleep(_PAUSE)
 
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
         """Plan a statement, by the catalog with which its transaction begins."""
@@ -266,6 +296,21 @@ class Connection(Generic[RowT]):
 
     def _run_many(
         self, query: str, parameter_rows: Iterable[Any], *, returning: bool
+    ) -> Outcome:
+        rows = list(parameter_rows)
+        with self._lock:
+            commits = self._commits_each
+            try:
+                return self._run_many_once(query, rows, returning=returning)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_again(
+                lambda: self._run_many_once(query, rows, returning=returning)
+            )
+
+    def _run_many_once(
+        self, query: str, parameter_rows: Sequence[Any], *, returning: bool
     ) -> Outcome:
         with self._statement():
             prepared = self._plan(query, True)
@@ -354,6 +399,7 @@ class Connection(Generic[RowT]):
         )
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction
+        self._contender.begin()
         return transaction
 
     def _live_session(self) -> Session:
@@ -384,19 +430,25 @@ class Connection(Generic[RowT]):
 
     def _commit(self) -> None:
         transaction = self._holder.transaction
-        committed = False
+        committed = has_lost = False
         try:
             if transaction is not None and transaction.has_writes:
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
+                self._contender.give_way(transaction)
                 self._database.committer.commit(transaction)
             committed = True
-        except errors.Error:
+        except errors.Error as error:
             process.park_if_exiting()
+            if isinstance(error, errors.SerializationError) and transaction is not None:
+                has_lost = True
+                self._contender.lose(transaction)
             raise
         finally:
-            self._end(committed=committed)
+            self._end(committed=committed, has_lost=has_lost)
+            if has_lost:
+                self._contender.wait()
 
     def rollback(self) -> None:
         """Undo everything since the transaction began."""
@@ -407,9 +459,11 @@ class Connection(Generic[RowT]):
     def _rollback(self) -> None:
         self._end()
 
-    def _end(self, *, committed: bool = False) -> None:
+    def _end(self, *, committed: bool = False, has_lost: bool = False) -> None:
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
+        if transaction is not None and not has_lost:
+            self._contender.end()
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
             transaction.end()
@@ -487,6 +541,7 @@ class Connection(Generic[RowT]):
                 if self._process == process.current():
                     with suppress(EngineError, errors.Error):
                         self._end()
+                        self._contender.end()
                     with suppress(EngineError):
                         self._session.close()
             finally:

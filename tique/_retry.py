@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_UNPAUSED = 3
+"""Attempts without a pause: a conflict within the process has waited for its turn."""
 _FIRST_PAUSE = 0.001
-_LONGEST_PAUSE = 0.25
+_LONGEST_PAUSE = 0.04
+"""In seconds; shorter than a turn (:mod:`tique.commit.turns`)."""
 
 
 def run_transaction(
@@ -60,6 +63,8 @@ def run_transaction(
         except SerializationError:
             if attempt == attempts:
                 raise
-            longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
-            time.sleep(random.uniform(0, longest))  # noqa: S311 - not for secrets
+            if attempt > _UNPAUSED:
+                # Another process may be the winner each time.
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+                time.sleep(random.uniform(0, longest))  # noqa: S311 - not for secrets
     raise ProgrammingError(f"attempts must be at least 1, not {attempts}")

@@ -24,6 +24,7 @@ from tique.checkpoint.checkpointer import Checkpointer
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
+from tique.commit.turns import Turns
 from tique.database import process
 from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
@@ -109,6 +110,7 @@ class Database:
             retention=settings.retention,
             housekeeping=self.release_abandoned,
         )
+        self.turns = Turns()
         self.committer = _committer_for(engine)(
             engine,
             self.catalog,

@@ -1,0 +1,103 @@
+"""P6: turns of contenders for the same keys, and their bounds."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tique.commit import turns
+from tique.commit.turns import Turns
+
+pytestmark = pytest.mark.engine_free
+
+A, B, C = ((1, (0,), (key,)) for key in "abc")
+
+
+def test_the_first_place_has_the_turn():
+    queues = Turns()
+    first, second = queues.take([A], 60), queues.take([A], 60)
+    assert first.opened.is_set()
+    assert not second.opened.is_set()
+    assert queues.first([A]) is first
+    queues.leave(first)
+    assert first.gone.is_set()
+    assert second.opened.is_set()
+    queues.leave(second)
+    assert not queues.are_taken
+
+
+def test_a_place_has_its_turn_when_it_is_the_first_for_all_its_keys():
+    queues = Turns()
+    first, other = queues.take([A], 60), queues.take([B], 60)
+    both, behind = queues.take([A, B], 60), queues.take([B, C], 60)
+    queues.leave(first)
+    assert not both.opened.is_set()
+    assert not behind.opened.is_set()
+    assert queues.first([A]) is None
+    queues.leave(other)
+    assert both.opened.is_set()
+    assert not behind.opened.is_set()
+    queues.leave(both)
+    assert behind.opened.is_set()
+
+
+def test_a_turn_that_is_over_is_passed_on():
+    queues = Turns()
+    first, second = queues.take([A], 0.01), queues.take([A], 60)
+    assert 0 <= queues.patience(second) <= 0.01
+    time.sleep(0.02)
+    assert queues.first([A]) is second
+    assert first.gone.is_set()
+    assert second.opened.is_set()
+
+
+def test_a_place_is_left_twice():
+    queues = Turns()
+    first, second = queues.take([A, B], 60), queues.take([A, B], 60)
+    queues.leave(first)
+    queues.leave(first)
+    assert second.opened.is_set()
+
+
+class Transaction:
+    """A write set of nothing but its keys."""
+
+    def __init__(self, monkeypatch, *claims):
+        monkeypatch.setattr(turns, "_claims", lambda _: set(claims))
+
+
+def test_a_contender_that_does_not_try_again_has_no_turn(monkeypatch):
+    monkeypatch.setattr(turns, "_SHORTEST_TURN", 0.01)
+    queues = Turns()
+    contender = turns.Contender(queues)
+    transaction = Transaction(monkeypatch, A)
+    contender.begin()
+    contender.lose(transaction)
+    contender.wait()
+    assert queues.are_taken
+    time.sleep(0.02)
+    contender.begin()
+    contender.lose(transaction)
+    assert not queues.are_taken
+    # It came back in time.
+    contender.begin()
+    contender.lose(transaction)
+    assert queues.are_taken
+
+
+def test_giving_way_ends_with_the_turn(monkeypatch):
+    queues = Turns()
+    holder, newcomer = turns.Contender(queues), turns.Contender(queues)
+    transaction = Transaction(monkeypatch, A)
+    holder._began = time.monotonic() - 10
+    holder.lose(transaction)
+    timer = threading.Timer(0.05, holder.end)
+    timer.start()
+    started = time.monotonic()
+    newcomer.give_way(transaction)
+    assert 0.04 < time.monotonic() - started < 0.9
+    # The holder itself does not wait.
+    holder.lose(transaction)
+    holder.give_way(transaction)
