@@ -21,6 +21,8 @@ class CreateTable(Plan):
     table: Table
     text: str
     if_not_exists: bool
+    replaces: bool = False
+    """Whether a table of that name goes, with all that belongs to it."""
 
 
 @dataclass(frozen=True)

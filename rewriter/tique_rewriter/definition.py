@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tique_rewriter.ddl_plans import CreateTable
-from tique_rewriter.errors import DuplicateColumn, WrongDefinition
+from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.names import refusal
 from tique_rewriter.references import unknown_column
@@ -79,10 +79,28 @@ class Draft:
         )
 
 
-def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
-    """Return the plan of CREATE TABLE with a list of columns and constraints."""
+@dataclass(frozen=True)
+class Head:
+    """The beginning of CREATE TABLE; ``end`` is the number of the word after the name."""
+
+    schema: str
+    name: str
+    if_not_exists: bool
+    replaces: bool
+    end: int
+
+
+def read_head(source: Source, catalog: Catalog) -> Head:
+    """Read CREATE [OR REPLACE] TABLE [IF NOT EXISTS] and the name.
+
+    Raises
+    ------
+    UnsupportedSQL
+        The table would be in tique's own schema.
+    """
     words = source.words
-    number = 2
+    replaces = source.keywords(1)[:2] == ["OR", "REPLACE"]
+    number = 4 if replaces else 2
     if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
     if if_not_exists:
         number += 3
@@ -94,16 +112,20 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
             "it is reserved",
         )
     _check_free(source, catalog, schema, name, words[number - 1])
+    if number == len(words):
+        raise source.syntax("a list of columns is expected", words[-1].start)
+    return Head(schema, name, if_not_exists, replaces, number)
+
+
+def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
+    """Return the plan of CREATE TABLE with a list of columns and constraints."""
+    words = source.words
+    head = read_head(source, catalog)
+    schema, name, number = head.schema, head.name, head.end
     following = source.keywords(number)[:1]
     if following in (["PARTITION"], ["OF"]):
         raise source.unsupported(
             f"CREATE TABLE … {following[0]}", words[number].start, "list the columns"
-        )
-    if following == ["AS"]:
-        raise source.unsupported(
-            "CREATE TABLE … AS",
-            words[number].start,
-            "write CREATE TABLE and INSERT … SELECT",
         )
     if following != ["("]:
         raise source.syntax("a list of columns is expected", words[-1].start)
@@ -123,9 +145,13 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     for element in elements:
         if not element:
             raise source.syntax("a column is expected", body[0].start)
-        if element[0].keyword not in TABLE_CONSTRAINTS:
+        if element[0].keyword == "LIKE" and source.rules.likes:
+            _read_like(source, catalog, draft, element)
+        elif element[0].keyword not in TABLE_CONSTRAINTS:
             read_column(source, draft, element)
     for element in elements:
+        if element[0].keyword == "LIKE" and source.rules.likes:
+            continue
         if element[0].keyword in TABLE_CONSTRAINTS:
             read_constraints(source, draft, element, None)
         else:
@@ -137,7 +163,8 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     table = draft.table(schema)
     keys = resolve(source, catalog, table, draft.references)
     text = text_without(source, body, draft.references)
-    return CreateTable(0, (), replace(table, foreign_keys=keys), text, if_not_exists)
+    table = replace(table, foreign_keys=keys)
+    return CreateTable(0, (), table, text, head.if_not_exists, head.replaces)
 
 
 def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:
@@ -171,6 +198,48 @@ def _check_free(
     for given, other in ((schema, table.schema), (name, table.name)):
         if given != other:
             raise refusal(source, given, other, word.start)
+
+
+def _read_like(
+    source: Source, catalog: Catalog, draft: Draft, element: list[Word]
+) -> None:
+    """Read LIKE of a managed table, which stands for its columns."""
+    words = source.words
+    start = source.number(element[1].start) if len(element) > 1 else len(words)
+    schema, name, number = qualified_name(source, start, catalog.default_schema)
+    table = catalog.find(schema if number > start + 1 else None, name)
+    if table is None:
+        raise source.error(
+            UnknownTable,
+            f'LIKE names "{name}", which tique does not manage,',
+            element[0].start,
+            "existing tables are taken in with `tique adopt`",
+        )
+    options = element[1 + number - start :]
+    for word in options[::2]:
+        if word.keyword not in source.rules.likes or len(options) % 2:
+            shown = source.text[word.start : word.end]
+            raise source.unsupported(f'"{shown}" after LIKE', word.start)
+    first = len(draft.columns)
+    for column in table.columns:
+        if column.name.lower() in draft.taken:
+            raise source.error(
+                DuplicateColumn,
+                f'the column "{column.name}" is defined twice',
+                element[0].start,
+            )
+        draft.taken.add(column.name.lower())
+        draft.columns.append(Column(column.name, column.type, column.not_null))
+    has_keys = False
+    for including, what in zip(options[::2], options[1::2], strict=True):
+        if what.keyword in ("INDEXES", "ALL"):
+            has_keys = including.keyword == "INCLUDING"
+    if has_keys:
+        keys = [
+            tuple([first + i for i in k]) for k in (table.primary_key, *table.unique)
+        ]
+        draft.primary_key = keys[0] or draft.primary_key
+        draft.unique += keys[1:]
 
 
 def column_constraints(element: list[Word]) -> list[Word]:

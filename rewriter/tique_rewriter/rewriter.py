@@ -10,6 +10,7 @@ from typing import Any
 from tique_rewriter.alter import plan_alter
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
+from tique_rewriter.create_as import is_from_query, plan_create_as
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
@@ -270,7 +271,11 @@ class Rewriter:
             case ["ALTER", "TABLE", *_]:
                 return plan_alter(source, self._catalog)
             case ["CREATE", "TABLE", *_]:
-                return plan_create_table(source, self._catalog)
+                return self._create_table(source)
+            case ["CREATE", "OR", "REPLACE", "TABLE", *_] if (
+                self._rules.replaces_tables
+            ):
+                return self._create_table(source)
             case ["CREATE", "INDEX", *_]:
                 return plan_create_index(source, self._catalog)
             case ["DROP", "TABLE", *_]:
@@ -294,6 +299,11 @@ class Rewriter:
             case [verb, kind, *_]:
                 raise source.unsupported(f"{verb} {kind}", source.words[0].start)
         raise source.syntax("the statement ends too early", source.words[0].start)
+
+    def _create_table(self, source: Source) -> Plan:
+        if is_from_query(source):
+            return plan_create_as(source, self._catalog, self._part, self._statement)
+        return plan_create_table(source, self._catalog)
 
 
 _DEFINITIONS = ("ALTER", "CREATE", "DROP")

@@ -81,6 +81,7 @@ SCENARIOS = {
         ("ALTER TABLE wide DROP COLUMN c",),
         ("ALTER TABLE wide RENAME TO broad",),
         ("UPDATE broad SET e = 9",),
+        ("CREATE TABLE copied AS SELECT id, e FROM broad WHERE id > 1",),
         "checkpoint",
     ],
     "reopening": [

@@ -9,6 +9,7 @@ from tique_rewriter import (
     Rewriter,
     alter,
     change_plans,
+    create_as,
     ddl_plans,
     plan,
     session,
@@ -221,6 +222,14 @@ def _plan(made: Plan) -> Iterator[str]:
             yield from _bindings(made)
         case ddl_plans.CreateTable():
             yield from _create_table(made)
+        case create_as.CreateTableAs():
+            head = made.head
+            flags = (
+                " or replace" * head.replaces + " if not exists" * head.if_not_exists
+            )
+            rows = "" if made.has_rows else " without rows"
+            yield f"create: {head.schema}.{head.name}{made.columns}{flags}{rows}"
+            yield from _plan(made.select)
         case truncate.Truncate():
             names = [table.qualified_name for table in made.tables]
             how = " as delete" if made.is_delete else " cascade" if made.cascade else ""
@@ -315,6 +324,7 @@ def _alter_table(made: alter.AlterTable) -> Iterator[str]:
 def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
     table = made.table
     exists = " if not exists" if made.if_not_exists else ""
+    exists += " or replace" if made.replaces else ""
     yield f"create: {table.qualified_name}{exists}"
     for column in table.columns:
         default = f" default {column.default}" if column.default else ""
@@ -329,5 +339,5 @@ def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
         yield f"check{name}: {check.expression}"
     for key in table.foreign_keys:
         yield _foreign_key(table, key)
-    if table.foreign_keys:
+    if table.foreign_keys or made.replaces:
         yield f"text: {made.text}"

@@ -76,6 +76,22 @@ def test_dropped_beside_a_transaction(pair):
     expect_nothing_unfinished(first)
 
 
+def test_rows_that_come_with_a_table(pair, process):
+    """P1: a snapshot of another process that is older does not see them."""
+    first, second = pair
+    assert second.run("SELECT v FROM t WHERE id = 1").fetchall() == [(0,)]
+    first.commit("UPDATE t SET v = 1")
+    first.commit("CREATE TABLE c AS SELECT v FROM t")
+    second.database.timeline.catch_up()
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        second.run("SELECT * FROM c")
+    second.connection.rollback()
+    for one in (*pair, process()):
+        assert one.rows("SELECT * FROM c") == [(1,), (1,)]
+    second.commit("INSERT INTO c VALUES (2)")
+    assert first.rows("SELECT count(*) FROM c") == [(3,)]
+
+
 def test_altered_beside_a_writer(pair):
     """P9: its rows are of the old definition, and the transaction is run again."""
     first, second = pair
@@ -240,6 +256,7 @@ def test_defined_between_a_joiners_steps(pair, process, monkeypatch, step):
         "CREATE INDEX i ON t (v)",
         "ALTER TABLE t ADD COLUMN w INTEGER",
         "ALTER TABLE t RENAME TO u",
+        "CREATE TABLE u AS SELECT * FROM t",
     ],
 )
 def test_stopped_in_a_definition(shared_engine, pair, process, monkeypatch, definition):

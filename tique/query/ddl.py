@@ -16,6 +16,7 @@ from tique_backends.foreign_keys import adding, dropping
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from tique.query.new_tables import NewTable
     from tique.query.schema_changes import SchemaChanges
     from tique.query.transaction import Transaction
     from tique_backends.session import Session
@@ -43,42 +44,48 @@ class DDL:
         """Whether all tables were detached, and tique's schema is gone."""
 
     def create_table(
-        self, transaction: Transaction, table: Table, text: str, *, if_not_exists: bool
+        self,
+        transaction: Transaction,
+        made: NewTable,
+        *,
+        if_not_exists: bool = False,
+        replaces: bool = False,
     ) -> None:
         """Create an abstract table: the storage table and its cache table."""
         refuse_writes(transaction)
         session = transaction.session
+        engine, table = self._engine, made.table
         with self.changes.alone():
-            find, name = self._catalog.find, (table.schema, table.name)
-            if find(*name) is not None or self._catalog.view(*name) is not None:
+            before = self._catalog.find(table.schema, table.name)
+            is_view = self._catalog.view(table.schema, table.name) is not None
+            if before is not None or is_view:
                 if if_not_exists:
                     return
-                raise errors.ProgrammingError(
-                    f"table {table.qualified_name} exists already", sqlstate="42P07"
-                )
-            exists = (table.schema.lower(), table.name.lower()) in {
+                if before is None or not replaces:
+                    raise errors.ProgrammingError(
+                        f"table {table.qualified_name} exists already", sqlstate="42P07"
+                    )
+                self.changes.refuse_users([before], transaction)
+                self._freed([before], cascade=False)
+            elif (table.schema.lower(), table.name.lower()) in {
                 (schema.lower(), name.lower())
-                for schema, name in self._engine.user_tables(session)
-            }
-            if exists:
+                for schema, name in engine.user_tables(session)
+            }:
                 raise errors.ProgrammingError(
                     f"table {table.qualified_name} exists in the database but is not "
                     "under tique's management; take it in with 'tique adopt'",
                     sqlstate="42P07",
                 )
+            since: dict[int, int] = {}
 
             def create() -> None:
-                session.execute(text)
-                engine = self._engine
-                described = engine.describe(session, table.schema, table.name)
-                engine.check_definition(session, described)
-                managed = engine.manage(session, described)
-                if table.foreign_keys:
-                    managed = replace(managed, foreign_keys=table.foreign_keys)
-                    engine.keep_foreign_keys(session, managed, self._parents(managed))
+                since.clear()
+                new = made.create(session, engine, self._parents, before)
+                if not made.is_empty:
+                    since[new.id] = transaction.sts
 
-            self.changes.transact(session, create)
-            self._catalog.reload(session)
+            self.changes.transact(session, create, since)
+            self._catalog.reload(session, since)
 
     def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
         """The tables that a table references, by name, as they are now."""

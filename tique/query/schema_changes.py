@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing, contextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from tique import errors
@@ -90,15 +91,24 @@ class SchemaChanges:
         ):
             yield
 
-    def transact(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
-        """Change the schema; if that fails, read the catalog again."""
+    def transact(
+        self,
+        session: Session,
+        body: Callable[[], _Outcome],
+        since: Mapping[int, int] = MappingProxyType({}),
+    ) -> _Outcome:
+        """Change the schema; if that fails, read the catalog again.
+
+        ``since`` has, when ``body`` is over, the ids of tables that it made with rows,
+        and the sts of these.
+        """
         try:
-            return self.timeline.define(session, body)
+            return self.timeline.define(session, body, since)
         except BaseException:
             # A COMMIT that raised may have happened all the same, and the connection
             # may be gone.
             with suppress(EngineError), closing(self.engine.session()) as witness:
-                self.catalog.reload(witness)
+                self.catalog.reload(witness, since)
             raise
 
     def change(

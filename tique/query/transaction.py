@@ -241,9 +241,22 @@ class Transaction:
     # Reading
 
     def versions(self, table: Table) -> TableVersions:
-        """The recent versions of a table, noted as used by this transaction."""
+        """The recent versions of a table, noted as used by this transaction.
+
+        Raises
+        ------
+        SerializationError
+            The table was made with rows after the transaction began.
+        """
         self.touched.add(table.id)
-        return self.catalog.versions(table)
+        versions = self.catalog.versions(table)
+        if versions.since > self.sts:
+            raise errors.SerializationError(
+                f"table {table.qualified_name} was made after this transaction began, with "
+                "rows that its snapshot does not have; run it again to see them",
+                table=table.qualified_name,
+            )
+        return versions
 
     def row(
         self, table: Table, key: Key, needed: Sequence[int] | None = None

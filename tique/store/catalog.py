@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from tique import errors
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import ForeignKey, Table, View
 
 _Found = TypeVar("_Found")
+
+_NO_ROWS: Mapping[int, int] = MappingProxyType({})
 
 
 class ManagedCatalog:
@@ -175,15 +178,31 @@ class ManagedCatalog:
         rows = CacheInfo("rows", entries, 0, self.policy.rows, hits, misses, evictions)
         return rows, self._cache.info()
 
-    def reload(self, session: Session) -> None:
-        """Read the managed tables' definitions again after one changed."""
-        tables = self._engine.managed_tables(session)
-        self.load(tables, self._engine.views(session))
+    def reload(self, session: Session, since: Mapping[int, int] = _NO_ROWS) -> None:
+        """Read the managed tables' definitions again after one changed.
 
-    def load(self, tables: Iterable[Table], views: Iterable[View] = ()) -> None:
-        """Replace the catalog's content; known tables keep their versions."""
+        ``since`` is as for :meth:`load`.
+        """
+        tables = self._engine.managed_tables(session)
+        self.load(tables, self._engine.views(session), since)
+
+    def load(
+        self,
+        tables: Iterable[Table],
+        views: Iterable[View] = (),
+        since: Mapping[int, int] = _NO_ROWS,
+    ) -> None:
+        """Replace the catalog's content; known tables keep their versions.
+
+        ``since`` has, of tables that were made with rows, the oldest snapshots that may
+        see them, by id.
+        """
         tables = list(tables)
-        self._versions = {table.id: self._known_or_new(table) for table in tables}
+        versions = {table.id: self._known_or_new(table) for table in tables}
+        for number, sts in since.items():
+            if number in versions:
+                versions[number].since = sts
+        self._versions = versions
         self._buffered = {table.id: self._is_buffered(table) for table in tables}
         self._by_id = {table.id: table for table in tables if table.fault is None}
         self._referencing = _referencing(tables)

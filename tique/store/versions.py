@@ -114,6 +114,8 @@ class TableVersions:
         self.table = table
         self.folded_until = 0
         """The cts up to which all versions are in storage, as far as is known here."""
+        self.since = 0
+        """The oldest snapshot for which storage is right; 0: all of them."""
         self._shared = shared
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()

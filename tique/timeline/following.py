@@ -19,7 +19,8 @@ after its versions. One thread follows at a time.
 
 *DDL.* A schema change has a log entry of its own. The catalog is read again before
 anything is published that the same step covers, so that no versions of a new table are
-missed; versions of a dropped table are ignored. A fenced entry counts too: the change
+missed; versions of a dropped table are ignored. The entry names tables that were made with
+rows, which older snapshots do not see. A fenced entry counts too: the change
 took effect with it, though it was never acknowledged.
 
 *Nothing twice.* If publishing is cut short, it is not known which versions the index
@@ -153,8 +154,11 @@ class Follower:
             if any(cts not in self._own for cts in stamps):
                 entries = self._entries(snapshot, followed)
                 logged = self._others(entries)
-                if any(cts in logged and logged[cts].defines for cts in stamps):
-                    self._reload()
+                defined = [
+                    logged[c] for c in stamps if c in logged and logged[c].defines
+                ]
+                if defined:
+                    self._reload({n: each.cts for each in defined for n in each.bulk})
                     logged = self._others(entries)
 
             def publish() -> None:
@@ -182,10 +186,13 @@ class Follower:
         commits = self._shared.read(entries, tables, self._own)
         return {commit.cts: commit for commit in commits}
 
-    def _reload(self) -> None:
-        """Read the catalog, which is at least as new as the entries followed now."""
+    def _reload(self, since: Mapping[int, int]) -> None:
+        """Read the catalog, which is at least as new as the entries followed now.
+
+        ``since`` has tables that were made with rows, and when.
+        """
         with closing(self._engine.session()) as session:
-            self._catalog.reload(session)
+            self._catalog.reload(session, since)
 
     def _read(self, commit: CommitRecord) -> Published:
         tables = self._catalog.by_id()

@@ -54,7 +54,7 @@ from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.ids import TransactionIds
@@ -268,10 +268,16 @@ class SharedTimeline(Timeline):
             self.lift()
 
     @override
-    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+    def define(
+        self,
+        session: Session,
+        body: Callable[[], _Outcome],
+        filled: Collection[int] = (),
+    ) -> _Outcome:
         def change() -> _Outcome:
             outcome = body()
-            session.log([CommitRecord(self._barrier, 0, {}, defines=True)])
+            made = dict.fromkeys(filled, 0)
+            session.log([CommitRecord(self._barrier, 0, {}, made, defines=True)])
             return outcome
 
         return self._shared.transact(session, change)

@@ -114,6 +114,7 @@ DUCKDB = Rules(
     row_assignments=frozenset({"row", "value"}),
     copies=frozenset({"file"}),
     merges=frozenset({"matched", "by source", "all columns"}),
+    replaces_tables=True,
     alterations=frozenset({"type"}),
     type_spellings={
         **dict.fromkeys(["REAL", "FLOAT4"], "FLOAT"),

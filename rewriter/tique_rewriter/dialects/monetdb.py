@@ -126,6 +126,7 @@ MONETDB = Rules(
     joins_in_parts=True,
     distinct_needs_names=True,
     truncates=frozenset({"options"}),
+    likes=frozenset({"LIKE"}),
     alterations=frozenset({"null", "drop constraint"}),
     type_spellings={
         **dict.fromkeys(["DOUBLE PRECISION", "FLOAT"], "DOUBLE"),

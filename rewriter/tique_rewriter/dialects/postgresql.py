@@ -146,6 +146,7 @@ POSTGRESQL = Rules(
     explains=True,
     column_type=column_type,
     truncates=frozenset({"several", "options"}),
+    likes=frozenset({"LIKE", "INCLUDING", "EXCLUDING"}),
     alterations=frozenset(
         [
             *("several", "only", "type"),

@@ -211,6 +211,11 @@ class Rules:
     truncates
         The forms of TRUNCATE: "several" tables, "options" behind them; without the latter
         it is a DELETE.
+    replaces_tables
+        Whether it has CREATE OR REPLACE TABLE.
+    likes
+        The words that may follow LIKE in CREATE TABLE, each with another one; "LIKE" if
+        there is LIKE.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -279,6 +284,8 @@ class Rules:
     keeps_referencing: bool = True
     changes_views: bool = False
     truncates: frozenset[str] = frozenset()
+    replaces_tables: bool = False
+    likes: frozenset[str] = frozenset()
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)
 

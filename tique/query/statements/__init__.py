@@ -13,6 +13,7 @@ from tique.query.statements.definition import (
     AlterNothingStatement,
     AlterTableStatement,
     CreateIndexStatement,
+    CreateTableAsStatement,
     CreateTableStatement,
     DropIndexStatement,
     DropTableStatement,
@@ -31,6 +32,7 @@ from tique.query.statements.views import DefineViewsStatement
 from tique.query.statements.with_changes import WithStatement
 from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.alter import AlterNothing, AlterTable
+from tique_rewriter.create_as import CreateTableAs
 from tique_rewriter.session_describe import Described, SetVariable
 from tique_rewriter.truncate import Truncate
 
@@ -53,6 +55,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     change_plans.CopyIn: CopyInStatement,
     change_plans.CopyOut: CopyOutStatement,
     ddl_plans.CreateTable: CreateTableStatement,
+    CreateTableAs: CreateTableAsStatement,
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,

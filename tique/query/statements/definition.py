@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique.query.new_tables import NewTable
 from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.select import SelectStatement
+from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
     from tique_rewriter.alter import AlterNothing, AlterTable
+    from tique_rewriter.create_as import CreateTableAs
     from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
 
 
@@ -26,12 +30,45 @@ class CreateTableStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the table; it takes effect at once."""
+        made = NewTable(self._create.table, self._create.text)
         transaction.ddl.create_table(
             transaction,
-            self._create.table,
-            self._create.text,
+            made,
             if_not_exists=self._create.if_not_exists,
+            replaces=self._create.replaces,
         )
+        return Outcome()
+
+
+class CreateTableAsStatement(Statement):
+    """CREATE TABLE … AS, with the rows that its query has in the snapshot."""
+
+    def __init__(self, plan: CreateTableAs) -> None:
+        super().__init__(plan)
+        self._create = plan
+        self._select = SelectStatement(plan.select)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table; it takes effect at once, with its rows."""
+        plan, head = self._create, self._create.head
+        table = Table(head.schema, head.name, ())
+        place = transaction.engine.forms.plain(table)
+        with transaction.statement():
+            query, bound = self._select.query(transaction, parameters)
+            made = NewTable(
+                table,
+                f"CREATE {'OR REPLACE ' * head.replaces}TABLE {place} {plan.columns} "
+                f"AS {query}",
+                (query, bound),
+                is_empty=not plan.has_rows,
+            )
+            transaction.ddl.create_table(
+                transaction,
+                made,
+                if_not_exists=head.if_not_exists,
+                replaces=head.replaces,
+            )
         return Outcome()
 
 

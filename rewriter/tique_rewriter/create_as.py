@@ -1,0 +1,95 @@
+"""CREATE TABLE … AS: a definition that comes from a query, with the query's rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.change_plans import ChangingWith
+from tique_rewriter.definition import read_head
+from tique_rewriter.plan import Plan, Select
+from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_rewriter.definition import Head
+    from tique_rewriter.placeholders import Lexed
+    from tique_rewriter.schema import Catalog
+    from tique_rewriter.source import Word
+
+
+@dataclass(frozen=True)
+class CreateTableAs(Plan):
+    """CREATE TABLE … AS.
+
+    ``columns`` is the text of a list of names in brackets, or empty. Without
+    ``has_rows`` the table stays empty.
+    """
+
+    head: Head
+    columns: str
+    select: Select
+    has_rows: bool
+
+
+def is_from_query(source: Source) -> bool:
+    """Whether CREATE TABLE has a query, before which a list of names may stand."""
+    return any(word.keyword == "AS" and not word.depth for word in source.words)
+
+
+def plan_create_as(
+    source: Source,
+    catalog: Catalog,
+    part: Callable[[Source, int, int], Lexed],
+    plan: Callable[[Source], Plan],
+) -> CreateTableAs:
+    """Return the plan of CREATE TABLE … AS.
+
+    Parameters
+    ----------
+    source, catalog
+        The statement, and the managed tables.
+    part
+        Returns a part of the statement's text as a statement of its own.
+    plan
+        Returns the plan of such a statement.
+    """
+    words = source.words
+    head = read_head(source, catalog)
+    number, columns = head.end, ""
+    if words[number].keyword == "(":
+        end = number + source.closing(words[number:])
+        for word in words[number + 1 : end : 2]:
+            source.identifier(word)
+        if any(w.keyword != "," for w in words[number + 2 : end : 2]):
+            raise source.syntax("a list of names is expected", words[number].start)
+        columns = source.words_text(words[number : end + 1])
+        number = end + 1
+    if source.keywords(number)[:1] != ["AS"]:
+        word = words[min(number, len(words) - 1)]
+        shown = source.text[word.start : word.end]
+        raise source.unsupported(f'"{shown}" in CREATE TABLE … AS', word.start)
+    body, has_rows = _body(words[number + 1 :])
+    if not body:
+        raise source.syntax("a query is expected", words[-1].start)
+    if body[0].keyword not in {"WITH", *source.rules.queries}:
+        shown = source.text[body[0].start : body[0].end]
+        raise source.unsupported(f"CREATE TABLE … AS {shown}", body[0].start)
+    inner = Source(part(source, body[0].start, body[-1].end), source.rules)
+    made = plan(inner)
+    if isinstance(made, ChangingWith) or not isinstance(made, Select):
+        raise source.unsupported("CREATE TABLE … AS of a change", body[0].start)
+    return CreateTableAs(
+        made.parameters, made.references, head, columns, made, has_rows
+    )
+
+
+def _body(words: list[Word]) -> tuple[list[Word], bool]:
+    """The query, and whether its rows are wanted."""
+    keywords = [word.keyword for word in words[-3:]]
+    if keywords == ["WITH", "NO", "DATA"]:
+        return words[:-3], False
+    if keywords[-2:] == ["WITH", "DATA"]:
+        return words[:-2], True
+    return words, True
