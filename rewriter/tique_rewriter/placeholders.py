@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tique_rewriter.dialects import DUCKDB, Lexicon
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
@@ -90,6 +93,25 @@ class Lexed:
         blank = lexed.text[:begin] + word + " "
         return replace(lexed, text=blank + lexed.text[start:])
 
+    def replaced(self, start: int, end: int, text: str) -> Lexed:
+        """Return the text with other words in the place of some, before all else.
+
+        What stands there is neither a placeholder nor quoted, and nor is the new text.
+        """
+        more = len(text) - (end - start)
+        first = Edit(start, len(text), self.original_position(start), end - start)
+        return replace(
+            self,
+            text=self.text[:start] + text + self.text[end:],
+            starts=tuple(place + more for place in self.starts),
+            edits=(
+                first,
+                *(replace(edit, start=edit.start + more) for edit in self.edits),
+            ),
+            quotes=tuple(_moved(self.quotes, end, more)),
+            comments=tuple(_moved(self.comments, end, more)),
+        )
+
     def part(self, start: int, end: int) -> Lexed:
         """Return the text between two offsets, blank around it; all places stay."""
         rest = self.after(start)
@@ -99,6 +121,14 @@ class Lexed:
             quotes=tuple(span for span in rest.quotes if span[0] < end),
             comments=tuple(span for span in rest.comments if span[0] < end),
         )
+
+
+def _moved(
+    spans: Iterable[tuple[int, int]], end: int, more: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the spans, those from ``end`` on farther behind."""
+    for start, stop in spans:
+        yield (start + more, stop + more) if start >= end else (start, stop)
 
 
 class _Lexer:

@@ -29,6 +29,7 @@ from tique_rewriter.session_statements import (
     plan_session,
 )
 from tique_rewriter.source import Source
+from tique_rewriter.table_queries import is_table_query, written_as_select
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.views import WithViews, plan_create_view, plan_drop_view
 from tique_rewriter.with_changes import has_changes, plan_changing_with
@@ -230,6 +231,8 @@ class Rewriter:
         check_cut(source)
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
+        if is_table_query(source):
+            return self._statement(written_as_select(source))
         if keywords[0] == "WITH" and has_changes(source):
             return plan_changing_with(source, self._part, self._statement)
         return self._statement(source)

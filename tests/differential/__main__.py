@@ -3,6 +3,8 @@
 Runs as many random statements through tique and on the bare engine. Prints differences
 as they are found, a line of JSON each, with the fewest statements that show it, and
 counts at the end. An episode comes again with ``--start NUMBER --count 1`` and the seed.
+
+``python -m tests.differential corpus --engine duckdb`` says what of the corpus is refused.
 """
 
 from __future__ import annotations
@@ -12,12 +14,30 @@ import json
 import sys
 import time
 from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from types import SimpleNamespace
 
+from tests.differential import corpus
 from tests.differential.runs import places_of, run
 from tests.differential.statements import STEPS
 from tests.fuzz.runs import ENGINES
+from tests.plugins.engine import ENGINES as BACKENDS
 
 _BATCH = 20
+
+
+def report_corpus():
+    parser = argparse.ArgumentParser(prog="python -m tests.differential corpus")
+    parser.add_argument("--engine", choices=ENGINES, required=True)
+    chosen = parser.parse_args(sys.argv[2:]).engine
+    kind = next(kind for kind in BACKENDS if kind.name == chosen)
+    with TemporaryDirectory() as folder:
+        folders = SimpleNamespace(mktemp=lambda name, **_: Path(mkdtemp(dir=folder)))
+        with kind.lasting(folders) as engine:
+            report = corpus.run(engine)
+    print("\n".join(report.lines()))
+    return bool(report.faults or report.unknown)
 
 
 def main():
@@ -61,4 +81,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report_corpus() if sys.argv[1:2] == ["corpus"] else main())

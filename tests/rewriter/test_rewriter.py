@@ -120,6 +120,9 @@ def test_outside_the_holes_every_byte_stays():
     for case in read_cases("select", "dialect", "binding"):
         if "%" in case.sql or not case.expected[0].startswith("query: "):
             continue
+        if case.sql.startswith("TABLE"):
+            # It is written as SELECT.
+            continue
         made = Rewriter(Tables()).plan(case.sql).plan
         assert isinstance(made, Select)
         rest = case.sql

@@ -87,6 +87,7 @@ POSTGRESQL = Rules(
     table_functions=re.compile(".*", re.DOTALL),
     function_schemas=None,
     refused_functions=frozenset(),
+    allowed_parts=frozenset({"search"}),
     refused_kinds={
         exp.Qualify: ("QUALIFY", ("QUALIFY",)),
         exp.Columns: ("COLUMNS()", ("COLUMNS",)),
