@@ -61,3 +61,14 @@ class DefineViews(Plan):
     text: str
     names: tuple[tuple[str, str], ...]
     creates: bool
+
+
+@dataclass(frozen=True)
+class DefineObjects(Plan):
+    """CREATE, ALTER and DROP of objects that are no tables, as they stand.
+
+    ``dropped_schemas`` go with all of the tables in them.
+    """
+
+    text: str
+    dropped_schemas: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
+from tique_rewriter.identity import after_identity
 from tique_rewriter.names import refusal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
@@ -43,6 +44,7 @@ _CONSTRAINTS = frozenset(
         "CONSTRAINT",
         "REFERENCES",
         "FOREIGN",
+        "AUTO_INCREMENT",
     }
 ) | frozenset(_REFUSED_CONSTRAINTS)
 TABLE_CONSTRAINTS = frozenset(
@@ -278,15 +280,22 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
     name = free_name(source, draft, element[0])
     constraints = column_constraints(element)
     type_words = element[1 : len(element) - len(constraints)]
-    if constraints and constraints[0].keyword in _REFUSED_CONSTRAINTS:
+    if (
+        constraints
+        and constraints[0].keyword in _REFUSED_CONSTRAINTS
+        and after_identity(source, constraints) is None
+    ):
         raise source.unsupported(
             _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
         )
     if not type_words:
         raise source.syntax(f'the column "{name}" has no type', element[0].start)
     type_ = read_type(source, type_words)
+    serial = source.rules.serials.get(normal_type(type_))
     draft.taken.add(name.lower())
-    draft.columns.append(Column(name, type_))
+    draft.columns.append(Column(name, serial or type_, not_null=serial is not None))
+    if serial is not None and source.rules.serial_is_key and not draft.primary_key:
+        draft.primary_key = (len(draft.columns) - 1,)
 
 
 def read_type(source: Source, type_words: list[Word]) -> str:
@@ -301,11 +310,6 @@ def read_type(source: Source, type_words: list[Word]) -> str:
     types = source.rules.types
     if types is not None and not types.fullmatch(normal_type(type_)):
         raise source.unsupported(f"the type {type_}", type_words[0].start)
-    refused = source.rules.refused_types
-    if refused is not None and refused.match(normal_type(type_)):
-        raise source.unsupported(
-            f"the type {type_}", type_words[0].start, "write the type and its DEFAULT"
-        )
     return source.rules.column_type(type_)
 
 
@@ -319,6 +323,10 @@ def read_constraints(
         word, keywords = words[0], [w.keyword for w in words[:2]]
         if name is None:
             begin = words
+        rest = None if column is None else after_identity(source, words)
+        if rest is not None:
+            words = rest
+            continue
         if word.keyword in _REFUSED_CONSTRAINTS:
             raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
         if keywords == ["CONSTRAINT", *keywords[1:]] and len(words) > 2:

@@ -18,6 +18,7 @@ from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
+from tique_rewriter.objects import OBJECTS, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.query import plan_query
@@ -289,6 +290,10 @@ class Rewriter:
                 return plan_create_view(source, self._catalog)
             case ["DROP", "VIEW", *_]:
                 return plan_drop_view(source, self._catalog)
+            case [_, kind, *_] if kind in OBJECTS:
+                return plan_object(source, self._catalog)
+            case ["CREATE", "OR", "REPLACE", kind, *_] if kind in OBJECTS:
+                return plan_object(source, self._catalog)
             case ["CREATE", "UNIQUE", *_]:
                 raise source.unsupported(
                     "CREATE UNIQUE INDEX",

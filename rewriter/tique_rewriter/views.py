@@ -107,15 +107,20 @@ class WithViews:
             found = known[view.table.id] = self._query_of(view)
         return found
 
+    def inside(self, schema: str, *above: int) -> WithViews:
+        """Return the catalog as the query of a view in that schema sees it."""
+        home = schema if self._rules.views_look_at_home else None
+        found = WithViews(self._catalog, self._rules, home, (*self._above, *above))
+        found._queries = self._queries
+        return found
+
     def _query_of(self, view: View) -> ViewQuery:
         table = view.table
         if table.fault is not None:
             raise UnknownTable(table.fault)
         if table.id in self._above:
             raise UnknownTable("it reads itself")
-        above = (*self._above, table.id)
-        inside = WithViews(self._catalog, self._rules, table.schema, above)
-        inside._queries = self._queries
+        inside = self.inside(table.schema, table.id)
         lexed = number_placeholders(
             view.definition, _AS_WRITTEN, False, self._rules.lexicon
         )
@@ -168,7 +173,7 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
             "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
         )
     _check_free(header, catalog)
-    _plan_body(header, catalog)
+    _plan_body(header, catalog.inside(header.name[0]))
     return DefineViews(
         0, (), source.words_text(source.words), (header.name,), creates=True
     )
@@ -238,9 +243,9 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
         shown = source.text[at.start : at.end]
         raise source.unsupported(f'"{shown}" in CREATE VIEW', at.start)
     last = len(words)
-    if source.keywords(last - 3) == ["WITH", "CHECK", "OPTION"]:
+    if source.keywords(last - 2) == ["CHECK", "OPTION"]:
         # It is about changes through the view, and there are none.
-        last -= 4 if words[last - 4].keyword in ("LOCAL", "CASCADED") else 3
+        last -= 4 if words[last - 3].keyword in ("LOCAL", "CASCADED") else 3
     return _Header(
         source,
         (schema, name),

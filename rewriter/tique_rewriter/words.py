@@ -145,6 +145,8 @@ def check_calls(
         if schema in ("", rules.function_schema) and known.fullmatch(name):
             if name == _SETTING:
                 _check_setting(source, words[number + 2 : number + 4])
+            if name in _OF_SEQUENCES:
+                _check_sequence(source, name, words[number + 2 : number + 6])
             continue
         shown = f"{schema}.{name}" if schema else name
         refusal = source.unsupported(
@@ -156,6 +158,25 @@ def check_calls(
 
 
 _SETTING = "current_setting"
+_OF_SEQUENCES = frozenset({"nextval", "currval", "setval", "pg_get_serial_sequence"})
+_SERIAL_SEQUENCE = "PG_GET_SERIAL_SEQUENCE"
+
+
+def _check_sequence(source: Source, name: str, words: Sequence[Word]) -> None:
+    """Refuse a sequence whose name is not written there, or is one of tique's."""
+    if len(words) > 1 and words[0].keyword == _SERIAL_SEQUENCE:
+        # That is looked at by itself.
+        return
+    raw = source.text[words[0].start : words[0].end] if words else ""
+    ends = len(words) > 1 and words[1].keyword in (")", ",", "::")
+    is_written = ends and raw.startswith("'") and "\\" not in raw
+    if is_written and not raw[1:].replace('"', "").lower().startswith("tique."):
+        return
+    raise source.unsupported(
+        f"{name}({raw if is_written else '…'})",
+        words[0].start if words else 0,
+        "it is tique's" if is_written else "write the name there, in single quotes",
+    )
 
 
 def _check_setting(source: Source, words: Sequence[Word]) -> None:

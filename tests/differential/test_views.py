@@ -240,6 +240,16 @@ INSERT INTO part VALUES (1)
 
 DELETE FROM part
 
+ALTER TABLE item ADD COLUMN later INTEGER DEFAULT 7
+
+SELECT * FROM stars
+
+ALTER TABLE item RENAME COLUMN name TO title
+
+SELECT * FROM stars
+
+SELECT * FROM unnamed
+
 DROP TABLE item
 
 SELECT * FROM stars
@@ -307,6 +317,10 @@ SELECT * FROM united
 DROP VIEW united, walked
 
 DROP TABLE item
+
+CREATE VIEW kept AS SELECT id FROM shop WHERE id > 1 WITH LOCAL CHECK OPTION
+
+SELECT * FROM kept
 
 CREATE VIEW over AS SELECT id FROM told
 

@@ -106,8 +106,6 @@ def test_the_exact_name_is_preferred(session, engine):
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (["CREATE TABLE app.t (id INT GENERATED ALWAYS AS IDENTITY)"], "generated"),
-        (["CREATE TABLE app.t (id SERIAL)"], "generated"),
         (["CREATE TABLE app.t (_cts INTEGER)"], "reserved"),
         (['CREATE TABLE app.t ("_Deleted" INTEGER)'], "reserved"),
         (["CREATE TABLE app.t (_sequence INTEGER)"], "reserved"),

@@ -247,6 +247,13 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"index: {made.table.qualified_name}: {made.text}"
         case ddl_plans.DropIndex():
             yield f"drop index: {made.text}"
+        case ddl_plans.DefineViews():
+            verb = "create views" if made.creates else "drop views"
+            yield f"{verb}: {', '.join(map('.'.join, made.names))}: {made.text}"
+        case ddl_plans.DefineObjects():
+            yield f"define: {made.text}"
+            if made.dropped_schemas:
+                yield f"with all tables in: {', '.join(made.dropped_schemas)}"
         case plan.Explain():
             yield " ".join(["explain", *filter(None, [", ".join(made.options)])])
             yield from _plan(made.statement)

@@ -115,7 +115,7 @@ def test_places_beside_are_the_views_too():
     [
         ("SELECT * FROM nowhere", UnknownTable),
         ("SELECT * FROM tique.log", UnsupportedSQL),
-        ("SELECT currval('s')", UnsupportedSQL),
+        ("SELECT query('s')", UnsupportedSQL),
         ("SELECT * FROM few", UnknownTable),
         ("SELECT * FROM pragma_table_info('x')", UnsupportedSQL),
         ("SELECT rowid FROM account", UnsupportedSQL),

@@ -144,25 +144,27 @@ class DDL:
         FOREIGN KEY constraints of other tables that reference them go too if
         ``cascade``; else there must be none.
         """
-        refuse_writes(transaction)
         session = transaction.session
-        with self.changes.alone():
-            self.changes.refuse_users(tables, transaction)
-            freed = self._freed(tables, cascade=cascade)
 
-            def drop() -> None:
-                for child, parents in freed:
-                    self._engine.keep_foreign_keys(session, child, parents)
-                for table in tables:
-                    self._engine.unmanage(session, table)
-                    plain = self._engine.forms.plain(table)
-                    # A table that was changed without tique may be gone.
-                    unless = "" if table.fault is None else "IF EXISTS "
-                    too = " CASCADE" if cascade else ""
-                    session.execute(f"DROP TABLE {unless}{plain}{too}")
+        def drop() -> None:
+            self.release(session, tables, cascade=cascade)
+            for table in tables:
+                plain = self._engine.forms.plain(table)
+                # A table that was changed without tique may be gone.
+                unless = "" if table.fault is None else "IF EXISTS "
+                too = " CASCADE" if cascade else ""
+                session.execute(f"DROP TABLE {unless}{plain}{too}")
 
-            self.changes.transact(session, drop)
-            self._catalog.reload(session)
+        self.changes.change(transaction, drop, lambda: tables)
+
+    def release(
+        self, session: Session, tables: Sequence[Table], *, cascade: bool = True
+    ) -> None:
+        """Let tables go that are about to be dropped, in an engine transaction."""
+        for child, parents in self._freed(tables, cascade=cascade):
+            self._engine.keep_foreign_keys(session, child, parents)
+        for table in tables:
+            self._engine.unmanage(session, table)
 
     def define(self, transaction: Transaction, table: Table | None, text: str) -> None:
         """Run DDL that concerns the storage table only (an index).

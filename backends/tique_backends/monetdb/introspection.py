@@ -109,8 +109,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         text = type_name(engine_type, digits, scale)
         if text is None:
             raise refuse(f"has column {column!r} of type {engine_type}")
-        if default is not None and default.lower().startswith("next value for"):
-            raise refuse(f"has a generated column, {column!r}")
         columns.append(Column(column, text, not_null, default))
     if table_id and ask(_REFERENCING, schema, name):
         raise refuse("is referenced by another table's FOREIGN KEY constraint")

@@ -87,8 +87,6 @@ DUCKDB = Rules(
             "pragma_show",
             "from_substrait",
             "from_substrait_json",
-            "currval",
-            "setval",
             "stats",
             "current_query",
             "write_log",
@@ -98,6 +96,7 @@ DUCKDB = Rules(
     comma_may_end=True,
     conflict_needs_key=True,
     names_by_text=True,
+    views_look_at_home=True,
     session_verbs=frozenset(
         (
             *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),

@@ -17,6 +17,7 @@ from sqlglot.tokens import Tokenizer
 
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.identity import ALWAYS, AUTO_INCREMENT
 
 
 class MonetDB(Postgres):
@@ -66,6 +67,7 @@ _TYPES = (
     "INTERVAL (?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)"
     "(?: TO (?:MONTH|HOUR|MINUTE|SECOND))?",
     "UUID|JSON|URL|INET",
+    "SERIAL|BIGSERIAL",
 )
 _BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
 _SAMPLE = ("SAMPLE", ("SAMPLE", "TABLESAMPLE"))
@@ -95,9 +97,7 @@ MONETDB = Rules(
     function_schemas=frozenset({"", "sys"}),
     lateral_functions=False,
     lateral_selects_only=True,
-    refused_functions=frozenset(
-        ["get_value_for", "peak_next_value_for", "next_value_for", "restart_seq"]
-    ),
+    refused_functions=frozenset({"peak_next_value_for"}),
     refused_kinds={
         exp.Qualify: ("QUALIFY", ("QUALIFY",)),
         exp.Columns: ("COLUMNS()", ("COLUMNS",)),
@@ -127,6 +127,11 @@ MONETDB = Rules(
     distinct_needs_names=True,
     truncates=frozenset({"options"}),
     likes=frozenset({"LIKE"}),
+    sequences_only_restart=True,
+    serials={"SERIAL": "INTEGER", "BIGSERIAL": "BIGINT"},
+    serial_is_key=True,
+    identities=frozenset({ALWAYS, AUTO_INCREMENT}),
+    views_look_at_home=True,
     alterations=frozenset({"null", "drop constraint"}),
     type_spellings={
         **dict.fromkeys(["DOUBLE PRECISION", "FLOAT"], "DOUBLE"),

@@ -21,6 +21,7 @@ from tique_rewriter.dialects.postgresql_names import (
     WORDS,
 )
 from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.identity import BY_DEFAULT
 
 
 class PostgreSQL(Postgres):
@@ -41,7 +42,16 @@ _DOUBLED = re.compile(r"'(?:[^']|'')*'")
 _ESCAPED = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 _PADDED = re.compile(r"(?:CHAR|CHARACTER|NCHAR|NATIONAL CHAR(?:ACTER)?)(?:\((\d+)\))?")
 _UNBOUNDED = re.compile(r"(?:NUMERIC|DECIMAL|DEC)|BPCHAR")
-_SERIAL = re.compile(r"(?:PG_CATALOG\.)?(?:(?:SMALL|BIG)?SERIAL[248]?)\b")
+_SERIALS = {
+    f"{place}{name}": type_
+    for place in ("", "PG_CATALOG.")
+    for type_, names in (
+        ("smallint", ("SMALLSERIAL", "SERIAL2")),
+        ("integer", ("SERIAL", "SERIAL4")),
+        ("bigint", ("BIGSERIAL", "SERIAL8")),
+    )
+    for name in names
+}
 
 
 def column_type(type_: str) -> str:
@@ -138,7 +148,8 @@ POSTGRESQL = Rules(
     hidden_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
     typed_rows=True,
     index_parts=frozenset({"using"}),
-    refused_types=_SERIAL,
+    serials=_SERIALS,
+    identities=frozenset({BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,
     session_verbs=frozenset(

@@ -3,7 +3,7 @@
 Functions are on the list that look at nothing but their arguments, at system catalogs
 or at a clock. Not on it: those that run a text as SQL or read a table by its name, that
 see transactions, sessions or files as the server has them, and that have an effect
-(``nextval`` aside, which no transaction takes back either).
+(those of sequences aside, which no transaction takes back either).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ cardinality casefold cash_words cbrt ceil ceiling center char char_length
 character_length chr cidr circle clock_timestamp col_description concat concat_ws
 convert convert_from convert_to corr cos cosd cosh cot cotd count covar_pop
 covar_samp crc32 crc32c cume_dist current_database current_schema current_schemas
-current_setting current_user date date_add date_bin date_part date_subtract
+current_setting current_user currval date date_add date_bin date_part date_subtract
 date_trunc datemultirange daterange decode degrees dense_rank diagonal diameter div
 encode enum_first enum_last enum_range erf erfc every exp extract factorial family
 first_value float4 float8 floor format format_type gamma gcd gen_random_uuid
@@ -47,7 +47,7 @@ jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first
 jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record
 jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls
 jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof justify_days
-justify_hours justify_interval lag last_value lcm lead left length lgamma like line
+justify_hours justify_interval lag last_value lastval lcm lead left length lgamma like line
 ln log log10 lower lower_inc lower_inf lpad lseg ltrim macaddr macaddr8
 macaddr8_set7bit merge_action make_date make_interval make_time make_timestamp make_timestamptz
 masklen max md5 min min_scale mod mode money multirange name netmask network nextval
@@ -80,7 +80,7 @@ regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat
 replace reverse right round row_number row_security_active row_to_json rpad rtrim
 scale session_user set_bit set_byte set_masklen setweight sha224 sha256 sha384
-sha512 shobj_description sign similar_to_escape sin sind sinh slope split_part sqrt starts_with
+sha512 setval shobj_description sign similar_to_escape sin sind sinh slope split_part sqrt starts_with
 statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array
 string_to_table strip strpos substr substring sum tan tand tanh text textcat time
 timeofday timestamp timestamptz timetz timezone to_ascii to_bin to_char to_date

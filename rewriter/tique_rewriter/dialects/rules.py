@@ -157,9 +157,6 @@ class Rules:
         The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. (Nothing that can fail for a row: a
         checkpoint would meet it.)
-    refused_types
-        Matches the types, as :func:`~tique_rewriter.values.normal_type` writes them,
-        that say more of a column than its type.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     conflict_needs_key
@@ -216,6 +213,17 @@ class Rules:
     likes
         The words that may follow LIKE in CREATE TABLE, each with another one; "LIKE" if
         there is LIKE.
+    views_look_at_home
+        Whether a name in a view is looked up in the view's own schema first.
+    serials
+        The integer types of columns with a sequence of their own, by the names that
+        these have, as :func:`~tique_rewriter.values.normal_type` writes them.
+    serial_is_key
+        Whether such a column is the primary key.
+    identities
+        The forms of identity columns that it has, and tique with it.
+    sequences_only_restart
+        Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
         The catalog's name of a type, given its text, where
         :func:`~tique_rewriter.values.kind_of` would take it for another engine's.
@@ -261,7 +269,6 @@ class Rules:
     hidden_columns: frozenset[str] = frozenset()
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
-    refused_types: Pattern[str] | None = None
     comma_may_end: bool = False
     conflict_needs_key: bool = False
     recursive_sees_all: bool = False
@@ -286,6 +293,11 @@ class Rules:
     truncates: frozenset[str] = frozenset()
     replaces_tables: bool = False
     likes: frozenset[str] = frozenset()
+    views_look_at_home: bool = False
+    serials: Mapping[str, str] = field(default_factory=dict)
+    serial_is_key: bool = False
+    identities: frozenset[str] = frozenset()
+    sequences_only_restart: bool = False
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)
 

@@ -21,6 +21,7 @@ from tique.query.statements.definition import (
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique.query.statements.merging import MergeStatement
+from tique.query.statements.objects import DefineObjectsStatement
 from tique.query.statements.select import (
     GroupSelectStatement,
     PointSelectStatement,
@@ -61,6 +62,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.DropIndex: DropIndexStatement,
     ddl_plans.DefineViews: DefineViewsStatement,
     Truncate: TruncateStatement,
+    ddl_plans.DefineObjects: DefineObjectsStatement,
     AlterTable: AlterTableStatement,
     AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,

@@ -1,0 +1,137 @@
+"""CREATE, ALTER and DROP of schemas and sequences.
+
+The engine runs them as they stand. Every word of them is accounted for here: an option
+that is on no list, and a name in tique's schema, are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_rewriter.ddl_plans import DefineObjects
+from tique_rewriter.definition import qualified_name
+from tique_rewriter.identity import are_options
+from tique_rewriter.references import PRIVATE_SCHEMA
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.source import Source
+
+_OWNED = ("OWNED", "BY")
+
+OBJECTS = frozenset({"SCHEMA", "SEQUENCE"})
+"""The kinds of objects that :func:`plan_object` reads."""
+
+
+def plan_object(source: Source, catalog: Definitions) -> DefineObjects:
+    """Return the plan of CREATE, ALTER or DROP of a schema or a sequence.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a clause that is not on the list, or a reserved name.
+    """
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
+        )
+    verb, number = source.words[0].keyword, 1
+    if source.keywords(number)[:2] == ["OR", "REPLACE"]:
+        number += 2
+    kind = source.words[number].keyword
+    if number == 3 and (kind != "SEQUENCE" or verb != "CREATE"):
+        raise source.unsupported(f"{verb} OR REPLACE {kind}", source.words[0].start)
+    number += 1
+    if source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"] and verb == "CREATE":
+        number += 3
+    elif source.keywords(number)[:2] == ["IF", "EXISTS"] and verb != "CREATE":
+        number += 2
+    if kind == "SCHEMA":
+        return _schema(source, verb, number)
+    return _sequence(source, catalog, verb, number)
+
+
+def _schema(source: Source, verb: str, number: int) -> DefineObjects:
+    if verb == "ALTER":
+        raise source.unsupported("ALTER SCHEMA", source.words[0].start)
+    names, number = _names(source, number, "", several=verb == "DROP")
+    for _, name in names:
+        _check_reserved(source, name)
+    cascades = verb == "DROP" and source.keywords(number) == ["CASCADE"]
+    if verb == "DROP" and source.keywords(number) in (["CASCADE"], ["RESTRICT"]):
+        number += 1
+    _expect_end(source, number, f"{verb} SCHEMA")
+    dropped = tuple([name for _, name in names]) if cascades else ()
+    return DefineObjects(0, (), source.words_text(source.words), dropped)
+
+
+def _sequence(
+    source: Source, catalog: Definitions, verb: str, number: int
+) -> DefineObjects:
+    default = catalog.default_schema
+    names, number = _names(source, number, default, several=verb == "DROP")
+    for schema, _ in names:
+        _check_reserved(source, schema)
+    if verb == "DROP":
+        if source.keywords(number) == ["RESTRICT"]:
+            number += 1
+        _expect_end(source, number, "DROP SEQUENCE")
+    else:
+        _check_options(source, number, verb)
+    return DefineObjects(0, (), source.words_text(source.words))
+
+
+def _names(
+    source: Source, number: int, default: str, *, several: bool
+) -> tuple[list[tuple[str, str]], int]:
+    names = []
+    while True:
+        schema, name, number = qualified_name(source, number, default)
+        names.append((schema, name))
+        if not several or source.keywords(number)[:1] != [","]:
+            break
+        number += 1
+    if default == "" and any(schema for schema, _ in names):
+        raise source.unsupported(
+            "a name with a database in it", source.words[number - 1].start
+        )
+    return names, number
+
+
+def _check_reserved(source: Source, schema: str) -> None:
+    if schema.lower() == PRIVATE_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{PRIVATE_SCHEMA}"', source.words[0].start, "it is reserved"
+        )
+
+
+def _check_options(source: Source, number: int, verb: str) -> None:
+    words = source.words[number:]
+    keywords = [word.keyword for word in words]
+    if tuple(keywords[-5:-3]) == _OWNED or tuple(keywords[-7:-5]) == _OWNED:
+        start = len(words) - (3 if tuple(keywords[-5:-3]) == _OWNED else 5)
+        owner = source.identifier(words[start])
+        _check_reserved(source, owner)
+        words = words[: start - 2]
+    elif keywords[-3:] == [*_OWNED, "NONE"]:
+        words = words[:-3]
+    changes = {word.keyword for word in words} - {"RESTART", "WITH", "-", "+"}
+    only_restarts = source.rules.sequences_only_restart and verb == "ALTER"
+    if only_restarts and any(not word.isdigit() for word in changes):
+        raise source.unsupported(
+            "ALTER SEQUENCE of anything but RESTART",
+            source.words[0].start,
+            f"{source.rules.engine} crashes",
+        )
+    if not are_options(words):
+        raise source.unsupported(
+            f"an option of {verb} SEQUENCE",
+            words[0].start if words else source.words[0].start,
+        )
+
+
+def _expect_end(source: Source, number: int, statement: str) -> None:
+    if number < len(source.words):
+        word = source.words[number]
+        shown = source.text[word.start : word.end]
+        raise source.unsupported(f'"{shown}" in {statement}', word.start)
