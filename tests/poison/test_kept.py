@@ -19,12 +19,20 @@ SHAPES = {
     "unique": "CREATE TABLE {} (id INTEGER PRIMARY KEY, v {} UNIQUE)",
     "indexed": "CREATE TABLE {} (id INTEGER PRIMARY KEY, v {} NOT NULL)",
     "bag": "CREATE TABLE {} (id INTEGER, v {})",
+    "added": "CREATE TABLE {0} (id INTEGER PRIMARY KEY);INSERT INTO {0} VALUES (-1);"
+    "ALTER TABLE {0} ADD COLUMN v {1}",
+    "unique later": "CREATE TABLE {0} (id INTEGER PRIMARY KEY, v {1});"
+    "ALTER TABLE {0} ADD UNIQUE (v)",
 }
 
 OTHERS = pytest.mark.written_for(
     ["duckdb", "monetdb"],
     reason="PostgreSQL: indexes are in test_postgresql_limits; in a table without a key a "
     "numeric 0 and 0.0 are one value",
+)
+
+ADDS_UNIQUE = pytest.mark.written_for(
+    ["postgresql", "monetdb"], reason="DuckDB 1.5 adds no UNIQUE"
 )
 
 pytestmark = pytest.mark.written_for(list(CASES), reason="types and values are theirs")
@@ -37,7 +45,7 @@ def tables(engine, shape):
         cases = {**cases, **UNINDEXED[engine.name]}
     for number, (type_, values) in enumerate(cases.items()):
         name = f"t{number}"
-        definitions = [SHAPES[shape].format(name, type_)]
+        definitions = SHAPES[shape].format(name, type_).split(";")
         if shape == "indexed":
             definitions.append(f"CREATE INDEX i{number} ON {name} (v)")
         yield name, definitions, values
@@ -103,6 +111,9 @@ def natively(engine, shape):
         pytest.param("indexed", "buffered", marks=OTHERS),
         pytest.param("bag", "buffered", marks=OTHERS),
         pytest.param("bag", "staged", marks=OTHERS),
+        ("added", "buffered"),
+        ("added", "staged"),
+        pytest.param("unique later", "buffered", marks=ADDS_UNIQUE),
     ],
 )
 def test_what_is_acknowledged_is_kept(engine, shape, way, monkeypatch):
@@ -115,6 +126,7 @@ def test_what_is_acknowledged_is_kept(engine, shape, way, monkeypatch):
     for name, definitions, _ in tables(engine, shape):
         for definition in definitions:
             connection.execute(definition)
+            connection.commit()
         for statement, is_taken in verdicts[name].items():
             if attempt(connection, statement) != is_taken:
                 differing[f"{definitions[0]}; {statement:.120}"] = is_taken
