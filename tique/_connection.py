@@ -23,6 +23,7 @@ from tique.database import process
 from tique.database.database import Database, release
 from tique.database.status import Status, status
 from tique.query.foreign_keys import check_deferred
+from tique.query.redefinition import redefined
 from tique.query.statements import (
     Outcome,
     Statement,
@@ -379,9 +380,14 @@ class Connection(Generic[RowT]):
                 shared.expect_privileges(statement.needs)
             outcome = run(transaction, bound)
             self._database.timeline.check()
-        except BaseException:
+        except BaseException as error:
             if commits:
                 self._rollback()
+            if isinstance(error, EngineError):
+                tables = {table for table, _ in statement.needs}
+                changed = redefined(error, self._database.engine, tables)
+                if changed is not None:
+                    raise changed from error
             raise
         if commits:
             self._commit()

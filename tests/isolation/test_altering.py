@@ -155,6 +155,31 @@ def test_the_type_of_a_column(engine, one, two):
     kept(engine, one, (1, 5_000_000_000, 2), (2, 20, None))
 
 
+def test_statements_that_were_prepared(engine, one, two):
+    """P9: another session has prepared reads of the column by key."""
+    one.checkpoint()
+    before = two._database.catalog.find(None, "t")
+    assert two._session.read_row(before, (1,))[1] == 10
+    assert two._session.read_rows(before, [(1,)])[(1,)][1] == 10
+    two.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+    two.commit()
+    one.checkpoint()
+    if engine.name == "monetdb":
+        one.execute("ALTER TABLE t DROP COLUMN v")
+        one.execute("ALTER TABLE t ADD COLUMN v VARCHAR(9) DEFAULT 'x'")
+    else:
+        one.execute("ALTER TABLE t ALTER v TYPE VARCHAR(9) USING 'x'")
+    one.commit()
+    table = two._database.catalog.find(None, "t")
+    for key in (1,), (2,):
+        assert "x" in two._session.read_row(table, key)
+        assert "x" in two._session.read_rows(table, [key])[key]
+    two.execute("UPDATE t SET v = 'y' WHERE id = 2")
+    two.commit()
+    one.checkpoint()
+    assert rows(one, "SELECT v FROM t WHERE id = 2") == [("y",)]
+
+
 def test_rename_a_table(engine, one, two):
     rows(two)
     one.execute("ALTER TABLE t RENAME TO u")

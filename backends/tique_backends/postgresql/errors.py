@@ -42,6 +42,8 @@ _CLASSES = {
     "XX": ErrorKind.INTERNAL,
 }
 
+_UNSUPPORTED = "0A000"
+
 _CONFLICTS = frozenset({"40001", "40P01"})
 
 FENCED = frozenset({"TQ001", "TQ002"})
@@ -81,4 +83,15 @@ def translated(error: Exception) -> EngineError:
         return EngineError(ErrorKind.UNSUPPORTED, message)
     return ConnectionLostError(
         ErrorKind.OPERATIONAL, f"the connection to PostgreSQL is lost: {message}"
+    )
+
+
+def is_outdated(error: EngineError, prepare: bool | None) -> bool:
+    """Whether a statement may have failed because it was prepared before an ALTER TABLE.
+
+    Those that are prepared in any case (``prepare``) are tique's own reads, for which
+    that is the only reason; the server's message may be in any language.
+    """
+    return error.sqlstate == _UNSUPPORTED and (
+        prepare is True or (prepare is None and "cached plan" in str(error))
     )

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.errors import (
+    ConflictError,
+    ConnectionLostError,
+    EngineError,
+    ErrorKind,
+)
 from tique_backends.gaps import widened
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.connection import SETTINGS, rows_of, tolerate
-from tique_backends.postgresql.errors import translated
+from tique_backends.postgresql.errors import is_outdated, translated
 from tique_backends.postgresql.index_guards import IndexGuards
 from tique_backends.postgresql.keeping import Showing, kept_name
 from tique_backends.postgresql.log import NOW, encode_content
@@ -91,9 +96,34 @@ class PostgreSQLSession(Session):
         keeping: bool = False,
         rows: Iterable[Row] | None = None,
     ) -> psycopg.RawCursor[Row]:
-        """Run a statement, which is COPY if it takes ``rows``."""
+        """Run a statement, which is COPY if it takes ``rows``.
+
+        PostgreSQL runs no prepared statement whose results have other types since a
+        table was altered. It is prepared again; in an engine transaction, which is
+        aborted, the whole of that has to be run again. ROLLBACK drops what psycopg
+        prepared.
+        """
         _check_number(parameters)
         self._drain()
+        try:
+            return self._run_once(sql, parameters, prepare, rows, keeping=keeping)
+        except EngineError as error:
+            if not is_outdated(error, prepare):
+                raise
+            if self._in_transaction:
+                raise ConflictError(error.kind, str(error), "40001") from error
+        self._run_once("DEALLOCATE ALL", None, prepare=False)
+        return self._run_once(sql, parameters, prepare, rows, keeping=keeping)
+
+    def _run_once(
+        self,
+        sql: str,
+        parameters: Sequence[Any] | None,
+        prepare: bool | None,
+        rows: Iterable[Row] | None = None,
+        *,
+        keeping: bool = False,
+    ) -> psycopg.RawCursor[Row]:
         with self._running():
             cursor = self._connection.cursor(keeping=keeping)
             if rows is None:
