@@ -374,6 +374,7 @@ class Connection(Generic[RowT]):
         if transaction is None:
             transaction = self._begin()
         commits = self._commits_each
+        transaction.is_blind = commits and statement.is_blind
         shared = self._database.engine.shared
         try:
             if shared is not None:

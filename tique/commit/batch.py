@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
 from tique.commit.certification import written_keys
+from tique.commit.merging import Merger
 from tique.commit.referential import ReferentialCertifier
 from tique.writes.tickets import Conflict, serialization_error
 
@@ -56,6 +57,8 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
+    merges
+        Whether updates that lost are computed again (:mod:`tique.commit.merging`).
     """
 
     def __init__(
@@ -64,11 +67,14 @@ class BatchCertifier:
         forms: Forms,
         sequencer: Sequencer,
         certifier: Certifier,
+        *,
+        merges: bool,
     ) -> None:
         self._catalog = catalog
         self._forms = forms
         self._sequencer = sequencer
         self._certifier = certifier
+        self._merges = merges and certifier.name == "memory"
         self._referential = ReferentialCertifier(
             catalog, forms, in_memory=certifier.name == "memory"
         )
@@ -76,12 +82,19 @@ class BatchCertifier:
     def certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         """The tickets without a conflict, in the batch or before; settle the others."""
         claimed = _Claims(set(), set(), set())
+        merger = Merger(self._catalog, self._sequencer) if self._merges else None
         certified = []
+        within: set[tuple[int, Key]] = set()
         for ticket in batch:
             try:
+                if merger is not None:
+                    merger.undo(ticket)
+                    within = merger.merge(ticket)
                 conflict = self._conflict(ticket, session)
                 if conflict is None and len(batch) > 1:
-                    conflict = self._claim(ticket, claimed)
+                    conflict = self._claim(ticket, claimed, within)
+                    if merger is not None and conflict is None:
+                        merger.note(ticket)
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)
@@ -118,14 +131,19 @@ class BatchCertifier:
                 "transaction was writing to it; run the transaction again"
             )
 
-    def _claim(self, ticket: Ticket, claimed: _Claims) -> Conflict | None:
-        """Claim a ticket's keys for it, unless one has been claimed."""
+    def _claim(
+        self, ticket: Ticket, claimed: _Claims, within: set[tuple[int, Key]]
+    ) -> Conflict | None:
+        """Claim a ticket's keys for it, unless one has been claimed.
+
+        Rows ``within`` are computed on those of the batch that claimed them.
+        """
         claims = set()
         for writes in ticket.writes:
             for positions, entries in written_keys(writes):
                 for key, _ in entries:
                     claim = (writes.table.id, positions, key)
-                    if claim in claimed.written:
+                    if claim in claimed.written and (claim[0], key) not in within:
                         last = self._sequencer.cts()
                         return Conflict(writes.table, key, last)
                     claims.add(claim)

@@ -120,7 +120,9 @@ class Committer:
         self._catalog = catalog
         self._sequencer = sequencer
         self._timeline = timeline
-        self._certifier = BatchCertifier(catalog, engine.forms, sequencer, certifier)
+        self._certifier = BatchCertifier(
+            catalog, engine.forms, sequencer, certifier, merges=engine.shared is None
+        )
         self._transactions = transactions
         self._committed = committed
         self._leader = threading.Lock()

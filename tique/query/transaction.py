@@ -167,6 +167,8 @@ class Transaction:
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
         self.savepoints: list[tuple[str, int]] = []
+        self.is_blind = False
+        """Whether the application sees nothing of it but that rows are there."""
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
         self.txid, self.sts = timeline.begin()

@@ -19,7 +19,7 @@ from tique.store.rows import completed
 from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tique.store.rows import Key
     from tique_backends.session import Session
@@ -32,12 +32,16 @@ class Write(NamedTuple):
     A tombstone keeps the old row, so that the cache table can keep the
     application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
     the statement read (snapshots differ within a READ COMMITTED transaction).
+    ``merge`` computes the row from another version of it than the one that the
+    transaction saw, if that can be said (:mod:`tique.commit.merging`); it raises
+    ``NotLocal`` where only the engine could.
     """
 
     row: Row
     deleted: bool
     sequence: int
     sts: int
+    merge: Callable[[Row], Row] | None = None
 
 
 class TableWrites:
@@ -72,6 +76,17 @@ class TableWrites:
         self._history.append((write.sequence, key, self.rows.get(key)))
         self.rows[key] = write
         self._unspilled[key] = None
+
+    def note_merge(self, key: Key, merge: Callable[[Row], Row]) -> None:
+        """Note how the row that was just put can be computed from another version."""
+        _, _, before = self._history[-1]
+        if before is None:
+            self.rows[key] = self.rows[key]._replace(merge=merge)
+        elif before.merge is not None:
+            earlier = before.merge
+            self.rows[key] = self.rows[key]._replace(
+                merge=lambda row: merge(earlier(row))
+            )
 
     def add(self, write: Write) -> None:
         """Buffer an inserted or deleted copy of a keyless table's row."""

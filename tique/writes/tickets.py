@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tique.store.rows import Key
     from tique.writes.references import References
-    from tique.writes.table import TableWrites
+    from tique.writes.table import TableWrites, Write
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -39,6 +39,10 @@ class Committing(Protocol):
     def references(self) -> References:
         """The keys that its FOREIGN KEY constraints rest on."""
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether the application has seen nothing of its snapshot but rows' presence."""
+
 
 class Conflict(NamedTuple):
     """A key that another transaction committed first, and that commit's timestamp."""
@@ -57,6 +61,7 @@ class Ticket:
         "error",
         "gate",
         "is_bulk",
+        "merged",
         "references",
         "refusals",
         "stands_alone",
@@ -76,6 +81,8 @@ class Ticket:
             for writes in self.writes
         )
         self.cts = 0
+        self.merged: list[tuple[TableWrites, Key, Write]] = []
+        """Writes in place of which others, computed on newer versions, are committed."""
         self.refusals = 0
         """How often another process's commit was in the way."""
         self.error: BaseException | None = None

@@ -9,6 +9,7 @@ are staged by the same query.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from tique.query.statements.assigning import Assigned
 from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
-from tique.store.rows import columns_to_read
+from tique.store.rows import columns_to_read, lacks
 from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import kernel_columns
@@ -86,6 +87,10 @@ class ChangeStatement(WritingStatement):
     @abstractmethod
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
         """The changed row (None: deleted); raises NotLocal if the engine must say."""
+
+    def _merged(self, parameters: Sequence[Any], row: Row) -> Row:
+        """The changed row, of another version than the one that the statement saw."""
+        raise NotImplementedError
 
     def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
         """The columns to read of a row; None: all."""
@@ -161,7 +166,10 @@ class ChangeStatement(WritingStatement):
                     return Written(0, ())
                 if self._is_exact(row):
                     new = self._local_change(row, parameters)
-                    return self._buffer(transaction, [(row, new)], check=check)
+                    written = self._buffer(transaction, [(row, new)], check=check)
+                    if transaction.is_blind:
+                        writes.note_merge(key, partial(self._merged, parameters))
+                    return written
             except NotLocal:
                 pass
         if self._is_bound:
@@ -408,6 +416,31 @@ class UpdateStatement(ChangeStatement):
             if expression.kernel is not None
             for column in kernel_columns(expression.kernel)
         )
+        self._looked_at = columns_to_read(self._table, self._needed)
+        self.is_blind = self._can_be_merged()
+
+    def _can_be_merged(self) -> bool:
+        """Whether it can be computed on any version of a row, constraints included."""
+        table = self._table
+        fixed = {i for key in table.foreign_keys for i in key.columns}
+        return (
+            self._keys is not None
+            and self._kernels is not None
+            and not (self._changes_key or table.checks or table.unique or table.bounds)
+            and not self._returns
+            and fixed.isdisjoint(self._changed)
+        )
+
+    @override
+    def _merged(self, parameters: Sequence[Any], row: Row) -> Row:
+        if lacks(row, self._looked_at) or not self._is_exact(row):
+            raise NotLocal
+        new = self._local_change(row, parameters)
+        assert new is not None
+        columns = self._table.columns
+        if any(new[i] is None and columns[i].not_null for i in self._changed):
+            raise NotLocal
+        return new
 
     @override
     def _change(
@@ -422,7 +455,11 @@ class UpdateStatement(ChangeStatement):
         ):
             # Checked even if there is no row to change.
             self._items(transaction, parameters)
-        return super()._change(transaction, parameters, check=check)
+        written = super()._change(transaction, parameters, check=check)
+        if not written.rowcount:
+            # That there is no such row is something to see.
+            transaction.is_blind = False
+        return written
 
     @override
     def _check_assigned(
