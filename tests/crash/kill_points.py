@@ -22,7 +22,7 @@ import duckdb
 
 import tique
 from tests.crash.faults import KillAt, watched_connect
-from tests.crash.scenarios import SCENARIOS, SETUP
+from tests.crash.scenarios import SCENARIOS, SETUP, Rows
 from tests.plugins.engine import DuckDB, MonetDB, PlainPostgreSQL, PostgreSQL
 from tique.checkpoint import checkpointer
 
@@ -42,6 +42,7 @@ class Run:
     """A scenario being run on one database; every finished step is reported."""
 
     def __init__(self, engine, report=lambda *_: None, **options):
+        self.engine = engine
         self.url = engine.url
         self.report = report
         self.options = {"checkpoint": "manual", "retention": 0.0, **options}
@@ -71,11 +72,16 @@ class Run:
             getattr(tique, step)(self.url)
         else:
             for statement in step:
-                self.open().execute(statement)
+                if isinstance(statement, Rows):
+                    statement.bring(self.open(), self.engine)
+                else:
+                    self.open().execute(statement)
             txid = self.open().txid
             self.open().commit()
             # A schema change takes effect outside the transaction, which stays empty.
-            return None if step[0].startswith(("ALTER", "CREATE", "DROP")) else txid
+            return (
+                None if str(step[0]).startswith(("ALTER", "CREATE", "DROP")) else txid
+            )
         return None
 
     def all(self, steps):
@@ -101,7 +107,8 @@ def golden(steps):
     for step in steps:
         if isinstance(step, tuple):
             for statement in step:
-                connection.execute(statement)
+                is_text = isinstance(statement, str)
+                connection.execute(statement if is_text else statement.native)
         states.append(state(connection, DuckDB.tables))
     connection.close()
     return states

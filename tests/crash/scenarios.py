@@ -2,12 +2,79 @@
 
 A step is a transaction (a tuple of statements), or the name of an action that does
 not change the tables' rows. The expected rows after each step are those that DuckDB
-itself has after the same statements.
+itself has after the same statements. A statement is a text, or :class:`Rows` that
+come in another way.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+from tempfile import TemporaryDirectory
+
+from duckdb import connect as connect_unwatched
+
 from tests.portable import numbers
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows for a table, as a query of DuckDB has them."""
+
+    table: str
+    query: str
+
+    @property
+    def native(self):
+        """The statement that inserts them."""
+        return f"INSERT INTO {self.table} {self.query}"
+
+    def bring(self, connection, engine):
+        """Bring them through tique."""
+        raise NotImplementedError
+
+
+class Appended(Rows):
+    """By ``cursor.append()``."""
+
+    def bring(self, connection, engine):
+        with connect_unwatched() as source:
+            data = source.sql(self.query).to_arrow_table()
+        connection.cursor().append(self.table, data)
+
+
+class Copied(Rows):
+    """By COPY: from a file on DuckDB, by ``cursor.copy()`` on PostgreSQL."""
+
+    def bring(self, connection, engine):
+        with TemporaryDirectory() as folder, connect_unwatched() as source:
+            file = f"{folder}/rows.csv"
+            source.execute(f"COPY ({self.query}) TO '{file}' (HEADER false)")
+            if engine.name == "duckdb":
+                connection.execute(f"COPY {self.table} FROM '{file}' (HEADER false)")
+                return
+            text = f"COPY {self.table} FROM STDIN (FORMAT csv)"
+            with connection.cursor().copy(text) as copy, open(file, "rb") as rows:
+                for piece in iter(partial(rows.read, 10_000), b""):
+                    copy.write(piece)
+
+
+def _brought(kind):
+    """Few and many rows, with and without a key, beside other changes."""
+    few = "SELECT 100 + i AS id, i AS balance FROM range(5) AS r (i)"
+    bag = "SELECT i % 5 AS x, 'x' AS y FROM range(2500) AS r (i)"
+    many = "SELECT 5000 + i AS id, 'm' || i AS name, 1 AS v FROM range(2600) AS r (i)"
+    return [
+        (kind("account", few), "UPDATE account SET balance = 7 WHERE id = 100"),
+        (kind("many", many),),
+        ("UPDATE many SET v = 2 WHERE id = 5001", kind("bag", bag)),
+        "read",
+        ("DELETE FROM many WHERE id = 5000",),
+        "checkpoint",
+        (kind("account", few.replace("100", "200")),),
+        "reopen",
+    ]
+
 
 ACCOUNTS = (
     "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT)",
@@ -102,6 +169,8 @@ SCENARIOS = {
         ("UPDATE account SET balance = 5 WHERE id = 5", "DELETE FROM bag WHERE x = 2"),
         "detach",
     ],
+    "appending": _brought(Appended),
+    "copying": _brought(Copied),
     "forgetting": [
         ("UPDATE account SET balance = 1 WHERE id = 1",),
         "checkpoint",

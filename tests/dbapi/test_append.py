@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 
+import pandas
+import polars
 import pyarrow as pa
 import pytest
 
@@ -168,12 +170,10 @@ def test_forms_of_data(connection):
     ]
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", [pandas, polars], ids=["pandas", "polars"])
 def test_data_frames(connection, library):
-    """Their libraries are not among what the tests install."""
-    frames = pytest.importorskip(library)
-    frame = frames.DataFrame({"id": [2, 3], "name": ["a", None]})
-    if library == "pandas":
+    frame = library.DataFrame({"id": [2, 3], "name": ["a", None]})
+    if library is pandas:
         frame.index = ["x", "y"]
     connection.cursor().append("t", frame)
     assert content(connection, "id > 1") == [(2, "a", 5, None), (3, None, 5, None)]
