@@ -234,7 +234,10 @@ class Rewriter:
             return self._definition(source, keywords)
         if is_table_query(source):
             return self._statement(written_as_select(source))
-        if keywords[0] == "WITH" and has_changes(source):
+        if keywords[0] == "WITH" and (
+            has_changes(source)
+            or (self._rules.with_changes and _verb_after_with(source) in _IN_PARTS)
+        ):
             return plan_changing_with(source, self._part, self._statement)
         return self._statement(source)
 
@@ -313,6 +316,9 @@ class Rewriter:
             return plan_create_as(source, self._catalog, self._part, self._statement)
         return plan_create_table(source, self._catalog)
 
+
+_IN_PARTS = ("UPDATE", "DELETE")
+"""Changes whose own WITH list is planned apart."""
 
 _DEFINITIONS = ("ALTER", "CREATE", "DROP")
 

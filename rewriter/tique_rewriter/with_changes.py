@@ -1,4 +1,4 @@
-"""Plans of statements with INSERT, UPDATE or DELETE in their WITH list.
+"""Plans of statements with INSERT, UPDATE or DELETE in their WITH list, or behind it.
 
 Such a statement is planned in parts, each of which is a statement of its own: the members of
 the list in their order, and what follows it. A part sees the members before it by name.
@@ -84,7 +84,7 @@ def plan_changing_with(
     members.append(_member(source, "", "", rest, members, part, plan))
     if not isinstance(members[-1].plan, (Select, *_CHANGING)):
         raise source.unsupported("this statement after WITH", rest[0].start)
-    if source.rules.changes_in_turn:
+    if source.rules.changes_in_turn and has_changes(source):
         _check_queries(source, members)
     return ChangingWith(len(source.lexed.arguments), (), tuple(members))
 

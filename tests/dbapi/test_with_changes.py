@@ -361,3 +361,68 @@ def test_read_committed_loses_no_update(engine):
     other.commit()
     assert content(first)[0] == (1, "a", 111)
     assert content(first, "archive") == [(1, 111)]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters", "expected"),
+    [
+        (
+            "WITH m AS (SELECT max(id) AS id FROM t) "
+            "UPDATE t SET n = n + 1 FROM m WHERE m.id = t.id",
+            None,
+            [*ROWS[:2], (3, None, 31)],
+        ),
+        (
+            "WITH m AS (SELECT min(n) AS least FROM t) "
+            "UPDATE t SET n = (SELECT least FROM m) + %s WHERE id = %s",
+            (5, 2),
+            [ROWS[0], (2, "b", 15), ROWS[2]],
+        ),
+        (
+            "WITH a AS (SELECT id FROM t), b (k) AS (SELECT id + 1 FROM a) "
+            "DELETE FROM t USING b WHERE b.k = t.id",
+            None,
+            ROWS[:1],
+        ),
+        (
+            "WITH t2 AS (SELECT 1 AS id) DELETE FROM t WHERE id IN (SELECT id FROM t2)",
+            None,
+            ROWS[1:],
+        ),
+    ],
+)
+def test_queries_before_one_change(connection, query, parameters, expected):
+    """P1, P8: they see the snapshot and own writes, and so does the change."""
+    cursor = connection.execute(query, parameters)
+    assert cursor.rowcount == len(set(ROWS) - set(expected))
+    assert content(connection) == expected
+    connection.commit()
+    connection.checkpoint()
+    assert content(connection) == expected
+
+
+def test_a_query_and_the_change_after_it_have_one_snapshot(engine):
+    """P1: under READ COMMITTED too, where each statement has a new one."""
+    one = engine.connect(checkpoint="manual", isolation_level="READ COMMITTED")
+    create(one)
+    one.commit()
+    one.execute("SELECT 1")
+    other = engine.connect(checkpoint="manual")
+    other.execute("INSERT INTO t VALUES (4, 'd', 40)")
+    other.commit()
+    cursor = one.execute(
+        "WITH m AS (SELECT count(*) AS n FROM t) UPDATE t SET n = m.n FROM m"
+    )
+    assert cursor.rowcount == 4
+    assert {row[2] for row in content(one)} == {4}
+
+
+def test_a_query_before_a_change_of_values_that_stay_in_the_engine(engine):
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x INTEGER[])")
+    connection.execute("INSERT INTO t VALUES (1, NULL), (2, NULL)")
+    connection.execute(
+        "WITH m AS (SELECT max(id) AS id FROM t) "
+        "UPDATE t SET x = ARRAY[m.id] FROM m WHERE m.id = t.id"
+    )
+    assert content(connection) == [(1, None), (2, [2])]

@@ -110,6 +110,8 @@ class DuckDBEngine(Engine):
             **location.options,
             "allow_unsigned_extensions": "true",
             "checkpoint_threshold": "16GB",
+            # A Python variable is no table, whatever it is called.
+            "python_enable_replacements": "false",
         }
         if location.identity is not None and not os.path.exists(location.path):
             parent = os.path.dirname(location.path)

@@ -53,12 +53,18 @@ class WithStatement(Statement):
         self._parts = [(member, executable(member.plan)) for member in plan.members]
         for _, statement in self._parts:
             self.needs |= statement.needs
+        *before, (_, last) = self._parts
+        self._is_one_change = isinstance(last, WritingStatement) and not any(
+            isinstance(statement, WritingStatement) for _, statement in before
+        )
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Compute all parts, then write the changes."""
         with transaction.statement():
             try:
+                if self._is_one_change:
+                    return self._run_alone(transaction, parameters)
                 if transaction.engine.capabilities.changes_in_turn:
                     outcome = self._run_in_turn(transaction, parameters)
                 else:
@@ -69,13 +75,23 @@ class WithStatement(Statement):
                 enforce(transaction)
             return outcome
 
+    def _run_alone(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome:
+        """Run a change that only queries stand before: as it is without them."""
+        *queries, (change, statement) = self._parts
+        assert isinstance(statement, WritingStatement)
+        for member, query in queries:
+            self._query(transaction, member, query, _bound(member, parameters))
+        return statement.run_within(transaction, _bound(change, parameters))
+
     def _run_at_once(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> Outcome:
         written: list[tuple[WritingStatement, Computed]] = []
         outcome = Outcome()
         for member, statement in self._parts:
-            bound = [parameters[number - 1] for number in member.parameters]
+            bound = _bound(member, parameters)
             if isinstance(statement, WritingStatement):
                 outcome, computed = self._change(transaction, member, statement, bound)
                 written.append((statement, computed))
@@ -91,7 +107,7 @@ class WithStatement(Statement):
     ) -> Outcome:
         outcome = Outcome()
         for member, statement in self._parts:
-            bound = [parameters[number - 1] for number in member.parameters]
+            bound = _bound(member, parameters)
             if isinstance(statement, WritingStatement):
                 outcome, computed = self._change(transaction, member, statement, bound)
                 _write(transaction, statement, computed)
@@ -168,6 +184,11 @@ class WithStatement(Statement):
                     "and it is not said which of them changes it"
                 )
             seen |= keys
+
+
+def _bound(member: Member, parameters: Sequence[Any]) -> list[Any]:
+    """The values of a member's own placeholders."""
+    return [parameters[number - 1] for number in member.parameters]
 
 
 def _write(

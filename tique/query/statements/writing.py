@@ -120,10 +120,16 @@ class WritingStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and return the result of RETURNING."""
         with transaction.statement():
-            outcome = self._execute(transaction, parameters)
-            if transaction.unchecked:
-                enforce(transaction)
-            return outcome
+            return self.run_within(transaction, parameters)
+
+    def run_within(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome:
+        """As :meth:`run`, as the last part of a statement that has begun."""
+        outcome = self._execute(transaction, parameters)
+        if transaction.unchecked:
+            enforce(transaction)
+        return outcome
 
     @override
     def run_many(
