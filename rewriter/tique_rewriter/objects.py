@@ -54,13 +54,13 @@ def plan_object(source: Source, catalog: Definitions) -> DefineObjects:
 def _schema(source: Source, verb: str, number: int) -> DefineObjects:
     if verb == "ALTER":
         raise source.unsupported("ALTER SCHEMA", source.words[0].start)
-    names, number = _names(source, number, "", several=verb == "DROP")
+    names, number = object_names(source, number, "", several=verb == "DROP")
     for _, name in names:
-        _check_reserved(source, name)
+        check_reserved(source, name)
     cascades = verb == "DROP" and source.keywords(number) == ["CASCADE"]
     if verb == "DROP" and source.keywords(number) in (["CASCADE"], ["RESTRICT"]):
         number += 1
-    _expect_end(source, number, f"{verb} SCHEMA")
+    expect_end(source, number, f"{verb} SCHEMA")
     dropped = tuple([name for _, name in names]) if cascades else ()
     return DefineObjects(0, (), source.words_text(source.words), dropped)
 
@@ -69,21 +69,25 @@ def _sequence(
     source: Source, catalog: Definitions, verb: str, number: int
 ) -> DefineObjects:
     default = catalog.default_schema
-    names, number = _names(source, number, default, several=verb == "DROP")
+    names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
-        _check_reserved(source, schema)
+        check_reserved(source, schema)
     if verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
-        _expect_end(source, number, "DROP SEQUENCE")
+        expect_end(source, number, "DROP SEQUENCE")
     else:
         _check_options(source, number, verb)
     return DefineObjects(0, (), source.words_text(source.words))
 
 
-def _names(
+def object_names(
     source: Source, number: int, default: str, *, several: bool
 ) -> tuple[list[tuple[str, str]], int]:
+    """Return one name or several, with schemas, and the number of the word behind.
+
+    An empty ``default`` says that none may be written.
+    """
     names = []
     while True:
         schema, name, number = qualified_name(source, number, default)
@@ -98,7 +102,8 @@ def _names(
     return names, number
 
 
-def _check_reserved(source: Source, schema: str) -> None:
+def check_reserved(source: Source, schema: str) -> None:
+    """Refuse a name in tique's own schema."""
     if schema.lower() == PRIVATE_SCHEMA:
         raise source.unsupported(
             f'the schema "{PRIVATE_SCHEMA}"', source.words[0].start, "it is reserved"
@@ -111,7 +116,7 @@ def _check_options(source: Source, number: int, verb: str) -> None:
     if tuple(keywords[-5:-3]) == _OWNED or tuple(keywords[-7:-5]) == _OWNED:
         start = len(words) - (3 if tuple(keywords[-5:-3]) == _OWNED else 5)
         owner = source.identifier(words[start])
-        _check_reserved(source, owner)
+        check_reserved(source, owner)
         words = words[: start - 2]
     elif keywords[-3:] == [*_OWNED, "NONE"]:
         words = words[:-3]
@@ -130,7 +135,8 @@ def _check_options(source: Source, number: int, verb: str) -> None:
         )
 
 
-def _expect_end(source: Source, number: int, statement: str) -> None:
+def expect_end(source: Source, number: int, statement: str) -> None:
+    """Refuse words that are left over."""
     if number < len(source.words):
         word = source.words[number]
         shown = source.text[word.start : word.end]

@@ -149,6 +149,7 @@ POSTGRESQL = Rules(
     typed_rows=True,
     index_parts=frozenset({"using"}),
     serials=_SERIALS,
+    has_enumerations=True,
     identities=frozenset({BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,

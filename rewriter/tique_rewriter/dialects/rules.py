@@ -222,6 +222,8 @@ class Rules:
         Whether such a column is the primary key.
     identities
         The forms of identity columns that it has, and tique with it.
+    has_enumerations
+        Whether it has CREATE TYPE … AS ENUM.
     sequences_only_restart
         Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
@@ -297,6 +299,7 @@ class Rules:
     serials: Mapping[str, str] = field(default_factory=dict)
     serial_is_key: bool = False
     identities: frozenset[str] = frozenset()
+    has_enumerations: bool = False
     sequences_only_restart: bool = False
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)

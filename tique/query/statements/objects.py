@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of schemas and sequences."""
+"""CREATE, ALTER and DROP of objects that are no tables, and COMMENT ON."""
 
 from __future__ import annotations
 

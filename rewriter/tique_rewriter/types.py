@@ -1,0 +1,114 @@
+"""CREATE, ALTER and DROP of enumerations, and COMMENT ON.
+
+The engine runs them as they stand. What would give stored values another meaning, or take
+some back that were acknowledged, is refused: recent versions have them as they were.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique_rewriter.ddl_plans import DefineObjects
+from tique_rewriter.objects import check_reserved, expect_end, object_names
+from tique_rewriter.scalars import split
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.source import Source, Word
+
+_COMMENTED = frozenset(
+    {"TABLE", "COLUMN", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "DOMAIN", "INDEX"}
+)
+
+
+def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
+    """Return the plan of CREATE, ALTER or DROP TYPE.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For any other type than an enumeration, and for a clause that is on no list.
+    """
+    words, number = source.words, 2
+    verb = words[0].keyword
+    if not source.rules.has_enumerations:
+        raise source.unsupported(f"{verb} TYPE", words[0].start)
+    _expect_no_values(source)
+    if verb == "DROP" and source.keywords(number)[:2] == ["IF", "EXISTS"]:
+        number += 2
+    default = catalog.default_schema
+    names, number = object_names(source, number, default, several=verb == "DROP")
+    for schema, _ in names:
+        check_reserved(source, schema)
+    if verb == "DROP":
+        if source.keywords(number) == ["RESTRICT"]:
+            number += 1
+        expect_end(source, number, "DROP TYPE")
+    else:
+        _check_enumeration(source, verb, words[number:])
+    return DefineObjects(0, (), source.words_text(words))
+
+
+def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
+    """Return the plan of COMMENT ON … IS 'text'.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For an object of a kind that is on no list, or one of tique's.
+    """
+    words = source.words
+    _expect_no_values(source)
+    keywords = source.keywords()
+    kind = keywords[2] if len(words) > 2 else ""
+    if keywords[1:2] != ["ON"] or kind not in _COMMENTED:
+        raise source.unsupported(f"COMMENT ON {kind}".strip(), words[0].start)
+    number = 3
+    while number < len(words) and keywords[number] != "IS":
+        if number % 2 and source.identifier(words[number]).lower() == "tique":
+            check_reserved(source, "tique")
+        if not number % 2 and keywords[number] != ".":
+            raise source.syntax(". or IS is expected", words[number].start)
+        number += 1
+    text = words[number + 1 :]
+    if number % 2 or len(text) != 1 or not _is_text(source, text[0], or_null=True):
+        raise source.unsupported("this form of COMMENT", words[0].start)
+    return DefineObjects(0, (), source.words_text(words))
+
+
+def _expect_no_values(source: Source) -> None:
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
+        )
+
+
+def _is_text(source: Source, word: Word, *, or_null: bool = False) -> bool:
+    raw = source.text[word.start : word.end]
+    return (or_null and word.keyword == "NULL") or (
+        not word.keyword and raw.endswith("'")
+    )
+
+
+def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
+    keywords = [word.keyword for word in words]
+    if verb == "ALTER":
+        rest = words[2:]
+        if [w.keyword for w in rest[:3]] == ["IF", "NOT", "EXISTS"]:
+            rest = rest[3:]
+        is_known = keywords[:2] == ["ADD", "VALUE"] and (
+            len(rest) == 1
+            or (len(rest) == 3 and rest[1].keyword in ("BEFORE", "AFTER"))
+        )
+        if is_known and all(_is_text(source, word) for word in rest[::2]):
+            return
+        raise source.unsupported(
+            "ALTER TYPE of anything but ADD VALUE", source.words[0].start
+        )
+    if keywords[:3] != ["AS", "ENUM", "("] or keywords[-1] != ")":
+        raise source.unsupported(
+            "CREATE TYPE of anything but an ENUM", source.words[0].start
+        )
+    for piece in split(words[3:-1]):
+        if len(piece) != 1 or not _is_text(source, piece[0]):
+            raise source.unsupported("a value of ENUM that is no text", words[2].start)
