@@ -14,6 +14,7 @@ from benchmarks.compare import Plan, compare
 from benchmarks.endurance import measure_endurance
 from benchmarks.environment import DEFAULT_WORK_DIRECTORY
 from benchmarks.micro.group_commit import GroupCommitWorkload
+from benchmarks.micro.hot_row import MODES, HotRowWorkload
 from benchmarks.tpcc.rules import Scale
 
 if TYPE_CHECKING:
@@ -179,6 +180,39 @@ def group_commit_command(
     """Count commits per second of single-row updates on distinct keys."""
     plan = Plan(names, (threads,), seconds, warmup, rounds)
     workload = GroupCommitWorkload(autocommit=not explicit)
+    _exit(_compare(workload, plan, directory, as_json).failures)
+
+
+@main.command("hot-row")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True)
+@click.option("--threads", type=click.IntRange(1, 100), default=8, show_default=True)
+@click.option("--processes", type=click.IntRange(min=0), default=0)
+@click.option("--seconds", type=float, default=6.0, show_default=True)
+@click.option("--warmup", type=float, default=1.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@_directory_option
+@_json_option
+def hot_row_command(
+    mode: str,
+    threads: int,
+    processes: int,
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    names: tuple[str, ...],
+    directory: Path,
+    as_json: bool,
+) -> None:
+    """Count commits per second of clients that all increment one row."""
+    plan = Plan(names, (threads,), seconds, warmup, rounds, processes)
+    workload = HotRowWorkload(mode, threads)
     _exit(_compare(workload, plan, directory, as_json).failures)
 
 

@@ -40,7 +40,7 @@ class Workload(ABC):
 
     name: ClassVar[str]
 
-    kinds: ClassVar[tuple[str, ...]]
+    kinds: tuple[str, ...]
     """Kinds of transaction, in the order in which reports list them."""
 
     autocommit: bool = False

@@ -65,7 +65,7 @@ class GroupCommitWorkload(Workload):
     """
 
     name: ClassVar[str] = "group-commit"
-    kinds: ClassVar[tuple[str, ...]] = ("update",)
+    kinds: tuple[str, ...] = ("update",)
 
     def __init__(self, *, autocommit: bool = True) -> None:
         self.autocommit = autocommit

@@ -63,7 +63,7 @@ class TpccWorkload(Workload):
     """
 
     name: ClassVar[str] = "tpcc"
-    kinds: ClassVar[tuple[str, ...]] = tuple(kind for kind, _ in MIX)
+    kinds: tuple[str, ...] = tuple(kind for kind, _ in MIX)
 
     def __init__(self, scale: Scale, seed: int, *, roam: bool = False) -> None:
         self.scale = scale

@@ -11,6 +11,7 @@ from benchmarks.ablation import VARIANTS, policy
 from benchmarks.cli import main
 from benchmarks.measures import percentile, spread
 from benchmarks.micro.group_commit import GroupCommitWorkload
+from benchmarks.micro.hot_row import HotRowWorkload
 from benchmarks.targets.duckdb_native import DuckDBTarget
 
 pytestmark = pytest.mark.one_duckdb
@@ -101,6 +102,32 @@ def test_group_commit(tmp_path, options, statements):
     (summary,) = json.loads(result.stdout)["summaries"]
     found = summary["statements_per_transaction"]["median"]
     assert found == pytest.approx(statements, rel=0.2)
+
+
+@pytest.mark.parametrize("mode", ["autocommit", "transaction", "read-write"])
+def test_hot_row(tmp_path, mode):
+    result = invoke(
+        tmp_path,
+        *("hot-row", "--targets", "duckdb+tique", "--threads", "3", "--mode", mode),
+        *("--seconds", "0.5", "--rounds", "1", "--warmup", "0.1", "--json"),
+    )
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)["summaries"]
+    assert len(summary["kinds"]) == 3
+    assert all(found["committed"] > 0 for found in summary["kinds"].values())
+
+
+def test_hot_row_finds_a_lost_update(tmp_path):
+    workload = HotRowWorkload("autocommit", 1)
+    workload.load(tmp_path / "counter.duckdb")
+    target = DuckDBTarget()
+    target.prepare(tmp_path / "counter.duckdb")
+    connection = target.connect(autocommit=True)
+    workload.client(0, connection, "qmark").next_transaction().run()
+    assert workload.failures(connection, 0, {"client 0": 1}) == []
+    assert workload.failures(connection, 0, {"client 0": 2}) != []
+    connection.close()
+    target.close()
 
 
 def test_group_commit_finds_a_lost_update(tmp_path):
