@@ -34,7 +34,7 @@ def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
 
 
 def empty(url: str) -> None:
-    """Drop every table and schema of the server's database that is not its own."""
+    """Drop all tables, sequences and schemas of the database that are not its own."""
     with closing(connect_natively(url)) as connection:
         cursor = connection.cursor()
         with suppress(pymonetdb.Error):
@@ -49,6 +49,12 @@ def empty(url: str) -> None:
         for name, kind in cursor.fetchall():
             what = "VIEW" if kind == _VIEW else "TABLE"
             cursor.execute(f"DROP {what} IF EXISTS {_quoted(name)} CASCADE")
+        cursor.execute(
+            "SELECT q.name FROM sys.sequences AS q JOIN sys.schemas AS s "
+            "ON s.id = q.schema_id WHERE s.name = 'sys'"
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DROP SEQUENCE {_quoted(name)}")
 
 
 def _quoted(name: str) -> str:
