@@ -444,15 +444,7 @@ class Episode:
             self.views += 1
             return Step("ddl", f"CREATE INDEX x{self.views} ON {table.name} ({name})")
         if draw < 0.75:
-            self.views += 1
-            kind = self.pick(kinds.PORTABLE)
-            column = Column(f"z{self.views}", kind, default=self.pick(kind.literals))
-            return Step(
-                "ddl",
-                f"ALTER TABLE {table.name} ADD COLUMN {column.sql}",
-                before=table,
-                after=replace(table, columns=(*table.columns, column)),
-            )
+            return self.alteration(table)
         self.views += 1
         if draw < 0.9:
             alias = self.on.alias()
@@ -468,6 +460,45 @@ class Episode:
             after=replace(
                 made, columns=tuple(Column(c.name, c.kind) for c in table.columns)
             ),
+        )
+
+    def alteration(self, table):
+        """ALTER TABLE: of columns that no key, CHECK or other statement needs."""
+        self.views += 1
+        draw = self.chance.random()
+        checks = " ".join(column.check or "" for column in table.columns)
+        free = [
+            column
+            for column in table.columns
+            if column.name not in {*table.keyed, "i", "n", "s"}
+            and column.name not in checks
+        ]
+        if draw < 0.3 or not free:
+            kind = self.pick(kinds.PORTABLE)
+            made = Column(f"z{self.views}", kind, default=self.pick(kind.literals))
+            return self._altered(table, f"ADD COLUMN {made.sql}", table.columns, made)
+        column = self.pick(free)
+        others = tuple(each for each in table.columns if each is not column)
+        if draw < 0.55:
+            return self._altered(table, f"DROP COLUMN {column.name}", others)
+        if draw < 0.75:
+            new = replace(column, name=f"z{self.views}")
+            change = f"RENAME COLUMN {column.name} TO {new.name}"
+        elif draw < 0.9:
+            new = replace(column, default=self.pick(column.kind.literals))
+            change = f"ALTER COLUMN {column.name} SET DEFAULT {new.default}"
+        else:
+            new = replace(column, default=None)
+            change = f"ALTER COLUMN {column.name} DROP DEFAULT"
+        columns = (new if each is column else each for each in table.columns)
+        return self._altered(table, change, columns)
+
+    def _altered(self, table, change, columns, *more):
+        return Step(
+            "ddl",
+            f"ALTER TABLE {table.name} {change}",
+            before=table,
+            after=replace(table, columns=(*columns, *more)),
         )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from unittest.mock import ANY
 from uuid import UUID
 
+import duckdb
 import psycopg
 import pymonetdb
 
@@ -309,6 +310,9 @@ def category(error):
     """
     if isinstance(error, psycopg.ProgrammingError):
         return _Either("ProgrammingError or NotSupportedError")
+    if isinstance(error, duckdb.DependencyException):
+        # It is of no other kind there.
+        return "OperationalError"
     if isinstance(error, pymonetdb.Error) and not isinstance(
         error, pymonetdb.IntegrityError
     ):

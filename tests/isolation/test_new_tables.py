@@ -179,8 +179,14 @@ def test_like_with_constraints(one, two):
 
 @DUCKDB
 def test_replace_by_itself(engine, one, two):
-    """P1: the query sees the table that goes."""
+    """P1: the query sees the table that goes, in storage too."""
+    one.execute(f"INSERT INTO t SELECT number + 10, 0, 'x' FROM {numbers(3000)}")
+    one.commit()
+    one.checkpoint()
     rows(two, "SELECT * FROM t")
+    one.execute("CREATE OR REPLACE TABLE t AS SELECT * FROM t WHERE id < 3000")
+    assert rows(one, "SELECT count(*), sum(v) FROM t") == [(2992, 31)]
+    one.execute("CREATE OR REPLACE TABLE t AS SELECT * FROM t WHERE id < 3")
     one.execute("CREATE OR REPLACE TABLE t AS SELECT id, v * 2 AS w FROM t")
     one.execute("CREATE OR REPLACE TABLE c AS SELECT 1 AS x")
     assert rows(two, "SELECT * FROM t ORDER BY id") == [(1, 22), (2, 40)]
