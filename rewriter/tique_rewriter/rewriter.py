@@ -32,7 +32,7 @@ from tique_rewriter.session_statements import (
 from tique_rewriter.source import Source
 from tique_rewriter.table_queries import is_table_query, written_as_select
 from tique_rewriter.truncate import plan_truncate
-from tique_rewriter.types import plan_comment, plan_type
+from tique_rewriter.types import TYPES, plan_comment, plan_type
 from tique_rewriter.views import WithViews, plan_create_view, plan_drop_view
 from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
@@ -296,7 +296,7 @@ class Rewriter:
                 return plan_drop_view(source, self._catalog)
             case ["COMMENT", *_]:
                 return plan_comment(source, self._catalog)
-            case [_, "TYPE", *_]:
+            case [_, kind, *_] if kind in TYPES:
                 return plan_type(source, self._catalog)
             case [_, kind, *_] if kind in OBJECTS:
                 return plan_object(source, self._catalog)

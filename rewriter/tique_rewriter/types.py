@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP of enumerations, and COMMENT ON.
+"""CREATE, ALTER and DROP of enumerations and domains, and COMMENT ON.
 
 The engine runs them as they stand. What would give stored values another meaning, or take
 some back that were acknowledged, is refused: recent versions have them as they were.
@@ -9,20 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.ddl_plans import DefineObjects
+from tique_rewriter.definition import read_type
 from tique_rewriter.objects import check_reserved, expect_end, object_names
 from tique_rewriter.scalars import split
+from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source, Word
 
+TYPES = frozenset({"TYPE", "DOMAIN"})
+"""The kinds of types that :func:`plan_type` reads."""
+
 _COMMENTED = frozenset(
     {"TABLE", "COLUMN", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "DOMAIN", "INDEX"}
 )
+_OF_DOMAIN = frozenset({"DEFAULT", "CONSTRAINT", "NOT", "NULL", "CHECK"})
 
 
 def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
-    """Return the plan of CREATE, ALTER or DROP TYPE.
+    """Return the plan of CREATE, ALTER or DROP of a TYPE or a DOMAIN.
 
     Raises
     ------
@@ -30,9 +36,9 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
         For any other type than an enumeration, and for a clause that is on no list.
     """
     words, number = source.words, 2
-    verb = words[0].keyword
-    if not source.rules.has_enumerations:
-        raise source.unsupported(f"{verb} TYPE", words[0].start)
+    verb, kind = source.keywords()[:2]
+    if kind not in source.rules.definable_types:
+        raise source.unsupported(f"{verb} {kind}", words[0].start)
     _expect_no_values(source)
     if verb == "DROP" and source.keywords(number)[:2] == ["IF", "EXISTS"]:
         number += 2
@@ -43,9 +49,15 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     if verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
-        expect_end(source, number, "DROP TYPE")
-    else:
+        expect_end(source, number, f"DROP {kind}")
+    elif kind == "TYPE":
         _check_enumeration(source, verb, words[number:])
+    elif verb == "CREATE":
+        _check_domain(source, words[number:])
+    else:
+        raise source.unsupported(
+            "ALTER DOMAIN", words[0].start, "recent versions of rows may violate it"
+        )
     return DefineObjects(0, (), source.words_text(words))
 
 
@@ -112,3 +124,44 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
     for piece in split(words[3:-1]):
         if len(piece) != 1 or not _is_text(source, piece[0]):
             raise source.unsupported("a value of ENUM that is no text", words[2].start)
+
+
+def _check_domain(source: Source, words: list[Word]) -> None:
+    """Account for every word of a domain's definition."""
+    if words and words[0].keyword == "AS":
+        words = words[1:]
+    check_calls(source, words)
+    level = words[0].depth if words else 0
+    ends = [
+        number
+        for number, word in enumerate(words)
+        if word.depth == level and word.keyword in _OF_DOMAIN
+    ]
+    type_words = words[: ends[0]] if ends else words
+    if not type_words:
+        raise source.syntax("a type is expected", source.words[-1].start)
+    read_type(source, type_words)
+    if any(word.keyword == "COLLATE" for word in words):
+        raise source.unsupported("COLLATE", source.find("COLLATE"))
+    rest = words[len(type_words) :]
+    while rest:
+        keywords = [word.keyword for word in rest[:2]]
+        if keywords == ["CHECK", "("]:
+            end = 1 + source.closing(rest[1:])
+            rest = rest[end + 1 :]
+        elif keywords == ["NOT", "NULL"]:
+            rest = rest[2:]
+        elif keywords[0] == "NULL":
+            rest = rest[1:]
+        elif keywords[0] == "CONSTRAINT" and len(rest) > 2:
+            rest = rest[2:]
+        elif keywords[0] == "DEFAULT" and len(rest) > 1:
+            following = [
+                number
+                for number, word in enumerate(rest)
+                if number > 1 and word.depth == level and word.keyword in _OF_DOMAIN
+            ]
+            rest = rest[following[0] :] if following else []
+        else:
+            shown = source.text[rest[0].start : rest[0].end]
+            raise source.unsupported(f'"{shown}" in CREATE DOMAIN', rest[0].start)

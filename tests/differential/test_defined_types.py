@@ -1,9 +1,10 @@
-"""Enumerations and comments through tique and through the bare engine."""
+"""Enumerations, domains and comments through tique and through the bare engine."""
 
 from __future__ import annotations
 
 import pytest
 
+import tique
 from tests.differential import scripts
 
 DUCKDB = """
@@ -100,6 +101,58 @@ DROP TYPE IF EXISTS mood
 DROP TYPE mood
 """
 
+DOMAINS = """
+CREATE DOMAIN small AS INTEGER DEFAULT 7 CONSTRAINT positive CHECK (VALUE > 0 AND VALUE < 100) NOT NULL
+
+CREATE DOMAIN code TEXT CHECK (VALUE ~ '^[a-z]+$') CHECK (length(VALUE) < 6)
+
+CREATE DOMAIN tiny AS small CHECK (VALUE < 10)
+
+CREATE DOMAIN wrong AS nothing
+
+CREATE TABLE item (id INTEGER PRIMARY KEY, s small, c code, t tiny, u small DEFAULT 3)
+
+INSERT INTO item (id) VALUES (1), (2)
+
+INSERT INTO item VALUES (4, 0, 'a')
+
+INSERT INTO item VALUES (4, NULL, 'a')
+
+INSERT INTO item VALUES (4, 1, 'A')
+
+INSERT INTO item VALUES (4, 1, 'abcdefg')
+
+INSERT INTO item VALUES (4, 1, 'abc', 10)
+
+INSERT INTO item VALUES (4, 1, 'abc', 9, DEFAULT)
+
+INSERT INTO item SELECT id + 10, id, 'b', id FROM item
+
+UPDATE item SET s = 50, c = NULL WHERE id = 1
+
+UPDATE item SET s = s * 2
+
+UPDATE item SET s = DEFAULT WHERE id = 4
+
+SELECT * FROM item
+
+SELECT domain_name, data_type, domain_default FROM information_schema.domains WHERE domain_schema = 'public'
+
+DROP DOMAIN code
+
+ALTER TABLE item DROP COLUMN c
+
+DROP DOMAIN code
+
+SELECT * FROM item
+
+DROP TABLE item
+
+DROP DOMAIN tiny, small
+
+DROP DOMAIN IF EXISTS tiny
+"""
+
 MONETDB = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, m VARCHAR(5))
 
@@ -121,3 +174,23 @@ SELECT * FROM item
 def test_defined_types(engine, mode):
     script = {"duckdb": DUCKDB, "postgresql": POSTGRESQL, "monetdb": MONETDB}
     scripts.check(engine, script[engine.name], mode)
+
+
+@pytest.mark.written_for(["postgresql"], reason="the others have no domains")
+@pytest.mark.parametrize("mode", scripts.MODES)
+def test_domains(engine, mode):
+    scripts.check(engine, DOMAINS, mode)
+
+
+@pytest.mark.written_for(["postgresql"], reason="the others have no domains")
+@pytest.mark.parametrize(
+    "base", ["VARCHAR(3)", "CHAR(3)", "BIT(3)", "VARBIT(3)", "VARCHAR(3)[]", "short"]
+)
+def test_a_domain_whose_casts_cut_is_refused(engine, base):
+    """P10: a cast to it would cut a value that an assignment refuses."""
+    connection = engine.connect(autocommit=True)
+    connection.execute("CREATE DOMAIN short AS VARCHAR(3)")
+    connection.execute(f"CREATE DOMAIN d AS {base}")
+    with pytest.raises(tique.NotSupportedError, match="a domain with a length"):
+        connection.execute("CREATE TABLE t (a d)")
+    connection.execute("CREATE TABLE t (a INTEGER)")

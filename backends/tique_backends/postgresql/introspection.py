@@ -40,13 +40,26 @@ ORDER BY CASE WHEN n.nspname = $1 AND c.relname = $2 THEN 0 ELSE 1 END, 2, 3"""
 _COLUMNS = """
 SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   format_type(a.atttypid, a.atttypmod),
-  a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity::TEXT,
+  a.attnotnull, coalesce(pg_get_expr(d.adbin, d.adrelid), CASE t.typtype WHEN 'd' THEN t.typdefault END),
+  a.attidentity::TEXT,
   a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
   CASE WHEN has_schema_privilege($2, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
+_CUTTING_DOMAINS = """
+WITH RECURSIVE below(base, modifier) AS (
+  SELECT t.typbasetype, t.typtypmod FROM pg_catalog.pg_attribute AS a
+  JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+  WHERE a.attrelid = $1 AND t.typtype = 'd' AND a.attnum = $2
+  UNION ALL SELECT t.typbasetype, t.typtypmod FROM below
+  JOIN pg_catalog.pg_type AS t ON t.oid = below.base WHERE t.typtype = 'd')
+SELECT 1 FROM below JOIN pg_catalog.pg_type AS t ON t.oid = below.base
+WHERE below.modifier >= 0
+  AND t.typname IN ('varchar', 'bpchar', 'bit', 'varbit', '_varchar', '_bpchar', '_bit', '_varbit')"""
+"""Whether a column's domain is of a type whose casts cut values, which assignments do not."""
 
 _CONSTRAINTS = """
 SELECT contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
@@ -185,6 +198,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             default = f"nextval('{sequence}'::regclass)"
         if type_kind == "p" or is_collated:
             raise refuse(f"has a column with a collation of its own, {column!r}")
+        if type_kind == "d" and ask(_CUTTING_DOMAINS, number, attribute):
+            refuse_new(f"has a column of a domain with a length, {column!r}")
         numbers[attribute] = len(columns)
         stored.append(Stored(length, storage))
         columns.append(

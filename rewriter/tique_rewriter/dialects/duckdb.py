@@ -97,7 +97,7 @@ DUCKDB = Rules(
     conflict_needs_key=True,
     names_by_text=True,
     views_look_at_home=True,
-    has_enumerations=True,
+    definable_types=frozenset({"TYPE"}),
     session_verbs=frozenset(
         (
             *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),

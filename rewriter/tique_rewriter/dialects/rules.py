@@ -222,8 +222,8 @@ class Rules:
         Whether such a column is the primary key.
     identities
         The forms of identity columns that it has, and tique with it.
-    has_enumerations
-        Whether it has CREATE TYPE … AS ENUM.
+    definable_types
+        TYPE if it has CREATE TYPE … AS ENUM, DOMAIN if it has CREATE DOMAIN.
     sequences_only_restart
         Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
@@ -299,7 +299,7 @@ class Rules:
     serials: Mapping[str, str] = field(default_factory=dict)
     serial_is_key: bool = False
     identities: frozenset[str] = frozenset()
-    has_enumerations: bool = False
+    definable_types: frozenset[str] = frozenset()
     sequences_only_restart: bool = False
     column_type: Callable[[str], str] = str
     type_spellings: Mapping[str, str] = field(default_factory=dict)
