@@ -138,6 +138,7 @@ def measure(
     Parameters are those of `run_round`.
     """
     observer = target.connect()
+    workload.declare(observer)
     before = workload.state(observer)
     observer.rollback()
     crew: Crew

@@ -55,6 +55,9 @@ class Workload(ABC):
     def load(self, path: Path) -> None:
         """Create a DuckDB file with the tables and rows, without tique."""
 
+    def declare(self, connection: Connection) -> None:  # noqa: B027
+        """Add to the loaded tables what a DuckDB file cannot bring along."""
+
     @abstractmethod
     def client(
         self, number: int, connection: Connection, style: ParameterStyle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.tpcc.workload import TpccWorkload
+from benchmarks.tpcc.workload import ReferentialTpccWorkload, TpccWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +17,13 @@ def _tpcc(scale: Scale, seed: int, roam: bool) -> Workload:
     return TpccWorkload(scale, seed, roam=roam)
 
 
+def _referential(scale: Scale, seed: int, roam: bool) -> Workload:
+    return ReferentialTpccWorkload(scale, seed, roam=roam)
+
+
 _MAKERS: dict[str, Callable[[Scale, int, bool], Workload]] = {
     TpccWorkload.name: _tpcc,
+    ReferentialTpccWorkload.name: _referential,
 }
 
 NAMES = tuple(_MAKERS)

@@ -1,7 +1,7 @@
 """The nine tables of TPC-C (clause 1.3).
 
-Every table but HISTORY has its primary key in every target. There are no foreign
-keys and no secondary indexes in any of them.
+Every table but HISTORY has its primary key in every target. There are no secondary
+indexes in any of them, and foreign keys only where they are asked for.
 """
 
 from __future__ import annotations
@@ -121,6 +121,21 @@ KEYS: dict[str, tuple[str, ...]] = {
     "stock": ("s_w_id", "s_i_id"),
 }
 """Primary key by table; empty where the specification has none."""
+
+
+FOREIGN_KEYS = (
+    ("district", "d_w_id", "warehouse (w_id)"),
+    ("customer", "c_w_id, c_d_id", "district (d_w_id, d_id)"),
+    ("history", "h_c_w_id, h_c_d_id, h_c_id", "customer (c_w_id, c_d_id, c_id)"),
+    ("history", "h_w_id, h_d_id", "district (d_w_id, d_id)"),
+    ("orders", "o_w_id, o_d_id, o_c_id", "customer (c_w_id, c_d_id, c_id)"),
+    ("new_order", "no_w_id, no_d_id, no_o_id", "orders (o_w_id, o_d_id, o_id)"),
+    ("order_line", "ol_w_id, ol_d_id, ol_o_id", "orders (o_w_id, o_d_id, o_id)"),
+    ("order_line", "ol_supply_w_id, ol_i_id", "stock (s_w_id, s_i_id)"),
+    ("stock", "s_w_id", "warehouse (w_id)"),
+    ("stock", "s_i_id", "item (i_id)"),
+)
+"""Referencing table and columns, and what they reference."""
 
 
 def create_table(table: str) -> str:

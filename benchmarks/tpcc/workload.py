@@ -11,6 +11,7 @@ from typing_extensions import override
 from benchmarks.tpcc.consistency import count_orders, failed_conditions
 from benchmarks.tpcc.inputs import MIX, Terminal
 from benchmarks.tpcc.load import VERSION, load
+from benchmarks.tpcc.schema import FOREIGN_KEYS
 from benchmarks.tpcc.transactions import Application
 from benchmarks.workload import Client, Transaction, Workload
 
@@ -108,3 +109,23 @@ class TpccWorkload(Workload):
                 f" but {entered} New-Orders were committed"
             )
         return failures
+
+
+class ReferentialTpccWorkload(TpccWorkload):
+    """The same with the foreign keys of the specification (clause 1.3).
+
+    They are declared by ALTER TABLE, which DuckDB by itself does not have.
+    """
+
+    name: ClassVar[str] = "tpcc-foreign-keys"
+
+    @override
+    def declare(self, connection: Connection) -> None:
+        """Declare the foreign keys."""
+        cursor = connection.cursor()
+        for number, (table, columns, referenced) in enumerate(FOREIGN_KEYS, 1):
+            cursor.execute(
+                f"ALTER TABLE {table} ADD CONSTRAINT reference_{number} "
+                f"FOREIGN KEY ({columns}) REFERENCES {referenced}"
+            )
+            connection.commit()

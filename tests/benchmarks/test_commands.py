@@ -104,6 +104,17 @@ def test_group_commit(tmp_path, options, statements):
     assert found == pytest.approx(statements, rel=0.2)
 
 
+def test_foreign_keys(tmp_path):
+    result = compare(
+        tmp_path,
+        *("--workload", "tpcc-foreign-keys", "--targets", "duckdb+tique"),
+        *("--clients", "2", "--json"),
+    )
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)["summaries"]
+    assert summary["kinds"]["new_order"]["committed"] > 0
+
+
 @pytest.mark.parametrize("mode", ["autocommit", "transaction", "read-write"])
 def test_hot_row(tmp_path, mode):
     result = invoke(
