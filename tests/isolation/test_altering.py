@@ -208,6 +208,23 @@ def test_a_table_without_a_key(engine, one, two):
     kept(engine, one, *[(1, 3)] * 3, query="SELECT * FROM bag")
 
 
+def test_a_table_below_a_view(engine, one, two):
+    """P1: the view goes on, in the snapshot, and a table can be made of it."""
+    one.execute("CREATE VIEW w AS SELECT id, note FROM t WHERE v < 15")
+    one.commit()
+    assert rows(two, "SELECT * FROM w") == [(1, "a")]
+    one.execute("ALTER TABLE t ADD COLUMN extra INTEGER DEFAULT 7")
+    two.execute("UPDATE t SET note = 'b' WHERE id = 1")
+    two.commit()
+    one.commit()
+    assert rows(one, "SELECT * FROM w") == [(1, "b")]
+    one.execute("CREATE TABLE c AS SELECT w.id, extra FROM w JOIN t ON t.id = w.id")
+    assert rows(two, "SELECT * FROM c") == [(1, 7)]
+    one.execute("DROP VIEW w")
+    one.execute("ALTER TABLE t DROP COLUMN note")
+    kept(engine, one, (1, 10, 7), (2, 20, 7))
+
+
 # Alone
 
 
