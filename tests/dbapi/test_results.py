@@ -510,3 +510,24 @@ def test_unique_values_can_change_hands(engine):
         assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == expected
         connection.commit()
         connection.checkpoint()
+
+
+def test_minus_zero_is_folded(engine):
+    """P7: a row without a key is what it was, also where others are deleted."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("CREATE TABLE t (n INTEGER, x DOUBLE PRECISION)")
+    connection.execute("INSERT INTO t VALUES (1, 1), (5, 2), (5, 2)")
+    connection.commit()
+    connection.checkpoint()
+    connection.execute("INSERT INTO t VALUES (2, CAST('-0.0' AS DOUBLE PRECISION))")
+    connection.execute("INSERT INTO t VALUES (6, 3), (6, 3)")
+    connection.execute("DELETE FROM t WHERE n = 1")
+    connection.commit()
+    connection.execute("UPDATE t SET n = n + 10 WHERE n = 5")
+    connection.execute("DELETE FROM t WHERE n = 6")
+    connection.execute("INSERT INTO t VALUES (6, 3)")
+    connection.commit()
+    connection.checkpoint()
+    connection.close()
+    rows = engine.native().execute("SELECT n, x FROM t ORDER BY n").fetchall()
+    assert repr(rows) == "[(2, -0.0), (6, 3.0), (15, 2.0), (15, 2.0)]"

@@ -408,10 +408,7 @@ class DuckDBEngine(Engine):
         deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
         tombstones = session.execute(f"SELECT count(*) FROM ({deleted})").fetch_all()
         if tombstones[0][0]:
-            same = " AND ".join(
-                f"_s.{quote(c.name)} IS NOT DISTINCT FROM _d.{quote(c.name)}"
-                for c in table.columns
-            )
+            same = _same_rows(table, "_s.")
             session.execute(
                 f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
                 f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns})"
@@ -419,7 +416,16 @@ class DuckDBEngine(Engine):
                 f"_copies FROM ({deleted} EXCEPT ALL {inserted}) GROUP BY ALL) AS _d "
                 f"ON {same} WHERE _s._copy <= _d._copies)"
             )
-            inserted += f" EXCEPT ALL {deleted}"
+            # EXCEPT ALL would make 0.0 of -0.0 (1.5), as a window does with what it
+            # is partitioned by.
+            same = _same_rows(table, "_i.")
+            inserted = (
+                f"SELECT {key_list(table, range(len(table.columns)), '_i.')} FROM "
+                f"(SELECT *, row_number() OVER (PARTITION BY row({columns})) AS _copy "
+                f"FROM ({inserted})) AS _i LEFT JOIN (SELECT {columns}, count(*) AS "
+                f"_copies FROM ({deleted}) GROUP BY ALL) AS _d ON {same} "
+                "WHERE _i._copy > coalesce(_d._copies, 0)"
+            )
         session.execute(f"INSERT INTO {storage} {inserted}")
         return self._drop_versions(session, table, until)
 
@@ -471,3 +477,11 @@ class DuckDBEngine(Engine):
     @override
     def close(self) -> None:
         self._instance.close()
+
+
+def _same_rows(table: Table, left: str) -> str:
+    """Equality of whole rows, those on the right called ``_d``."""
+    names = [quote(column.name) for column in table.columns]
+    return " AND ".join(
+        f"{left}{name} IS NOT DISTINCT FROM _d.{name}" for name in names
+    )
