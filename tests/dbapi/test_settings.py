@@ -441,6 +441,15 @@ def test_settings_of_the_instance_are_all_connections(engine, connection):
 
 
 @DUCKDB
+@pytest.mark.parametrize("number", ["9223372036854775807", "5000", "1e9"])
+@pytest.mark.parametrize("name", ["threads", "worker_threads", "external_threads"])
+def test_threads_that_would_end_the_process(connection, name, number):
+    """P6: DuckDB aborts when it cannot start as many."""
+    with pytest.raises(tique.NotSupportedError, match="end the process"):
+        connection.execute(f"SET {name} = {number}")
+
+
+@DUCKDB
 def test_variables_have_the_values_of_the_snapshot(engine, connection):
     """P1, P8."""
     other = engine.connect(checkpoint="manual")

@@ -12,7 +12,7 @@ import re
 from tique_backends.settings import UNKNOWN, SettingRules
 
 _INSTANCE = """
-threads external_threads memory_limit max_temp_directory_size temp_directory
+memory_limit max_temp_directory_size temp_directory
 preserve_insertion_order allocator_background_threads
 allocator_bulk_deallocation_flush_threshold allocator_flush_threshold pin_threads
 perfect_ht_threshold merge_join_threshold nested_loop_join_threshold
@@ -31,19 +31,26 @@ timezone enable_progress_bar enable_progress_bar_print progress_bar_time
 streaming_buffer_size max_streaming_buffer_size
 """
 
+_THREADS = re.compile(r"-?\d{1,3}|[a-z]+")
+"""Not thousands: DuckDB 2.0 ends the process when it cannot start them."""
+
 _MEANING = "it changes what statements mean, of all connections and of tique's own"
 _SCHEMA = "names are read in the schema main; write schema.table"
 
 RULES = SettingRules(
     engine="DuckDB",
     free=frozenset((_INSTANCE + _SESSION).split()),
-    instance=frozenset(_INSTANCE.split()),
+    instance=frozenset({"threads", "external_threads", *_INSTANCE.split()}),
     limited={
+        "threads": _THREADS,
+        "external_threads": _THREADS,
         "schema": re.compile(r"(?:[^.]+\.)?main"),
         "search_path": re.compile("main"),
         "calendar": re.compile("gregorian"),
     },
     reasons={
+        "threads": "DuckDB would end the process; give at most 999",
+        "external_threads": "DuckDB would end the process; give at most 999",
         "schema": _SCHEMA,
         "search_path": _SCHEMA,
         "calendar": "values are read by the Gregorian calendar",
