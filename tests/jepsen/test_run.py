@@ -110,7 +110,7 @@ def test_an_embedded_engine_has_no_server(tmp_path):
 
 def test_the_command_says_what_it_found(tmp_path):
     """A table, a picture, a verdict, and the status that goes with it."""
-    words = ["run", "--url", "duckdb:", "--workload", "counter", "--seconds", "1"]
+    words = ["run", "--url", "duckdb:", "--workload", "counter", "--seconds", "3"]
     words += ["--nemesis", "pause,checkpoint", "--output", str(tmp_path / "run")]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
