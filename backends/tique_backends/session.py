@@ -208,6 +208,11 @@ class Session(ABC):
     def width(self, query: str, parameters: Sequence[Any] = ()) -> int:
         """Return the number of a query's columns without running it."""
 
+    @contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Run statements of tique's own: the application's timeouts do not stop them."""
+        yield
+
     @abstractmethod
     def begin(self) -> None:
         """Start an engine transaction (used inside the protocol only)."""

@@ -340,7 +340,7 @@ def test_a_timeout_leaves_no_trace_of_a_staged_statement(engine, connection):
             )
         assert caught.value.sqlstate == "57014"
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2102,)
-    connection.execute("SET statement_timeout = '1ms'")
+    connection.execute("SET statement_timeout = '10ms'")
     connection.commit()
     connection.execute("RESET statement_timeout")
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2102,)

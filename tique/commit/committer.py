@@ -389,6 +389,10 @@ class Committer:
             if self._session is None or self._session.is_lost:
                 self._session = self._engine.session()
             session = self._session
+        with session.unhurried():
+            self._commit_in(session, batch)
+
+    def _commit_in(self, session: Session, batch: list[Ticket]) -> None:
         certified = self._take_timestamps(self._certify(batch, session))
         if not certified:
             return

@@ -80,6 +80,7 @@ class PostgreSQLSession(Session):
         self._types: ParameterTypes | None = None
         self._timeouts: dict[str, str] = {}
         """The application's own, which tique's statements are not under."""
+        self._is_unhurried = False
         self.guards = IndexGuards(self._ask, self._run)
 
     @property
@@ -337,19 +338,23 @@ class PostgreSQLSession(Session):
         """Statements after which the application's timeouts do not count."""
         return "".join(f"; SET {scope} {name} = 0" for name in self._timeouts)
 
+    @override
     @contextmanager
-    def _undoing(self) -> Iterator[None]:
-        """Run statements that a timeout must not stop: a failed one's rows are undone."""
+    def unhurried(self) -> Iterator[None]:
         timeouts = self._timeouts
-        if not timeouts or self._in_transaction:
+        if not timeouts or self._in_transaction or self._is_unhurried:
             yield
             return
         self._run(self._without_timeouts("SESSION")[2:])
+        self._is_unhurried = True
         try:
             yield
         finally:
-            for name, value in timeouts.items():
-                self._run("SELECT set_config($1, $2, FALSE)", [name, value])
+            self._is_unhurried = False
+            # Another session gets the application's settings anew.
+            if not self.is_lost:
+                for name, value in timeouts.items():
+                    self._run("SELECT set_config($1, $2, FALSE)", [name, value])
 
     @override
     def begin(self) -> None:
@@ -563,12 +568,12 @@ class PostgreSQLSession(Session):
 
     @override
     def unstage(self, table: Table, after: int) -> None:
-        with self._undoing():
+        with self.unhurried():
             self._run(f"DELETE FROM {stage_name(table)} WHERE _sequence > {after}")
 
     @override
     def drop_stage(self, table: Table) -> None:
-        with self._undoing():
+        with self.unhurried():
             self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
 
     @override
