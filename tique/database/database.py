@@ -17,6 +17,7 @@ import logging
 import threading
 from collections import deque
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tique import errors
@@ -40,13 +41,14 @@ from tique.timeline.shared import SharedTimeline
 from tique_backends import registry
 from tique_backends.errors import EngineError
 from tique_backends.sharing import AppendingSequencer, SteppedSequencer
+from tique_backends.undisturbed import undisturbed
 from tique_rewriter import PARAMSTYLES, Rewriter
 from tique_udfs import open_sequencer
 
 if TYPE_CHECKING:
     import os
     import weakref
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -301,6 +303,39 @@ def acquire(
         raise errors.InterfaceError(
             f"unknown option ({error}); there is: {known}"
         ) from None
+    return _undisturbed(lambda: _acquire(parsed, settings, is_default=not options))
+
+
+def _undisturbed(acquiring: Callable[[], Database]) -> Database:
+    """Acquire a database, or count nothing: an engine is never left half open.
+
+    A signal handler that raises in the midst of DuckDB's opening leaves an entry in its
+    cache of instances for which the next opening waits for ever.
+    """
+    guard = threading.Lock()
+    acquired: list[Database] = []
+    is_given_up = False
+
+    def work() -> None:
+        database = acquiring()
+        with guard:
+            if not is_given_up:
+                acquired.append(database)
+                return
+        release(database)
+
+    try:
+        undisturbed(work)
+        return acquired[0]
+    except BaseException:
+        with guard:
+            is_given_up = True
+        if acquired:
+            release(acquired[0])
+        raise
+
+
+def _acquire(parsed: DatabaseURL, settings: Settings, *, is_default: bool) -> Database:
     backend = registry.find(parsed.backend)
     location = backend.locate(parsed.path, parsed.options, parsed.server)
     with _registry_lock:
@@ -319,7 +354,7 @@ def acquire(
             name = location.identity or f":memory:{next(_numbers)}"
             found = _open(name, parsed, backend.open_engine(location), settings)
             _registry[name] = found
-        elif options and found.settings != settings:
+        elif not is_default and found.settings != settings:
             raise errors.InterfaceError(
                 f"{parsed.path} is open in this process with {found.settings}; "
                 "all connections to a database share its settings"
@@ -347,6 +382,10 @@ def _open(name: str, url: DatabaseURL, engine: Engine, settings: Settings) -> Da
 
 def release(database: Database) -> None:
     """Count a connection out; the last one closes the database."""
+    undisturbed(partial(_release, database))
+
+
+def _release(database: Database) -> None:
     with _registry_lock:
         database.connections -= 1
         if database.connections == 0 and not database.is_closed:
