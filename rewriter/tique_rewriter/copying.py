@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import DuplicateColumn, UnknownTable
-from tique_rewriter.names import quote
+from tique_rewriter.names import check_reserved, quote
 from tique_rewriter.plan import Reference
 from tique_rewriter.query import plan_query
-from tique_rewriter.references import PRIVATE_SCHEMA, unknown_column
+from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.source import Source
 from tique_rewriter.text import Hole
@@ -110,8 +110,7 @@ def _target(source: Source, catalog: Catalog) -> tuple[int, Table]:
             "a name with a database in it", start, "write schema.table"
         )
     schema = parts[0] if len(parts) == 2 else None
-    if schema is not None and schema.lower() == PRIVATE_SCHEMA:
-        raise source.unsupported(f'the schema "{schema}"', start, "it is reserved")
+    check_reserved(source, schema or "", start)
     table = catalog.find(schema, parts[-1])
     if table is None:
         raise source.error(

@@ -10,7 +10,7 @@ from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.identity import after_identity
-from tique_rewriter.names import refusal
+from tique_rewriter.names import check_reserved, refusal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Table
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
-RESERVED_SCHEMA = "tique"
 _REFUSED_CONSTRAINTS = {
     "GENERATED": "a generated column",
     "AS": "a generated column",
@@ -107,12 +106,7 @@ def read_head(source: Source, catalog: Catalog) -> Head:
     if if_not_exists:
         number += 3
     schema, name, number = qualified_name(source, number, catalog.default_schema)
-    if schema.lower() == RESERVED_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{RESERVED_SCHEMA}"',
-            words[number - 1].start,
-            "it is reserved",
-        )
+    check_reserved(source, schema, words[number - 1].start)
     _check_free(source, catalog, schema, name, words[number - 1])
     if number == len(words):
         raise source.syntax("a list of columns is expected", words[-1].start)

@@ -1,4 +1,4 @@
-"""Names that differ in the case of their letters alone."""
+"""Names that are reserved, and those that differ in the case of their letters alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Table
     from tique_rewriter.source import Source
+
+
+PRIVATE_SCHEMA = "tique"
+"""The schema of tique's own tables: no statement may name it."""
+
+
+def check_reserved(source: Source, schema: str, start: int) -> None:
+    """Refuse a name in tique's own schema.
+
+    Raises
+    ------
+    UnsupportedSQL
+        The schema, named at ``start``, is that one.
+    """
+    if schema.lower() == PRIVATE_SCHEMA:
+        raise source.unsupported(
+            f'the schema "{PRIVATE_SCHEMA}"', start, "it is reserved"
+        )
 
 
 def quote(name: str) -> str:

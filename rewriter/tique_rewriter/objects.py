@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.ddl_plans import DefineObjects
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.identity import are_options
-from tique_rewriter.references import PRIVATE_SCHEMA
+from tique_rewriter.names import check_reserved
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
@@ -56,7 +56,7 @@ def _schema(source: Source, verb: str, number: int) -> DefineObjects:
         raise source.unsupported("ALTER SCHEMA", source.words[0].start)
     names, number = object_names(source, number, "", several=verb == "DROP")
     for _, name in names:
-        check_reserved(source, name)
+        check_reserved(source, name, source.words[0].start)
     cascades = verb == "DROP" and source.keywords(number) == ["CASCADE"]
     if verb == "DROP" and source.keywords(number) in (["CASCADE"], ["RESTRICT"]):
         number += 1
@@ -71,7 +71,7 @@ def _sequence(
     default = catalog.default_schema
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
-        check_reserved(source, schema)
+        check_reserved(source, schema, source.words[0].start)
     if verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
@@ -102,21 +102,13 @@ def object_names(
     return names, number
 
 
-def check_reserved(source: Source, schema: str) -> None:
-    """Refuse a name in tique's own schema."""
-    if schema.lower() == PRIVATE_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{PRIVATE_SCHEMA}"', source.words[0].start, "it is reserved"
-        )
-
-
 def _check_options(source: Source, number: int, verb: str) -> None:
     words = source.words[number:]
     keywords = [word.keyword for word in words]
     if tuple(keywords[-5:-3]) == _OWNED or tuple(keywords[-7:-5]) == _OWNED:
         start = len(words) - (3 if tuple(keywords[-5:-3]) == _OWNED else 5)
         owner = source.identifier(words[start])
-        check_reserved(source, owner)
+        check_reserved(source, owner, source.words[0].start)
         words = words[: start - 2]
     elif keywords[-3:] == [*_OWNED, "NONE"]:
         words = words[:-3]

@@ -17,7 +17,7 @@ from tique_rewriter.errors import (
 )
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
-from tique_rewriter.names import check_case, quote
+from tique_rewriter.names import check_case, check_reserved, quote
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.shape import check_query, starts_at
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tique_rewriter.plan import ViewQuery
     from tique_rewriter.schema import Catalog, Table, View
 
-PRIVATE_SCHEMA = "tique"
 _BEFORE_TABLES = frozenset({"FROM", "JOIN", "PIVOT", "UNPIVOT"})
 
 
@@ -157,10 +156,7 @@ def check_private(source: Source, node: exp.Table) -> None:
         raise source.unsupported(
             "a name with a database in it", starts_at(node), "write schema.table"
         )
-    if node.db.lower() == PRIVATE_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{PRIVATE_SCHEMA}"', starts_at(node), "it is reserved"
-        )
+    check_reserved(source, node.db, starts_at(node))
 
 
 def find_reads(

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.names import quote
+from tique_rewriter.names import PRIVATE_SCHEMA, quote
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.query import plan_query
-from tique_rewriter.references import PRIVATE_SCHEMA
 from tique_rewriter.session import (
     SetSetting,
     ShowSetting,

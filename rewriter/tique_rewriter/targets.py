@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.definition import RESERVED_SCHEMA, qualified_name
+from tique_rewriter.definition import qualified_name
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.names import refusal
+from tique_rewriter.names import check_reserved, refusal
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
@@ -27,10 +27,7 @@ def named_table(
     words = source.words
     first = number
     schema, name, number = qualified_name(source, number, catalog.default_schema)
-    if schema.lower() == RESERVED_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{RESERVED_SCHEMA}"', words[first].start, "it is reserved"
-        )
+    check_reserved(source, schema, words[first].start)
     is_qualified = number > first + 1
     table = catalog.find(schema if is_qualified else None, name)
     if table is not None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from tique_rewriter.ddl_plans import DefineObjects
 from tique_rewriter.definition import read_type
-from tique_rewriter.objects import check_reserved, expect_end, object_names
+from tique_rewriter.names import check_reserved
+from tique_rewriter.objects import expect_end, object_names
 from tique_rewriter.scalars import split
 from tique_rewriter.words import check_calls
 
@@ -45,7 +46,7 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     default = catalog.default_schema
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
-        check_reserved(source, schema)
+        check_reserved(source, schema, source.words[0].start)
     if verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
@@ -77,8 +78,8 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
         raise source.unsupported(f"COMMENT ON {kind}".strip(), words[0].start)
     number = 3
     while number < len(words) and keywords[number] != "IS":
-        if number % 2 and source.identifier(words[number]).lower() == "tique":
-            check_reserved(source, "tique")
+        if number % 2:
+            check_reserved(source, source.identifier(words[number]), words[0].start)
         if not number % 2 and keywords[number] != ".":
             raise source.syntax(". or IS is expected", words[number].start)
         number += 1

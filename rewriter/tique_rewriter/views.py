@@ -19,11 +19,10 @@ from tique_rewriter.ddl_plans import DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
-from tique_rewriter.names import refusal
+from tique_rewriter.names import check_reserved, refusal
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Select, ViewQuery
 from tique_rewriter.query import plan_query
-from tique_rewriter.references import PRIVATE_SCHEMA
 from tique_rewriter.relations import common_table
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
@@ -164,10 +163,7 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
         As for its query as a statement of its own.
     """
     header = _read_header(source, catalog)
-    if header.name[0].lower() == PRIVATE_SCHEMA:
-        raise source.unsupported(
-            f'the schema "{PRIVATE_SCHEMA}"', source.words[0].start, "it is reserved"
-        )
+    check_reserved(source, header.name[0], source.words[0].start)
     if source.lexed.arguments:
         raise source.syntax(
             "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
@@ -199,10 +195,7 @@ def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
     while True:
         first = source.words[min(number, len(source.words) - 1)]
         schema, name, number = qualified_name(source, number, catalog.default_schema)
-        if schema.lower() == PRIVATE_SCHEMA:
-            raise source.unsupported(
-                f'the schema "{PRIVATE_SCHEMA}"', first.start, "it is reserved"
-            )
+        check_reserved(source, schema, first.start)
         view = catalog.view(schema, name) or catalog.view(None, name)
         names.append((schema, name) if view is None else _names(view))
         if source.keywords(number)[:1] != [","]:

@@ -9,6 +9,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
+from tique.commit.batch import BatchCertifier
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -343,6 +344,23 @@ def test_a_timeout_leaves_no_trace_of_a_staged_statement(engine, connection):
     connection.execute("SET statement_timeout = '10ms'")
     connection.commit()
     connection.execute("RESET statement_timeout")
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (2102,)
+
+
+@POSTGRESQL
+def test_a_timeout_leaves_a_bulk_commit_alone(engine, connection, monkeypatch):
+    """P4: certification and all else of a commit are tique's own statements."""
+    certify = BatchCertifier.certify
+
+    def certify_slowly(certifier, batch, session):
+        session.execute("SELECT pg_sleep(0.5)").close()
+        return certify(certifier, batch, session)
+
+    monkeypatch.setattr(BatchCertifier, "certify", certify_slowly)
+    connection.execute("SET statement_timeout = '200ms'")
+    connection.execute(f"INSERT INTO t SELECT 10 + number, NULL FROM {numbers(2100)}")
+    connection.commit()
+    assert connection.execute("SHOW statement_timeout").fetchone() == ("200ms",)
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2102,)
 
 

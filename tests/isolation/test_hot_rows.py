@@ -12,6 +12,7 @@ import pytest
 
 import tique
 from tests.effort import effort, patience
+from tique.commit.committer import Committer
 
 pytestmark = pytest.mark.one_duckdb
 
@@ -96,7 +97,7 @@ def under_run_transaction(connection):
 
 @pytest.mark.parametrize("increment", [in_a_loop, under_run_transaction])
 def test_read_compute_and_write_back(engine, increment):
-    """What lost is served before what comes anew."""
+    """A connection that lost is served before newcomers."""
     counters = Counters(engine)
     counters.run(increment)
     counters.expect_fairness()
@@ -180,3 +181,21 @@ def test_a_turn_is_for_its_keys_only(engine):
         add_one(first)
         first.commit()
         assert not turns.are_taken
+
+
+def test_a_statement_is_not_run_again_for_ever(engine, monkeypatch):
+    Counters(engine)
+    monkeypatch.setattr("tique._connection._TRIES_FOR", 0.2)
+    attempts = []
+
+    def lose(*_):
+        attempts.append(None)
+        raise tique.SerializationError("another transaction committed first")
+
+    monkeypatch.setattr(Committer, "commit", lose)
+    started = time.monotonic()
+    with engine.connect(autocommit=True) as connection:
+        with pytest.raises(tique.SerializationError):
+            connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
+        assert time.monotonic() - started < patience(5)
+        assert len(attempts) > 1

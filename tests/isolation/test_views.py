@@ -1,4 +1,4 @@
-"""Views read the snapshot (P1), whoever made them; nothing of ours is left in them."""
+"""Views read the snapshot (P1), those of other programs too; nothing of ours is left in them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_detaching_leaves_plain_views(adopted):
 
 
 def test_a_view_of_something_else_is_refused_by_name(engine):
-    """P10: one that was made without tique, over tables of ours or of nobody's."""
+    """P10: one that was made without tique, over managed tables or others."""
     engine.connect().close()
     native = engine.native()
     at = engine.schema

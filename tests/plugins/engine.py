@@ -73,7 +73,7 @@ class Engine(ABC):
     """Statements that give tique's schema the shape that it had in the format before."""
     # Its features: MonetDB's row of this matrix names those that it lacks.
     merges: ClassVar[bool] = False
-    """Whether a statement that lost is computed again at commit (commit/merging.py)."""
+    """Whether a statement that lost is computed again at commit (commit/mergeable.py)."""
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True

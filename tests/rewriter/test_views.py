@@ -1,4 +1,4 @@
-"""Views in the rewriter: their queries, the scope of their names, and what is refused."""
+"""Views in the rewriter: their queries, the scope of their names, and refusals."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
 from tique.commit.certification import written_keys
-from tique.commit.merging import Merger
+from tique.commit.mergeable import Merger
 from tique.commit.referential import ReferentialCertifier
 from tique.writes.tickets import Conflict, serialization_error
 
@@ -58,7 +58,7 @@ class BatchCertifier:
     certifier
         Finds conflicts of write sets.
     merges
-        Whether updates that lost are computed again (:mod:`tique.commit.merging`).
+        Whether updates that lost are computed again (:mod:`tique.commit.mergeable`).
     """
 
     def __init__(

@@ -17,11 +17,11 @@ is the certifier's alone. A turn that is lost, late or wrong costs time or an at
 
 *No deadlock.* A place is taken in all queues at once, under ``_lock``, so that places are
 totally ordered: the oldest one is the first in each of its queues. Only the holder of a turn
-makes others wait, and it waits for nobody: a contender ends its turn before it takes
+makes others wait, and it waits for no turn: a contender ends its own before it takes
 another place.
 
 *Bounds.* A turn lasts for a few times as long as the attempt that failed, at most
-``_LONGEST_TURN``; whoever looks at a queue removes turns that are over. A waiting
+``_LONGEST_TURN``; each look at a queue removes turns that are over. A waiting
 contender looks again when the turn before it is over. No wait is longer than
 ``_PATIENCE``. So a contender that does not come back, or whose thread died, holds
 others up for the rest of one turn.

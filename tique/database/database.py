@@ -303,10 +303,10 @@ def acquire(
         raise errors.InterfaceError(
             f"unknown option ({error}); there is: {known}"
         ) from None
-    return _undisturbed(lambda: _acquire(parsed, settings, is_default=not options))
+    return _acquire_whole(lambda: _acquire(parsed, settings, is_default=not options))
 
 
-def _undisturbed(acquiring: Callable[[], Database]) -> Database:
+def _acquire_whole(acquiring: Callable[[], Database]) -> Database:
     """Acquire a database, or count nothing: an engine is never left half open.
 
     A signal handler that raises in the midst of DuckDB's opening leaves an entry in its

@@ -33,7 +33,7 @@ class Write(NamedTuple):
     application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
     the statement read (snapshots differ within a READ COMMITTED transaction).
     ``merge`` computes the row from another version of it than the one that the
-    transaction saw, if that can be said (:mod:`tique.commit.merging`); it raises
+    transaction saw, if that can be said (:mod:`tique.commit.mergeable`); it raises
     ``NotLocal`` where only the engine could.
     """
 

@@ -174,6 +174,39 @@ def test_the_conflict_stands(engine, row, losses, first, second, outcome, rows):
     assert losses
 
 
+NO_CHECK = pytest.mark.never(
+    ["monetdb"], raises=tique.NotSupportedError, reason="MonetDB 11.41 has no CHECK"
+)
+
+
+@pytest.mark.usefixtures("batches")
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        pytest.param("CHECK (n < 2)", marks=NO_CHECK),
+        "UNIQUE (n)",
+        "FOREIGN KEY (n) REFERENCES p (id)",
+    ],
+)
+def test_constraints_hold(engine, losses, constraint):
+    """P9: one of two increments is allowed."""
+    with engine.connect() as connection:
+        for sql in (
+            "CREATE TABLE p (id INTEGER PRIMARY KEY)",
+            f"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, {constraint})",
+            "INSERT INTO p VALUES (0), (1), (3)",
+            "INSERT INTO t VALUES (1, 0), (2, NULL)",
+        ):
+            connection.execute(sql)
+            connection.commit()
+        if constraint.startswith("UNIQUE"):
+            connection.execute("UPDATE t SET n = 2 WHERE id = 2")
+    outcomes = together(engine, ADD, ADD)
+    outcomes.remove(1)
+    assert issubclass(*outcomes, tique.IntegrityError)
+    assert losses
+
+
 @pytest.mark.usefixtures("batches")
 def test_a_row_in_place_of_it(engine, row, losses):
     together(engine, ("UPDATE t SET id = 2 WHERE id = 1",))

@@ -1,4 +1,4 @@
-"""Merging: an update that lost is computed again on the newest version of its row.
+"""Mergeable updates: one that lost is computed again on the newest version of its row.
 
 A statement in autocommit that changes one row by its key, to values that are functions of
 that row alone (``n = n + 1``), shows the application nothing of its snapshot but that the
