@@ -11,6 +11,7 @@ from tique_rewriter.errors import (
     RewriteError,
     SyntaxProblem,
     UnknownColumn,
+    UnknownConstraint,
     UnknownKey,
     UnknownTable,
     UnsupportedSQL,
@@ -49,6 +50,7 @@ _REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
     WrongDefinition: "42P16",
     UnknownTable: "42P01",
     UnknownColumn: "42703",
+    UnknownConstraint: "42704",
     UnknownKey: "42P10",
 }
 

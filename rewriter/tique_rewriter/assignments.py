@@ -9,6 +9,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
+from tique_rewriter.row_queries import check_row_query, column_of_row, is_subquery
 from tique_rewriter.scalars import check_default, check_scalar, split
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def plan_assignments(
     if len(pieces) != len(nodes):
         raise source.unsupported("this form of SET", words[0].start)
     found: dict[int, Expression] = {}
-    for name_words, value, node in _pairs(source, pieces, nodes):
+    for name_words, value, node, nth in _pairs(source, pieces, nodes):
         name = source.identifier(name_words[0])
         start = name_words[0].start
         position = table.positions.get(name.lower())
@@ -60,6 +61,11 @@ def plan_assignments(
             found[position] = plan_default(table.columns[position])
             continue
         check_scalar(source, node, value[0].start, "SET")
+        if nth is not None:
+            found[position] = Expression(
+                column_of_row(nth, cut(value[0].start, value[-1].end))
+            )
+            continue
         found[position] = Expression(
             cut(value[0].start, value[-1].end), kernel(source, node, position_of)
         )
@@ -68,8 +74,12 @@ def plan_assignments(
 
 def _pairs(
     source: Source, pieces: list[list[Word]], nodes: Sequence[exp.Expr]
-) -> Iterator[tuple[list[Word], list[Word], exp.Expr]]:
-    """Yield the words of each column and of its value, and the value's tree."""
+) -> Iterator[tuple[list[Word], list[Word], exp.Expr, tuple[int, int] | None]]:
+    """Yield the words of each column and of its value, and the value's tree.
+
+    If the value is a subquery for several columns, its position among them and their
+    number come last.
+    """
     for piece, node in zip(pieces, nodes, strict=True):
         form = source.unsupported(
             "this form of SET", piece[0].start, "write SET column = value, …"
@@ -79,12 +89,20 @@ def _pairs(
         if piece[0].keyword != "(":
             if len(piece) < 3 or piece[1].keyword != "=":
                 raise form
-            yield piece[:1], piece[2:], node.expression
+            yield piece[:1], piece[2:], node.expression, None
             continue
         end = source.closing(piece)
         if [word.keyword for word in piece[end + 1 : end + 2]] != ["="]:
             raise form
         values = piece[end + 2 :]
+        if is_subquery(node.expression) and "query" in source.rules.row_assignments:
+            named = split(piece[1:end])
+            if any(len(name) != 1 for name in named):
+                raise form
+            check_row_query(source, node.expression, len(named), values[0].start)
+            for number, name in enumerate(named):
+                yield name, values, node.expression, (number, len(named))
+            continue
         is_row = [word.keyword for word in values[:1]] == ["ROW"]
         is_value = not is_row and len(split(values[1:-1])) == 1
         if ("value" if is_value else "row") not in source.rules.row_assignments:
@@ -105,7 +123,8 @@ def _pairs(
             raise source.syntax(
                 f"{len(given)} values for {len(named)} columns", values[0].start
             )
-        yield from zip(named, given, trees, strict=True)
+        for name, value, tree in zip(named, given, trees, strict=True):
+            yield name, value, tree, None
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:

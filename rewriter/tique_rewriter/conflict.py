@@ -9,7 +9,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.change_plans import PROPOSED, Conflict, ConflictUpdate
 from tique_rewriter.clauses import ClauseText, scope_of_target
-from tique_rewriter.errors import UnknownKey, UnknownTable
+from tique_rewriter.errors import UnknownConstraint, UnknownKey, UnknownTable
 from tique_rewriter.names import quote
 from tique_rewriter.plan import ColumnValue, Expression
 from tique_rewriter.references import unknown_column
@@ -140,6 +140,9 @@ def _target(
     source: Source, table: Table, keys: Sequence[Key], words: list[Word]
 ) -> tuple[Key | None, list[Word]]:
     """Return the key that is named (None: none is) and the words that follow."""
+    named = [word.keyword for word in words[:2]] == ["ON", "CONSTRAINT"]
+    if named and len(words) > 2 and source.rules.names_keys:
+        return _named(source, table, words[2]), words[3:]
     if not words or words[0].keyword != "(":
         return None, words
     end = source.closing(words)
@@ -162,6 +165,19 @@ def _target(
         UnknownKey,
         f'({names}) is neither the PRIMARY KEY nor a UNIQUE key of "{table.name}"',
         words[0].start,
+    )
+
+
+def _named(source: Source, table: Table, word: Word) -> Key:
+    """Return the key of that name."""
+    name = source.identifier(word)
+    for known, key in table.key_names:
+        if known == name:
+            return key
+    raise source.error(
+        UnknownConstraint,
+        f'"{name}" is the name of no PRIMARY KEY or UNIQUE constraint of "{table.name}"',
+        word.start,
     )
 
 

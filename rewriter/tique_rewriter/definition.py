@@ -125,7 +125,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         )
     if following != ["("]:
         raise source.syntax("a list of columns is expected", words[-1].start)
-    body = words[number:]
+    body = _without_storage(source, words[number:])
     if sum(w.keyword == "(" for w in words) != sum(w.keyword == ")" for w in words):
         raise source.syntax("the list of columns does not end", body[0].start)
     if body[-1].keyword != ")" or any(word.depth == 0 for word in body):
@@ -161,6 +161,23 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
     text = text_without(source, body, draft.references)
     table = replace(table, foreign_keys=keys)
     return CreateTable(0, (), table, text, head.if_not_exists, head.replaces)
+
+
+def _without_storage(source: Source, body: list[Word]) -> list[Word]:
+    """Return the words without WITH (…) at their end, which is the engine's own affair."""
+    parameters = source.rules.storage_parameters
+    ends = [i for i, w in enumerate(body) if w.keyword == "WITH" and not w.depth]
+    if parameters is None or not ends or body[ends[0] + 1 :][:1] == []:
+        return body
+    given = body[ends[0] + 1 :]
+    if given[0].keyword != "(" or source.closing(given) != len(given) - 1:
+        return body
+    for piece in split(given[1:-1]):
+        text = "".join(source.text[word.start : word.end] for word in piece)
+        if not parameters.fullmatch(text.lower()):
+            shown = source.words_text(piece) if piece else ","
+            raise source.unsupported(f"WITH ({shown})", given[0].start)
+    return body[: ends[0]]
 
 
 def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:

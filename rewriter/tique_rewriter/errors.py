@@ -78,6 +78,10 @@ class UnknownKey(RewriteError):
     """No single key of the table fits ON CONFLICT (``ProgrammingError``)."""
 
 
+class UnknownConstraint(RewriteError):
+    """A name that no key of the table has (``ProgrammingError``)."""
+
+
 class ParameterError(RewriteError):
     """Parameters that do not fit the placeholders (``ProgrammingError``)."""
 

@@ -58,7 +58,10 @@ class _Insert:
     def __init__(self, source: Source, catalog: Catalog) -> None:
         by_position = None
         if source.rules.inserts_by_position:
-            by_position = _drop_by_position(source)
+            by_position = _drop(source, "BY", "POSITION")
+        if source.rules.overrides_identity:
+            # No column is GENERATED ALWAYS AS IDENTITY.
+            _drop(source, "OVERRIDING", "SYSTEM", "VALUE")
         tree = source.parse()
         if not isinstance(tree, exp.Insert):
             raise source.unsupported("this statement", source.words[0].start)
@@ -254,22 +257,24 @@ def plan_insert(source: Source, catalog: Catalog) -> InsertRows | InsertQuery:
     return insert.query()
 
 
-def _drop_by_position(source: Source) -> Word | None:
-    """Take BY POSITION, which means nothing, away from the words that are parsed.
+def _drop(source: Source, *phrase: str) -> Word | None:
+    """Take words before the body, which mean nothing, away from those that are parsed.
 
-    Returns its first word.
+    Returns the first of them.
     """
     into = source.keywords().index("INTO") if "INTO" in source.keywords() else 0
     for number, word in enumerate(source.words[into:], into):
         if word.depth == 0 and word.keyword in _BODIES:
             return None
-        both = source.words[number : number + 2]
-        if [each.keyword for each in both] == ["BY", "POSITION"]:
-            starts = [each.start for each in both]
+        found = source.words[number : number + len(phrase)]
+        if tuple(each.keyword for each in found) == phrase:
+            starts = [each.start for each in found]
             source.words = [w for w in source.words if w.start not in starts]
             source.tokens = [t for t in source.tokens if t.start not in starts]
-            if source.keywords(number)[:1] == ["BY"]:
-                raise source.syntax("BY after BY POSITION", source.words[number].start)
+            if source.keywords(number)[:1] == [phrase[0]]:
+                raise source.syntax(
+                    f"{phrase[0]} after {' '.join(phrase)}", source.words[number].start
+                )
             return word
     return None
 

@@ -93,7 +93,10 @@ class Reads:
 
 
 def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
-    """Start and end of the table's (qualified) name in the text."""
+    """Start and end of the table's (qualified) name in the text, with ONLY before it.
+
+    No managed table has others that inherit from it.
+    """
     first, last = node.parts[0].meta, node.parts[-1].meta
     if first.get("start") is None or last.get("end") is None:
         raise source.unsupported(
@@ -101,7 +104,10 @@ def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
             starts_at(node),
             'write its name plainly or in double quotes (")',
         )
-    return first["start"], last["end"] + 1
+    start: int = first["start"]
+    if node.args.get("only"):
+        start = source.words[source.number(start) - 1].start
+    return start, last["end"] + 1
 
 
 def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:

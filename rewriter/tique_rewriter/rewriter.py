@@ -280,6 +280,8 @@ class Rewriter:
                 return plan_alter(source, self._catalog)
             case ["CREATE", "TABLE", *_]:
                 return self._create_table(source)
+            case ["CREATE", "UNLOGGED", "TABLE", *_] if self._rules.has_unlogged:
+                return self._create_table(_logged(source))
             case ["CREATE", "OR", "REPLACE", "TABLE", *_] if (
                 self._rules.replaces_tables
             ):
@@ -361,6 +363,14 @@ def _verb_after_with(source: Source) -> str:
         if word.depth == 0 and word.keyword in ("SELECT", "FROM", "VALUES", "TABLE"):
             return "SELECT"
     return "SELECT"
+
+
+def _logged(source: Source) -> Source:
+    """Return CREATE UNLOGGED TABLE without that word: its versions are in the log."""
+    word = source.words[1]
+    blank = " " * (word.end - word.start)
+    text = source.lexed.replaced(word.start, word.end, blank)
+    return Source(text, source.rules)
 
 
 def _refusal(source: Source) -> UnsupportedSQL:

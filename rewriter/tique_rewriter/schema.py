@@ -89,7 +89,8 @@ class Table:
     mostly none. ``fault`` says why a table that was changed without tique cannot be
     used; nothing else is known of it then. ``referenced`` are the keys that FOREIGN KEY
     constraints reference, of this table or of others, and ``referencing`` these
-    constraints, each as its table's schema and name and its own name.
+    constraints, each as its table's schema and name and its own name. ``key_names`` has
+    the names of keys that ON CONFLICT may give for them.
     """
 
     schema: str
@@ -104,6 +105,9 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     referenced: frozenset[tuple[int, ...]] = frozenset()
     referencing: frozenset[tuple[str, str, str]] = frozenset()
+    key_names: tuple[tuple[str, tuple[int, ...]], ...] = field(
+        default=(), compare=False
+    )
 
     @cached_property
     def positions(self) -> dict[str, int]:

@@ -51,6 +51,7 @@ MEMBER = Table(
     ),
     (0,),
     unique=((1,), (2, 3)),
+    key_names=(("member_pkey", (0,)), ("member_email_key", (1,)), ("Seats", (2, 3))),
 )
 DOCUMENT = Table(
     "public",

@@ -219,6 +219,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         refuse_new(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
     primary: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
+    key_names: list[tuple[str, tuple[int, ...]]] = []
     checks: list[Check] = []
     for kind, constraint, key, expression, deferrable, is_valid, excludes in ask(
         _CONSTRAINTS, number
@@ -231,6 +232,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if excludes:
             # From release 18 on, a key may exclude overlapping values.
             refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
+        if kind in ("p", "u"):
+            key_names.append((constraint, tuple(numbers[i] for i in key)))
         if kind == "p":
             primary = tuple(numbers[i] for i in key)
         elif kind == "u":
@@ -248,6 +251,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         tuple(checks),
         table_id,
         bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
+        key_names=tuple(key_names),
     )
     # A managed table was checked before, and perhaps this role may not read it.
     if table.is_keyless and not table_id:

@@ -97,7 +97,7 @@ POSTGRESQL = Rules(
     table_functions=re.compile(".*", re.DOTALL),
     function_schemas=None,
     refused_functions=frozenset(),
-    allowed_parts=frozenset({"search"}),
+    allowed_parts=frozenset({"search", "only"}),
     refused_kinds={
         exp.Qualify: ("QUALIFY", ("QUALIFY",)),
         exp.Columns: ("COLUMNS()", ("COLUMNS",)),
@@ -120,9 +120,16 @@ POSTGRESQL = Rules(
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI", "POSITIONAL"}),
     fewer_values=True,
     returns_joined=True,
+    overrides_identity=True,
+    names_keys=True,
+    has_unlogged=True,
+    storage_parameters=re.compile(
+        r"(?:(?:toast\.)?(?:autovacuum|vacuum|log_autovacuum)_[a-z_]+|fillfactor"
+        r"|parallel_workers)=(?:[0-9.]+|on|off|true|false|auto)"
+    ),
     changes_views=True,
     with_changes=True,
-    row_assignments=frozenset({"row"}),
+    row_assignments=frozenset({"row", "query"}),
     copies=frozenset({"stream"}),
     merges=frozenset({"matched", "by source"}),
     merge_action="merge_action",

@@ -187,13 +187,22 @@ class Rules:
         The name of RETURNING's function for the action that MERGE took, or of its column.
     changes_in_turn
         Whether such members see the changes of those before them.
+    names_keys
+        Whether ON CONFLICT may name a constraint in the place of a key's columns.
+    has_unlogged
+        Whether it has UNLOGGED tables; they are created as tables.
+    storage_parameters
+        Matches, in small letters, each of the parameters in WITH (…) that CREATE TABLE
+        may end with: they change how storage is kept, and not what is in it.
     row_assignments
         The forms of SET (a, b) = …: "row" with ROW or several values, "value" with one
-        value in brackets.
+        value in brackets, "query" with a subquery.
     with_changes
         Whether INSERT, UPDATE and DELETE may be members of a WITH list.
     inserts_by_position
         Whether INSERT … BY POSITION says that values are in the columns' order.
+    overrides_identity
+        Whether INSERT has OVERRIDING SYSTEM VALUE.
     returns_joined
         Whether RETURNING may name columns of relations that UPDATE … FROM or
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
@@ -288,6 +297,10 @@ class Rules:
     with_changes: bool = False
     changes_in_turn: bool = False
     inserts_by_position: bool = False
+    overrides_identity: bool = False
+    names_keys: bool = False
+    has_unlogged: bool = False
+    storage_parameters: Pattern[str] | None = None
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True

@@ -1,0 +1,80 @@
+"""Forms of statements that mean what other forms mean: as natively (P8, P9, P10)."""
+
+from __future__ import annotations
+
+import pytest
+
+RETURNED = " RETURNING id, i, words"
+
+FORMS = (
+    "SELECT id, i FROM ONLY t WHERE id = 1",
+    "SELECT a.id, b.i FROM t AS a JOIN ONLY t AS b ON b.id = a.id ORDER BY 1",
+    f"UPDATE ONLY t SET i = i + 1 WHERE id = 2{RETURNED}",
+    f"UPDATE ONLY t AS x SET i = 5 WHERE x.words = '3'{RETURNED}",
+    "DELETE FROM ONLY t WHERE id = 1",
+    "INSERT INTO t (id, i) OVERRIDING SYSTEM VALUE VALUES (9, 1)" + RETURNED,
+    f"INSERT INTO t (id, i) OVERRIDING SYSTEM VALUE SELECT id + 10, i FROM t{RETURNED}",
+    "INSERT INTO t (id) OVERRIDING SYSTEM VALUE OVERRIDING SYSTEM VALUE VALUES (9)",
+    f"UPDATE t SET (i, words) = (SELECT 7, 'x') WHERE id = 1{RETURNED}",
+    f"UPDATE t SET (i, words) = (SELECT sum(k.u), max(t.words) FROM k){RETURNED}",
+    f"UPDATE t SET (i, words) = (SELECT k.u, k.c::text FROM k WHERE k.id = t.id){RETURNED}",
+    f"UPDATE t SET (i, words) = (SELECT u, 'a' FROM k){RETURNED}",
+    f"UPDATE t SET (i, words) = (SELECT id FROM k WHERE false){RETURNED}",
+    f"UPDATE t SET (i) = (SELECT u FROM k ORDER BY u LIMIT 1), words = 'z'{RETURNED}",
+    f"UPDATE t SET (i, nope) = (SELECT 1, 2){RETURNED}",
+    f"UPDATE t SET (i, i) = (SELECT 1, 2){RETURNED}",
+    "UPDATE t SET (small, i) = (SELECT 40000, 1) WHERE id = 1",
+    "UPDATE t SET (truth, i) = (SELECT 1, 1) WHERE id = 1",
+    "UPDATE t SET (short, i) = (SELECT 'abcd', 1) WHERE id = 1",
+    "INSERT INTO k (id, u) VALUES (5, 1), (6, 6) ON CONFLICT ON CONSTRAINT k_u_key "
+    "DO NOTHING RETURNING id, u",
+    "INSERT INTO k (id, u) VALUES (1, 8) ON CONFLICT ON CONSTRAINT k_pkey "
+    "DO UPDATE SET u = EXCLUDED.u RETURNING id, u",
+    "INSERT INTO k (id, u) VALUES (1, 8) ON CONFLICT ON CONSTRAINT k_u_key DO NOTHING",
+    "INSERT INTO k (id) VALUES (1) ON CONFLICT ON CONSTRAINT nope DO NOTHING",
+    'INSERT INTO k (id) VALUES (1) ON CONFLICT ON CONSTRAINT "K_PKEY" DO NOTHING',
+    "INSERT INTO k (id) VALUES (1) ON CONFLICT ON CONSTRAINT K_PKEY DO UPDATE "
+    "SET (c, u) = (SELECT 9, k.u + 7) RETURNING c, u",
+    "SELECT pg_total_relation_size('t') > 0, pg_size_pretty(pg_relation_size('k'::regclass)) <> ''",
+)
+
+
+@pytest.mark.parametrize("sql", FORMS)
+def test_forms(pair, sql):
+    def body(connection):
+        connection.execute("UPDATE t SET i = i + 100 WHERE id = 3")
+        cursor = connection.execute(sql)
+        rows = sorted(cursor.fetchall(), key=repr) if cursor.description else None
+        there = connection.execute("SELECT id, i, words FROM t ORDER BY id").fetchall()
+        count = None if sql.startswith("SELECT") else cursor.rowcount
+        return count, rows, there
+
+    pair.same(body)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE made (a INTEGER) WITH (fillfactor = 70)",
+        "CREATE TABLE made (a INTEGER PRIMARY KEY) WITH (autovacuum_enabled = off)",
+        "CREATE TABLE made (a INTEGER) WITH (fillfactor = 5)",
+        "CREATE UNLOGGED TABLE made (a INTEGER)",
+    ],
+)
+def test_storage_of_tables(pair, table):
+    def body(connection):
+        try:
+            connection.execute(table)
+            connection.execute("INSERT INTO made VALUES (1), (2)")
+            found = connection.execute("SELECT sum(a) FROM made").fetchall()
+            options = connection.execute(
+                "SELECT reloptions FROM pg_class WHERE relname = 'made'"
+            ).fetchall()
+            connection.commit()
+        finally:
+            connection.rollback()
+            connection.execute("DROP TABLE IF EXISTS made")
+            connection.commit()
+        return found, options
+
+    pair.same(body)
