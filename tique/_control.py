@@ -30,8 +30,8 @@ class Controls:
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
             Control.BEGIN: self._begin,
-            Control.COMMIT: lambda _: self._connection.commit(),
-            Control.ROLLBACK: lambda _: self._connection.rollback(),
+            Control.COMMIT: lambda c: self._finish(c, self._connection.commit),
+            Control.ROLLBACK: lambda c: self._finish(c, self._connection.rollback),
             Control.SET_TRANSACTION: self._set,
             Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
             Control.ROLLBACK_TO: lambda c: self._rollback_to(_name(c)),
@@ -70,6 +70,25 @@ class Controls:
             self.isolation = IsolationLevel.parse(control.isolation)
         if control.read_only is not None:
             self.read_only = control.read_only
+
+    def _finish(self, control: TransactionControl, end: Callable[[], None]) -> None:
+        """End the transaction, and begin one like it if the statement says so."""
+        if not control.chains:
+            end()
+            return
+        connection = self._connection
+        if connection.autocommit and not self.is_explicit:
+            raise errors.ProgrammingError(
+                "AND CHAIN needs a transaction: BEGIN first, or turn autocommit off",
+                sqlstate="25P01",
+            )
+        transaction = connection._holder.transaction
+        isolation, read_only = self.isolation, self.read_only
+        if transaction is not None:
+            isolation, read_only = transaction.isolation, transaction.read_only
+        end()
+        self.is_explicit = True
+        self.isolation, self.read_only = isolation, read_only
 
     def _open(self) -> Transaction:
         connection = self._connection

@@ -8,6 +8,8 @@ from weakref import proxy
 
 from tique import errors
 from tique._settings import Settings
+from tique.query.constraint_modes import named_constraints
+from tique.query.foreign_keys import set_constraints
 from tique.query.statements import Outcome
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
@@ -28,11 +30,13 @@ from tique_rewriter.session import (
     SetSetting,
     ShowSetting,
 )
+from tique_rewriter.session_constraints import SetConstraints
 from tique_rewriter.session_prepare import (
     Deallocate,
     ExecuteStatement,
     PrepareStatement,
 )
+from tique_rewriter.session_set_config import SetConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,6 +83,8 @@ class SessionStatements:
             ResetAll: self._reset_all,
             ShowSetting: self._show,
             Discard: self._discard,
+            SetConstraints: self._set_constraints,
+            SetConfig: self._set_config,
             PrepareStatement: self._prepare,
             ExecuteStatement: self._execute,
             Deallocate: self._deallocate,
@@ -233,6 +239,56 @@ class SessionStatements:
         self._prepared.clear()
         session.discard("TEMP")
         session.discard("SEQUENCES")
+        return Outcome()
+
+    def _set_config(self, plan: SetConfig, bound: Sequence[Any]) -> Outcome:
+        """SET each of them; the results are the values that they have then."""
+        given: list[tuple[str, str | None, Scope]] = []
+        for setting in plan.settings:
+            name, value, is_local = [
+                bound[operand.number - 1]
+                if isinstance(operand, Parameter)
+                else operand.value
+                for operand in (setting.name, setting.value, setting.is_local)
+            ]
+            if not isinstance(name, str) or not isinstance(is_local, bool):
+                raise errors.NotSupportedError(
+                    "set_config() takes a name, a text and a truth value"
+                )
+            if not isinstance(value, str | None):
+                raise errors.NotSupportedError("set_config() takes a text as the value")
+            scope = Scope.LOCAL if is_local else Scope.UNSAID
+            given.append((name.strip().lower(), value, scope))
+        results = []
+        for name, value, scope in given:
+            values = None if value is None else (value,)
+            self._set(SetSetting(0, (), name, values, scope), ())
+            is_gone = scope is Scope.LOCAL and self._connection._commits_each
+            shown = None if is_gone else self._shown(name)
+            results.append(value if shown is None else shown)
+        columns = [ResultColumn(each.result, "TEXT") for each in plan.settings]
+        return Outcome(1, columns, [tuple(results)])
+
+    def _shown(self, name: str) -> str:
+        outcome = self._show(ShowSetting(0, (), name), ())
+        rows = outcome.rows or []
+        if outcome.result is not None:
+            rows = outcome.result.fetch_all()
+        return str(rows[0][0])
+
+    def _set_constraints(self, plan: SetConstraints, bound: Sequence[Any]) -> Outcome:
+        connection = self._connection
+        if connection._commits_each:
+            # Its transaction would end with it.
+            return Outcome()
+        transaction = connection._holder.transaction or connection._begin()
+        names = None
+        if plan.names is not None:
+            path = transaction.engine.search_path or [
+                transaction.catalog.default_schema
+            ]
+            names = named_constraints(transaction.catalog, plan.names, path)
+        set_constraints(transaction, names, is_deferred=plan.is_deferred)
         return Outcome()
 
     # Prepared statements

@@ -75,7 +75,14 @@ def _begin(words: _Words) -> TransactionControl:
 
 def _commit(words: _Words) -> TransactionControl:
     _ = words.accept("WORK") or words.accept("TRANSACTION")
-    return TransactionControl(0, (), Control.COMMIT)
+    return TransactionControl(0, (), Control.COMMIT, chains=_chains(words))
+
+
+def _chains(words: _Words) -> bool:
+    """Read AND [NO] CHAIN, if it is there; whether another transaction begins."""
+    if not words.source.rules.chains or words.accept("AND", "NO", "CHAIN"):
+        return False
+    return words.accept("AND", "CHAIN")
 
 
 def _rollback(words: _Words) -> TransactionControl:
@@ -83,7 +90,7 @@ def _rollback(words: _Words) -> TransactionControl:
     if words.accept("TO"):
         words.accept("SAVEPOINT")
         return TransactionControl(0, (), Control.ROLLBACK_TO, words.name())
-    return TransactionControl(0, (), Control.ROLLBACK)
+    return TransactionControl(0, (), Control.ROLLBACK, chains=_chains(words))
 
 
 def _savepoint(words: _Words) -> TransactionControl:

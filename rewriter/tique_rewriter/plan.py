@@ -272,10 +272,12 @@ class TransactionControl(Plan):
 
     ``savepoint`` is the savepoint's folded name; ``isolation`` an isolation
     level in upper case as written (``READ COMMITTED``, ``SNAPSHOT``,
-    ``REPEATABLE READ``, ``SERIALIZABLE``); ``read_only`` None when not said.
+    ``REPEATABLE READ``, ``SERIALIZABLE``); ``read_only`` None when not said. If it
+    ``chains``, COMMIT and ROLLBACK begin another transaction like the one that ends.
     """
 
     control: Control
     savepoint: str | None = None
     isolation: str | None = None
     read_only: bool | None = None
+    chains: bool = False

@@ -24,6 +24,7 @@ from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
+from tique_rewriter.session_set_config import may_set_config, plan_set_config
 from tique_rewriter.session_statements import (
     analyzes,
     explain_options,
@@ -198,7 +199,9 @@ class Rewriter:
                 return Prepared(plan, ())
         lexed = number_placeholders(sql, paramstyle, has_parameters, lexicon)
         try:
-            plan = self._plan(lexed)
+            if paramstyle != OWN_STYLE and may_set_config(sql):
+                plan = plan_set_config(Source(lexed, self._rules))
+            plan = plan or self._plan(lexed)
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
         return Prepared(plan, lexed.arguments)

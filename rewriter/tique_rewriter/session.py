@@ -164,12 +164,6 @@ def plan_discard(source: Source) -> Discard:
 def plan_assignment(source: Source) -> SetSetting:
     """Return the plan of the words after SET."""
     number, scope = 0, Scope.UNSAID
-    if source.words[0].keyword == "CONSTRAINTS":
-        raise source.unsupported(
-            "SET CONSTRAINTS",
-            source.words[0].start,
-            "a constraint is checked when it says",
-        )
     first, second = (*source.keywords(), "")[:2]
     if first in _SCOPES and second not in ("AUTHORIZATION", "=", "TO"):
         number, scope = 1, Scope(first)

@@ -12,6 +12,7 @@ from tique_rewriter.session import (
     rest_of,
     values_of,
 )
+from tique_rewriter.session_constraints import plan_set_constraints
 from tique_rewriter.session_describe import (
     DESCRIBING_VERBS,
     plan_description,
@@ -48,6 +49,8 @@ def plan_session(source: Source, catalog: Catalog) -> Plan:
         words = rest_of(source).keywords()
         if words[0] == "VARIABLE" and len(words) > 1:
             return plan_variable(source, catalog)
+    if source.rules.deferrable and source.keywords()[:2] == ["SET", "CONSTRAINTS"]:
+        return plan_set_constraints(source)
     if verb in SETTING_VERBS:
         return plan_setting(source)
     if verb == "USE":

@@ -197,9 +197,9 @@ REFUSED = {
         "SET plpgsql.variable_conflict = use_column": "not known",
         "SET tique.x = 1": "not known",
         "SET made_up = 1": "not known",
-        "SET CONSTRAINTS ALL DEFERRED": "CONSTRAINTS",
         "SET default_transaction_isolation = serializable": "SERIALIZABLE",
-        "SELECT set_config('search_path', 'other', false)": "set_config",
+        "SELECT set_config('search_path', 'other', false)": "schemas",
+        "SELECT set_config('role', 'postgres', true)": "privileges",
     },
     "monetdb": {
         "SET SCHEMA tmp": "schema",

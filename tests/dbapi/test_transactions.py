@@ -98,6 +98,23 @@ def test_read_only(connection):
     assert rows(connection) == [(1, 11), (2, 20)]
 
 
+@pytest.mark.never(
+    ["duckdb"], raises=tique.NotSupportedError, reason="DuckDB has no AND CHAIN"
+)
+def test_another_transaction_follows(engine, connection):
+    connection.autocommit = True
+    connection.execute("START TRANSACTION")
+    connection.execute("INSERT INTO t VALUES (3, 30)")
+    connection.execute("COMMIT AND CHAIN")
+    connection.execute("INSERT INTO t VALUES (4, 40)")
+    assert committed(engine) == {1: 10, 2: 20, 3: 30}
+    connection.execute("ROLLBACK AND CHAIN")
+    connection.execute("INSERT INTO t VALUES (5, 50)")
+    connection.execute("COMMIT AND NO CHAIN")
+    assert not connection.in_transaction
+    assert committed(engine) == {1: 10, 2: 20, 3: 30, 5: 50}
+
+
 def test_set_transaction(connection):
     connection.execute("SET TRANSACTION READ ONLY")
     with pytest.raises(tique.OperationalError, match="read-only"):

@@ -13,8 +13,10 @@ from tique_rewriter import (
     ddl_plans,
     plan,
     session,
+    session_constraints,
     session_describe,
     session_prepare,
+    session_set_config,
     truncate,
 )
 from tique_rewriter.text import Hole, Label, Outer, Text, Variant
@@ -271,6 +273,7 @@ def _plan(made: Plan) -> Iterator[str]:
                 made.savepoint,
                 made.isolation,
                 {True: "READ ONLY", False: "READ WRITE", None: None}[made.read_only],
+                "AND CHAIN" if made.chains else None,
             )
             yield "control: " + ", ".join(s for s in said if s)
 
@@ -293,6 +296,15 @@ def _session(made: session.SessionPlan) -> str:
             return f"execute {made.name}: {' | '.join(values)}".rstrip(": ")
         case session.Discard():
             return f"discard {made.what}"
+        case session_constraints.SetConstraints(names=names):
+            listed = "all" if names is None else ", ".join(map(".".join, names))
+            return f"constraints {listed}: {made.is_deferred}"
+        case session_set_config.SetConfig():
+            return " | ".join(
+                f"{_kernel(s.name, None)} = {_kernel(s.value, None)} "
+                f"local {_kernel(s.is_local, None)} AS {s.result}"
+                for s in made.settings
+            )
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 

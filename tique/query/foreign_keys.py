@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tique.query.changes import Change
+    from tique.query.constraint_modes import Name
     from tique.query.transaction import Transaction, Unchecked
     from tique.store.rows import Key
     from tique_backends.records import Row
@@ -83,8 +84,8 @@ def enforce(transaction: Transaction) -> None:
     _Enforcement(transaction).run()
 
 
-def check_deferred(transaction: Transaction) -> None:
-    """Check the deferred constraints of a transaction that is about to commit.
+def check_deferred(transaction: Transaction, *, is_commit: bool = True) -> None:
+    """Check the deferred constraints of a transaction: those that wait only at commit.
 
     Raises
     ------
@@ -95,12 +96,37 @@ def check_deferred(transaction: Transaction) -> None:
         return
     catalog = transaction.catalog
     tables = catalog.by_id()
-    deferred, transaction.deferred = transaction.deferred, {}
-    for (child_id, name), suspects in deferred.items():
+    deferred = list(transaction.deferred.items())
+    for (child_id, name), suspects in deferred:
         child = tables.get(child_id)
         for key in () if child is None else child.foreign_keys:
-            if child is not None and key.name == name:
+            if child is None or key.name != name:
+                continue
+            if is_commit or not transaction.modes.are_deferred(child, key):
                 _check(transaction, child, key, suspects)
+
+
+def set_constraints(
+    transaction: Transaction, names: frozenset[Name] | None, *, is_deferred: bool
+) -> None:
+    """Say when some constraints, or all, are checked; those that are not to wait, now.
+
+    Raises
+    ------
+    ForeignKeyViolation
+        A row references a key that is not there: nothing has changed.
+    """
+    before = transaction.sequence
+    transaction.refresh()
+    transaction.sequence += 2
+    transaction.modes.set(transaction.sequence, names, is_deferred=is_deferred)
+    try:
+        check_deferred(transaction, is_commit=False)
+    except BaseException:
+        transaction.modes.rollback_to(before)
+        transaction.sequence = before
+        raise
+    transaction.visible_sequence = transaction.sequence
 
 
 class _Acted:
@@ -174,10 +200,11 @@ class _Enforcement:
         for name, (child, key) in self._suspects.items():
             values = self._values[name]
             if key.is_deferred:
+                # A savepoint may take back what made a check pass.
                 before = transaction.deferred.get(name, {})
                 every = None if values is None or before is None else before | values
                 transaction.deferred[name] = every
-            else:
+            if not transaction.modes.are_deferred(child, key):
                 _check(transaction, child, key, values)
 
     def _suspect(

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
+from tique.query.constraint_modes import ConstraintModes
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
 from tique.writes.table import TableWrites, Write
@@ -158,6 +159,7 @@ class Transaction:
         """Writes of the current statement to tables with FOREIGN KEY constraints."""
         self.deferred: dict[tuple[int, str], dict[Key, None] | None] = {}
         """References to check at commit, by child and constraint; None: all of them."""
+        self.modes = ConstraintModes()
         self.relations: dict[str, str] = {}
         """Members of the current statement's WITH list by name: relations as in FROM."""
         self.touched: set[int] = set()
@@ -239,6 +241,7 @@ class Transaction:
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
             self.references.rollback_to(sequence)
+            self.modes.rollback_to(sequence)
 
     # Reading
 

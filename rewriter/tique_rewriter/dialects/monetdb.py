@@ -86,6 +86,7 @@ MONETDB = Rules(
         escapes=True,
         strict=True,
     ),
+    chains=True,
     default_schema="sys",
     queries=frozenset({"SELECT", "VALUES", "("}),
     system_schemas=frozenset({"tmp", "logging"}),

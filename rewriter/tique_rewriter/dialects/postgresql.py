@@ -160,6 +160,8 @@ POSTGRESQL = Rules(
     identities=frozenset({BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,
+    sets_by_query=True,
+    chains=True,
     session_verbs=frozenset(
         ["SET", "RESET", "SHOW", "DISCARD", "PREPARE", "EXECUTE", "DEALLOCATE"]
     ),

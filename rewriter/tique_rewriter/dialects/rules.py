@@ -119,6 +119,10 @@ class Rules:
         Whether the engine has CHECK constraints.
     deferrable
         Whether it has FOREIGN KEY constraints that are checked at commit.
+    sets_by_query
+        Whether the function ``set_config`` does what SET does.
+    chains
+        Whether COMMIT and ROLLBACK may begin another transaction, AND CHAIN.
     default_may_lack
         Whether DEFAULT as a value stands for NULL where the column has no default;
         else that is an error.
@@ -267,6 +271,8 @@ class Rules:
     types: Pattern[str] | None = None
     checks: bool = True
     deferrable: bool = False
+    sets_by_query: bool = False
+    chains: bool = False
     default_may_lack: bool = True
     fewer_values: bool = False
     exact_quoted_names: bool = False
