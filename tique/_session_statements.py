@@ -13,6 +13,7 @@ from tique.query.foreign_keys import set_constraints
 from tique.query.statements import Outcome
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
+from tique_rewriter.maintenance import Checkpoint, Maintain
 from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
     DEFAULT_READ_ONLY,
@@ -88,6 +89,8 @@ class SessionStatements:
             PrepareStatement: self._prepare,
             ExecuteStatement: self._execute,
             Deallocate: self._deallocate,
+            Checkpoint: self._checkpoint,
+            Maintain: self._maintain,
         }
 
     def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
@@ -289,6 +292,16 @@ class SessionStatements:
             ]
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
+        return Outcome()
+
+    # Maintenance
+
+    def _checkpoint(self, plan: Checkpoint, bound: Sequence[Any]) -> Outcome:
+        self._connection.checkpoint()
+        return Outcome()
+
+    def _maintain(self, plan: Maintain, bound: Sequence[Any]) -> Outcome:
+        self._connection._live_session().maintain(plan.text)
         return Outcome()
 
     # Prepared statements

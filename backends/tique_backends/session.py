@@ -104,6 +104,10 @@ class Session(ABC):
         """Rows of a query for values to keep, with these columns, as results have them."""
         return rows
 
+    def maintain(self, text: str) -> None:
+        """Run a statement that has no result and changes no row."""
+        self.execute(text).close()
+
     def end_abandoned(self) -> None:
         """Give up the rows of the last result, if it is closed or garbage-collected.
 

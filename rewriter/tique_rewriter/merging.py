@@ -278,6 +278,10 @@ class _Merge:
                 return MergeAction.UPDATE, self._update(kind, node, words[2:])
             case ["INSERT"] | ["INSERT", "*"] if inserts:
                 return MergeAction.INSERT, self._by_position(words)
+            case ["INSERT", "BY", "POSITION"] if inserts:
+                return MergeAction.INSERT, self._by_position(words)
+            case ["INSERT", "BY", "NAME"] if inserts:
+                return MergeAction.INSERT, self._by_name(words)
             case ["INSERT", "DEFAULT", "VALUES"] if inserts:
                 return MergeAction.INSERT, self._defaults(())
             case ["INSERT", "(" | "VALUES", *_] if inserts:
@@ -368,6 +372,32 @@ class _Merge:
     def _by_position(self, words: list[Word]) -> tuple[tuple[int, Expression], ...]:
         """Return the source's columns in their order, where these are not written out."""
         source, table = self.source, self.target.table
+        values = self._source_columns(words)
+        if len(values) != len(table.columns):
+            raise source.syntax(
+                f"{len(values)} values for {len(table.columns)} columns", words[0].start
+            )
+        return tuple((i, value) for i, (_, value) in enumerate(values))
+
+    def _by_name(self, words: list[Word]) -> tuple[tuple[int, Expression], ...]:
+        """Return the source's columns where the target has them; defaults elsewhere."""
+        source, table = self.source, self.target.table
+        given: dict[int, Expression] = {}
+        for name, value in self._source_columns(words):
+            position = table.positions.get(name.lower())
+            if position is None:
+                raise unknown_column(source, table, name, words[0].start)
+            if position in given:
+                raise source.error(
+                    DuplicateColumn,
+                    f'the column "{name}" is given twice',
+                    words[0].start,
+                )
+            given[position] = value
+        return self._defaults(list(given.items()))
+
+    def _source_columns(self, words: list[Word]) -> list[tuple[str, Expression]]:
+        source = self.source
         names = columns_of(source, self.joined, self.reads)
         if names is None or not all(names) or "all columns" not in source.rules.merges:
             raise source.unsupported(
@@ -375,14 +405,9 @@ class _Merge:
                 words[0].start,
                 "write the columns and values out",
             )
-        if len(names) != len(table.columns):
-            raise source.syntax(
-                f"{len(names)} values for {len(table.columns)} columns", words[0].start
-            )
-        return tuple(
-            (i, Expression((f"{quote(self.name)}.{quote(name)}",)))
-            for i, name in enumerate(names)
-        )
+        return [
+            (name, Expression((f"{quote(self.name)}.{quote(name)}",))) for name in names
+        ]
 
     def _see(self, kind: MergeKind, tree: exp.Expr) -> None:
         """Let names in a part of a clause mean what they mean natively."""

@@ -34,7 +34,12 @@ from tique_rewriter.source import Source
 from tique_rewriter.table_queries import is_table_query, written_as_select
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
-from tique_rewriter.views import WithViews, plan_create_view, plan_drop_view
+from tique_rewriter.views import (
+    WithViews,
+    plan_alter_view,
+    plan_create_view,
+    plan_drop_view,
+)
 from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
 
@@ -221,7 +226,7 @@ class Rewriter:
     def _plan(self, lexed: Lexed) -> Plan:
         source = Source(lexed, self._rules)
         keywords = source.keywords()
-        if keywords[0] == "EXPLAIN":
+        if keywords[0] == "EXPLAIN" or keywords[0] in self._rules.plan_verbs:
             return self._explain(source)
         if keywords[0] in VERBS and (
             keywords[0] != "SET" or keywords[1:2] == ["TRANSACTION"]
@@ -239,8 +244,7 @@ class Rewriter:
         if is_table_query(source):
             return self._statement(written_as_select(source))
         if keywords[0] == "WITH" and (
-            has_changes(source)
-            or (self._rules.with_changes and _verb_after_with(source) in _IN_PARTS)
+            has_changes(source) or _verb_after_with(source) in _IN_PARTS
         ):
             return plan_changing_with(source, self._part, self._statement)
         return self._statement(source)
@@ -267,11 +271,12 @@ class Rewriter:
         """Read the words after EXPLAIN afresh: the parser does not cut them."""
         explain = source.words[0]
         options, rest = explain_options(source)
+        if explain.keyword != "EXPLAIN":
+            options = (explain.keyword, *options)
         first = rest.words[0].keyword
-        if first in ("ANALYZE", "EXPLAIN", "COPY") or first in VERBS:
-            raise source.unsupported(f"EXPLAIN {first}", explain.start)
-        if first in self._rules.session_verbs:
-            raise source.unsupported(f"EXPLAIN {first}", explain.start)
+        refused = {"ANALYZE", "EXPLAIN", "COPY", *VERBS, *self._rules.plan_verbs}
+        if first in refused | self._rules.session_verbs:
+            raise source.unsupported(f"{explain.keyword} {first}", explain.start)
         inner = self._plan(rest.lexed)
         return Explain(
             inner.parameters, inner.references, inner, options, analyzes(options)
@@ -299,6 +304,8 @@ class Rewriter:
                 return plan_create_view(source, self._catalog)
             case ["DROP", "VIEW", *_]:
                 return plan_drop_view(source, self._catalog)
+            case ["ALTER", "VIEW", *_] if self._rules.alters_views:
+                return plan_alter_view(source, self._catalog)
             case ["COMMENT", *_]:
                 return plan_comment(source, self._catalog)
             case [_, kind, *_] if kind in TYPES:

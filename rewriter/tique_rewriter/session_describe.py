@@ -90,6 +90,8 @@ _SWITCHES = {
     "disable_progress_bar": ("enable_progress_bar", "false"),
     "enable_print_progress_bar": ("enable_progress_bar_print", "true"),
     "disable_print_progress_bar": ("enable_progress_bar_print", "false"),
+    "enable_object_cache": ("enable_object_cache", "true"),
+    "disable_object_cache": ("enable_object_cache", "false"),
 }
 """Pragmas that set a setting."""
 

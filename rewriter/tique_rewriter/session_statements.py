@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.maintenance import MAINTAINING_VERBS, plan_maintenance
 from tique_rewriter.session import (
     SETTING_VERBS,
     SetSetting,
@@ -51,6 +52,8 @@ def plan_session(source: Source, catalog: Catalog) -> Plan:
             return plan_variable(source, catalog)
     if source.rules.deferrable and source.keywords()[:2] == ["SET", "CONSTRAINTS"]:
         return plan_set_constraints(source)
+    if verb in MAINTAINING_VERBS:
+        return plan_maintenance(source, catalog)
     if verb in SETTING_VERBS:
         return plan_setting(source)
     if verb == "USE":

@@ -22,6 +22,7 @@ from tique_rewriter.errors import (
     UnsupportedSQL,
     line_and_column,
 )
+from tique_rewriter.readable import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -157,7 +158,9 @@ class Source:
         self._check_effort()
         quiet = _is_parsing.set(True)
         try:
-            trees = self._dialect.parser().parse(list(self.tokens), self.text)
+            trees = self._dialect.parser().parse(
+                list(readable(self.tokens, self.rules)), self.text
+            )
         except ParseError as error:
             raise self.unread(self._parse_problem(error)) from None
         except RecursionError:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import expressions as exp
+
 from tique_rewriter.ddl_plans import DefineObjects
 from tique_rewriter.definition import read_type
 from tique_rewriter.names import check_reserved
 from tique_rewriter.objects import expect_end, object_names
+from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.scalars import split
+from tique_rewriter.source import Source
 from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
-    from tique_rewriter.source import Source, Word
+    from tique_rewriter.source import Word
 
 TYPES = frozenset({"TYPE", "DOMAIN"})
 """The kinds of types that :func:`plan_type` reads."""
@@ -43,6 +47,8 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     _expect_no_values(source)
     if verb == "DROP" and source.keywords(number)[:2] == ["IF", "EXISTS"]:
         number += 2
+    elif verb == "CREATE" and source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]:
+        number += 3
     default = catalog.default_schema
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
@@ -118,6 +124,10 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
         raise source.unsupported(
             "ALTER TYPE of anything but ADD VALUE", source.words[0].start
         )
+    is_alias = keywords[:1] == ["AS"] and keywords[1:2] not in ([], ["ENUM"])
+    if is_alias and "ALIAS" in source.rules.definable_types:
+        _check_alias(source, words[1:])
+        return
     if keywords[:3] != ["AS", "ENUM", "("] or keywords[-1] != ")":
         raise source.unsupported(
             "CREATE TYPE of anything but an ENUM", source.words[0].start
@@ -125,6 +135,17 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
     for piece in split(words[3:-1]):
         if len(piece) != 1 or not _is_text(source, piece[0]):
             raise source.unsupported("a value of ENUM that is no text", words[2].start)
+
+
+def _check_alias(source: Source, words: list[Word]) -> None:
+    """Refuse what the parser does not read as one type: the words of a column's."""
+    text = f"SELECT CAST(NULL AS {source.words_text(words)})"
+    lexed = number_placeholders(text, "pyformat", False, source.rules.lexicon)
+    tree = Source(lexed, source.rules).parse()
+    parts = tree.args.get("expressions") or [tree]
+    is_type = isinstance(parts[0], exp.Cast) and parts[0].find(exp.Query) is None
+    if len(parts) > 1 or not is_type or tree.args.get("from_"):
+        raise source.unsupported("this type", words[0].start)
 
 
 def _check_domain(source: Source, words: list[Word]) -> None:

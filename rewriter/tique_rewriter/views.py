@@ -177,11 +177,14 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
 
 def _check_free(header: _Header, catalog: Definitions) -> None:
     """Refuse a name that differs from another's in case alone."""
-    source = header.source
-    view = catalog.view(*header.name)
-    found = catalog.named(*header.name) if view is None else view.table
+    _check_name(header.source, header.name, catalog)
+
+
+def _check_name(source: Source, name: tuple[str, str], catalog: Definitions) -> None:
+    view = catalog.view(*name)
+    found = catalog.named(*name) if view is None else view.table
     if found is not None and source.rules.exact_quoted_names:
-        for given, other in zip(header.name, (found.schema, found.name), strict=True):
+        for given, other in zip(name, (found.schema, found.name), strict=True):
             if given != other:
                 raise refusal(source, given, other, source.find("VIEW"))
 
@@ -207,6 +210,49 @@ def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
         raise source.syntax(f'"{shown}" in DROP VIEW', word.start)
     text = source.words_text(source.words)
     return DefineViews(0, (), text, tuple(names), creates=False)
+
+
+def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
+    """Return the plan of ALTER VIEW [IF EXISTS] … RENAME or SET SCHEMA.
+
+    The engine changes the view; what it makes of it is read and checked like a new one.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For any other change.
+    """
+    rules, number = source.rules, 2
+    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
+        number += 2
+    start = source.words[min(number, len(source.words) - 1)].start
+    schema, name, number = qualified_name(source, number, catalog.default_schema)
+    check_reserved(source, schema, start)
+    old = catalog.view(schema, name) or catalog.view(None, name)
+    place = (schema, name) if old is None else _names(old)
+    match source.keywords(number):
+        case ["RENAME", "TO", _] if "RENAME TO" in rules.alters_views:
+            new = (place[0], source.identifier(source.words[number + 2]))
+        case ["SET", "SCHEMA", _] if "SET SCHEMA" in rules.alters_views:
+            new = (source.identifier(source.words[number + 2]), place[1])
+        case ["RENAME", "COLUMN", _, "TO", _] | [
+            "RENAME",
+            _,
+            "TO",
+            _,
+        ] if "RENAME COLUMN" in rules.alters_views:
+            new = place
+        case _:
+            raise source.unsupported(
+                "this form of ALTER VIEW",
+                source.words[0].start,
+                "use CREATE OR REPLACE VIEW",
+            )
+    check_reserved(source, new[0], source.words[-1].start)
+    if new != place:
+        _check_name(source, new, catalog)
+    text = source.words_text(source.words)
+    return DefineViews(0, (), text, tuple({place: 0, new: 0}), creates=True)
 
 
 def _names(view: View) -> tuple[str, str]:

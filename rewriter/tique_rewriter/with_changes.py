@@ -56,7 +56,7 @@ def plan_changing_with(
         Returns the plan of such a text.
     """
     words = source.words
-    if not source.rules.with_changes:
+    if not source.rules.with_changes and has_changes(source):
         change, *_ = [
             word for word in words if word.keyword in _CHANGES and word.depth == 1
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 from sqlglot.tokenizer_core import TokenType
 
+from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import DRIVERS_OWN
 
 if TYPE_CHECKING:
@@ -125,6 +126,9 @@ def check_calls(
 ) -> None:
     """Refuse names before ``(`` in these words, like :func:`check_functions`."""
     rules = source.rules
+    for word, first, point in zip(words, words[1:], words[2:], strict=False):
+        if word.keyword == "FOR" and point.keyword == "." and "phrase" in rules.draws:
+            check_reserved(source, source.identifier(first), first.start)
     known = rules.before_brackets
     if known is None:
         return

@@ -299,6 +299,26 @@ def test_returning_on_duckdb(connection):
 
 
 @pytest.mark.written_for(["duckdb"], reason="others want the columns written out")
+def test_columns_are_inserted_by_their_names(connection):
+    """P8, P9: those that the source lacks get their defaults."""
+    source = "(SELECT 'n' || item AS note, item + 50 AS ITEM FROM delivery) AS d"
+    cursor = connection.execute(
+        f"MERGE INTO stock USING {source} USING (item) WHEN NOT MATCHED THEN INSERT BY NAME"
+    )
+    assert cursor.rowcount == 4
+    rows = connection.execute("SELECT * FROM stock WHERE item > 50 ORDER BY item")
+    assert [(row[0], row[-1]) for row in rows.fetchall()] == [
+        *((51, "n1"), (53, "n3"), (54, "n4"), (55, "n5")),
+    ]
+    whole = "(SELECT item + 60 AS a, 1 AS b, 'w' || item AS c FROM delivery) AS d"
+    connection.execute(
+        f"MERGE INTO stock USING {whole} ON d.a = stock.item "
+        "WHEN NOT MATCHED THEN INSERT BY POSITION"
+    )
+    assert (61, 1, "w1") in content(connection)
+
+
+@pytest.mark.written_for(["duckdb"], reason="others want the columns written out")
 def test_all_columns_at_once(connection):
     source = "(SELECT item, pieces AS quantity, 'n' || item AS note FROM delivery) AS d"
     for update, insert in (("UPDATE SET *", "INSERT *"), ("UPDATE", "INSERT")):

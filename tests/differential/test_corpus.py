@@ -7,9 +7,9 @@ import pytest
 from tests.differential import corpus
 
 MOST = {
-    "duckdb": (0.02, 0.08),
+    "duckdb": (0.01, 0.04),
     "postgresql": (0.09, 0.19),
-    "monetdb": (0.06, 0.12),
+    "monetdb": (0.01, 0.075),
 }
 """The share that may be refused: of queries and changes, and of everything."""
 

@@ -51,6 +51,40 @@ DROP TYPE IF EXISTS mood
 DROP TYPE mood
 """
 
+ALIASES = """
+CREATE TYPE point AS STRUCT(x INTEGER, y INTEGER)
+
+CREATE TYPE IF NOT EXISTS point AS VARCHAR
+
+CREATE TYPE points AS point[]
+
+CREATE TYPE money AS DECIMAL(12, 2)
+
+CREATE TYPE wrong AS nothing
+
+CREATE TABLE item (id INTEGER PRIMARY KEY, p point, q points, m money DEFAULT 1.5)
+
+INSERT INTO item VALUES (1, {'x': 1, 'y': 2}, [{'x': 3, 'y': NULL}], 2.25), (2, NULL, [], NULL)
+
+INSERT INTO item (id) VALUES (3)
+
+INSERT INTO item VALUES (4, {'x': 'a', 'y': 2}, NULL, 1)
+
+UPDATE item SET p = {'x': id, 'y': 0}, m = m + 1 WHERE id < 3
+
+SELECT id, p, q, m, typeof(p), typeof(m) FROM item
+
+SELECT '1.555'::money AS m, p.x FROM item WHERE p.y = 0
+
+SELECT type_name, logical_type FROM duckdb_types() WHERE NOT internal
+
+DROP TABLE item
+
+DROP TYPE points
+
+DROP TYPE point
+"""
+
 POSTGRESQL = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'it''s')
 
@@ -174,6 +208,12 @@ SELECT * FROM item
 def test_defined_types(engine, mode):
     script = {"duckdb": DUCKDB, "postgresql": POSTGRESQL, "monetdb": MONETDB}
     scripts.check(engine, script[engine.name], mode)
+
+
+@pytest.mark.written_for(["duckdb"], reason="the others' types are no names of others")
+@pytest.mark.parametrize("mode", scripts.MODES)
+def test_names_of_types(engine, mode):
+    scripts.check(engine, ALIASES, mode)
 
 
 @pytest.mark.written_for(["postgresql"], reason="the others have no domains")

@@ -128,6 +128,72 @@ CREATE OR REPLACE VIEW lonely AS SELECT id AS alone, town FROM shop
 SELECT * FROM lonely
 """
 
+RENAMED = """
+CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(20))
+
+INSERT INTO item VALUES (1, 'tea'), (2, 'nut')
+
+CREATE VIEW few AS SELECT * FROM item WHERE id < 2
+
+CREATE VIEW "Q q" (n) AS SELECT id FROM item
+
+ALTER VIEW few RENAME TO "no many"
+
+SELECT * FROM few
+
+INSERT INTO item VALUES (0, 'new')
+
+SELECT * FROM "no many"
+
+ALTER VIEW "Q q" RENAME TO item
+
+ALTER VIEW item RENAME TO other
+
+ALTER VIEW IF EXISTS nothing RENAME TO other
+
+ALTER VIEW nothing RENAME TO other
+
+ALTER VIEW "Q q" RENAME TO few
+
+SELECT n FROM few
+
+CREATE VIEW "Q q" AS SELECT 1 AS a
+
+SELECT * FROM "Q q"
+
+DROP VIEW few
+
+DROP VIEW "no many"
+"""
+
+RENAMED_COLUMNS = """
+CREATE SCHEMA aside
+
+CREATE VIEW few AS SELECT id, name FROM item WHERE id > 0
+
+CREATE VIEW above AS SELECT name FROM few
+
+ALTER VIEW few RENAME COLUMN id TO number
+
+ALTER VIEW few RENAME name TO label
+
+ALTER VIEW few RENAME nothing TO label
+
+SELECT number, label FROM few
+
+SELECT * FROM above
+
+ALTER VIEW few SET SCHEMA aside
+
+UPDATE item SET name = 'x' WHERE id = 1
+
+SELECT * FROM aside.few
+
+SELECT * FROM few
+
+SELECT * FROM above
+"""
+
 SCOPES = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(20))
 
@@ -390,6 +456,13 @@ def test_views(engine, mode):
 @pytest.mark.parametrize("mode", scripts.MODES)
 def test_names_of_a_statement_and_of_its_views(engine, mode):
     scripts.check(engine, SCOPES, mode)
+
+
+@pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB renames no view")
+@pytest.mark.parametrize("mode", scripts.MODES)
+def test_views_are_renamed(engine, mode):
+    more = {"duckdb": "", "postgresql": RENAMED_COLUMNS}[engine.name]
+    scripts.check(engine, RENAMED + more, mode)
 
 
 @pytest.mark.parametrize("mode", scripts.MODES)

@@ -11,6 +11,7 @@ from tique_rewriter import (
     change_plans,
     create_as,
     ddl_plans,
+    maintenance,
     plan,
     session,
     session_constraints,
@@ -283,6 +284,10 @@ def _session(made: session.SessionPlan) -> str:
         case session.SetSetting(values=values, scope=scope):
             value = "default" if values is None else " | ".join(values)
             return f"set {made.name} {scope.value} to {value}".replace("  ", " ")
+        case maintenance.Checkpoint():
+            return "checkpoint"
+        case maintenance.Maintain():
+            return made.text
         case session.SetCharacteristics():
             return f"characteristics {made.isolation}, read only {made.read_only}"
         case session_prepare.PrepareStatement():

@@ -202,8 +202,14 @@ class MonetDBSession(Session):
     def explain(
         self, query: str, parameters: Sequence[Any] = (), options: Sequence[str] = ()
     ) -> list[tuple[str, str]]:
-        lines = self._run(f"EXPLAIN {substituted(query, parameters)}", wide=True).rows
-        return [("MAL", "\n".join(str(line) for (line,) in lines))]
+        verb, kind = ("PLAN", "plan") if "PLAN" in options else ("EXPLAIN", "MAL")
+        lines = self._run(f"{verb} {substituted(query, parameters)}", wide=True).rows
+        return [(kind, "\n".join(str(line) for (line,) in lines))]
+
+    @override
+    def maintain(self, text: str) -> None:
+        # The server says nothing when it is done.
+        self._run(text)
 
     @override
     def assign(self, name: str, value: str | None) -> None:

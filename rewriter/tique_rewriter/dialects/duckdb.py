@@ -97,13 +97,18 @@ DUCKDB = Rules(
     conflict_needs_key=True,
     names_by_text=True,
     views_look_at_home=True,
-    definable_types=frozenset({"TYPE"}),
+    definable_types=frozenset({"TYPE", "ALIAS"}),
+    alters_views=frozenset({"RENAME TO"}),
     session_verbs=frozenset(
         (
             *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),
             *("PRAGMA", "CALL", "PREPARE", "EXECUTE", "DEALLOCATE"),
+            *("ANALYZE", "VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
         )
     ),
+    unknown_functions=frozenset({"reduce"}),
+    maintains=frozenset({"all tables"}),
+    own_extensions=frozenset({"core_functions", "icu", "json", "parquet"}),
     describes=True,
     explains=True,
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),

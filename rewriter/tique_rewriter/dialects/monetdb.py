@@ -70,7 +70,6 @@ _TYPES = (
     "SERIAL|BIGSERIAL",
 )
 _BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
-_SAMPLE = ("SAMPLE", ("SAMPLE", "TABLESAMPLE"))
 MONETDB = Rules(
     name="monetdb",
     engine="MonetDB",
@@ -94,7 +93,7 @@ MONETDB = Rules(
     listing_schemas=("sys",),
     system_relations=re.compile("|".join(REFUSED)),
     files=None,
-    table_functions=re.compile("generate_series"),
+    table_functions=re.compile("generate_series|env"),
     function_schemas=frozenset({"", "sys"}),
     lateral_functions=False,
     lateral_selects_only=True,
@@ -107,8 +106,6 @@ MONETDB = Rules(
     refused_parts={
         exp.Insert: {"by_name": ("INSERT BY NAME", ("BY",))},
         exp.Delete: {"using": ("DELETE … USING", ("USING",))},
-        exp.Select: {"sample": _SAMPLE},
-        exp.Table: {"sample": _SAMPLE},
         exp.Star: {
             "except_": ("EXCLUDE", ("EXCLUDE", "EXCEPT")),
             "replace": ("* REPLACE", ("REPLACE",)),
@@ -119,6 +116,12 @@ MONETDB = Rules(
         exp.CTE: {"materialized": ("MATERIALIZED", ("MATERIALIZED",))},
     },
     refused_joins=frozenset({"ASOF", "SEMI", "ANTI"}),
+    allowed_kinds=frozenset({exp.TableSample}),
+    allowed_parts=frozenset({"sample"}),
+    unknown_functions=frozenset({"bit_and", "bit_or", "bit_xor"}),
+    draws=frozenset({"phrase"}),
+    plan_verbs=frozenset({"PLAN"}),
+    session_verbs=frozenset({"SET", "ANALYZE"}),
     types=re.compile("|".join(_TYPES)),
     checks=False,
     merges=frozenset({"matched"}),

@@ -157,6 +157,7 @@ POSTGRESQL = Rules(
     index_parts=frozenset({"using"}),
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN"}),
+    alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
     identities=frozenset({BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,

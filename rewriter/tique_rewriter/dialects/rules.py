@@ -175,6 +175,17 @@ class Rules:
         expressions without an alias.
     session_verbs
         The first words of the statements about the session that it has.
+    unknown_functions
+        Folded names of functions that the parser takes for others, of another number of
+        arguments.
+    draws
+        "phrase" if NEXT VALUE FOR a sequence is an expression.
+    plan_verbs
+        First words, besides EXPLAIN, that ask for a statement's plan.
+    maintains
+        "all tables" if ANALYZE and VACUUM may name none.
+    own_extensions
+        The extensions that are a part of the engine.
     describes
         Whether SHOW, DESCRIBE and the like are about relations and queries.
     allowed_kinds, allowed_parts
@@ -216,6 +227,8 @@ class Rules:
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
+    alters_views
+        What ALTER VIEW changes: "RENAME TO", "RENAME COLUMN", "SET SCHEMA".
     changes_views
         Whether the engine can change the tables below a view through it.
     truncates
@@ -236,7 +249,8 @@ class Rules:
     identities
         The forms of identity columns that it has, and tique with it.
     definable_types
-        TYPE if it has CREATE TYPE … AS ENUM, DOMAIN if it has CREATE DOMAIN.
+        TYPE if it has CREATE TYPE … AS ENUM, DOMAIN if it has CREATE DOMAIN, ALIAS if a
+        type can be a name of any other that values and columns have.
     sequences_only_restart
         Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
@@ -292,6 +306,11 @@ class Rules:
     names_by_text: bool = False
     distinct_needs_names: bool = False
     session_verbs: frozenset[str] = frozenset({"SET"})
+    unknown_functions: frozenset[str] = frozenset()
+    draws: frozenset[str] = frozenset()
+    plan_verbs: frozenset[str] = frozenset()
+    maintains: frozenset[str] = frozenset()
+    own_extensions: frozenset[str] = frozenset()
     describes: bool = False
     explains: bool = False
     allowed_kinds: frozenset[type[exp.Expr]] = frozenset()
@@ -310,6 +329,7 @@ class Rules:
     returns_joined: bool = False
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True
+    alters_views: frozenset[str] = frozenset()
     changes_views: bool = False
     truncates: frozenset[str] = frozenset()
     replaces_tables: bool = False

@@ -1,0 +1,117 @@
+"""Statements that tend the engine's own structures and change no row.
+
+CHECKPOINT is the driver's own. ANALYZE and VACUUM are run on the storage tables, by names
+that were looked up; LOAD takes what is a part of the engine anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.definition import qualified_name
+from tique_rewriter.errors import UnknownTable, UnsupportedSQL
+from tique_rewriter.names import check_reserved, quote
+from tique_rewriter.references import unknown_column
+from tique_rewriter.scalars import split
+from tique_rewriter.session import SessionPlan, rest_of, unread
+
+if TYPE_CHECKING:
+    from tique_rewriter.schema import Catalog, Table
+    from tique_rewriter.source import Source, Word
+
+MAINTAINING_VERBS = frozenset({"ANALYZE", "VACUUM", "CHECKPOINT", "FORCE", "LOAD"})
+"""The first words of the statements that :func:`plan_maintenance` reads."""
+
+_OF_TABLES = frozenset({"ANALYZE", "VACUUM"})
+
+
+@dataclass(frozen=True)
+class Checkpoint(SessionPlan):
+    """CHECKPOINT: stable versions are folded into storage."""
+
+
+@dataclass(frozen=True)
+class Maintain(SessionPlan):
+    """A statement for the engine, in which every name is that of a storage table."""
+
+    text: str
+
+
+def plan_maintenance(source: Source, catalog: Catalog) -> SessionPlan:
+    """Return the plan of ANALYZE, VACUUM, CHECKPOINT or LOAD.
+
+    Raises
+    ------
+    UnknownTable
+        For a table that is not managed.
+    UnsupportedSQL
+        For an option, and for an extension that is no part of the engine.
+    """
+    verb = source.words[0].keyword
+    is_bare = not source.lexed.after(source.words[0].end).text.strip(" ;\t\r\n")
+    if is_bare and verb == "CHECKPOINT":
+        return Checkpoint(0, ())
+    if is_bare and verb in _OF_TABLES and "all tables" in source.rules.maintains:
+        return Maintain(0, (), verb)
+    rest = rest_of(source)
+    if verb == "FORCE" and rest.keywords() == ["CHECKPOINT"]:
+        return Checkpoint(0, ())
+    if verb == "LOAD":
+        return _load(source, rest)
+    if verb not in _OF_TABLES:
+        raise _refused(rest, rest.words[0])
+    number = 0
+    if verb == "VACUUM" and rest.words[0].keyword == "ANALYZE":
+        verb, number = "VACUUM ANALYZE", 1
+        if len(rest.words) == 1:
+            return Maintain(0, (), verb)
+    return Maintain(0, (), f"{verb} {_relation(rest, catalog, number)}")
+
+
+def _relation(source: Source, catalog: Catalog, number: int) -> str:
+    """Return ``schema.table (columns)``, with all names quoted."""
+    start = source.words[min(number, len(source.words) - 1)].start
+    schema, name, number = qualified_name(source, number, "")
+    check_reserved(source, schema, start)
+    table = catalog.find(schema or None, name)
+    if table is None:
+        raise source.error(UnknownTable, f'unknown table "{name}"', start)
+    text = f"{quote(table.schema)}.{quote(table.name)}"
+    if source.keywords(number)[:1] == ["("]:
+        end = number + source.closing(source.words[number:])
+        pieces = split(source.words[number + 1 : end])
+        text += f" ({', '.join(_column(source, table, piece) for piece in pieces)})"
+        number = end + 1
+    if number < len(source.words):
+        raise _refused(source, source.words[number])
+    return text
+
+
+def _column(source: Source, table: Table, words: list[Word]) -> str:
+    if len(words) != 1:
+        raise _refused(source, words[0] if words else source.words[-1])
+    name = source.identifier(words[0])
+    position = table.positions.get(name.lower())
+    if position is None:
+        raise unknown_column(source, table, name, words[0].start)
+    return quote(table.columns[position].name)
+
+
+def _load(source: Source, rest: Source) -> Maintain:
+    """LOAD of a part of the engine, which is there already."""
+    raw = rest.words_text(rest.words)
+    name = raw[1:-1] if raw[0] in "'\"" and raw[-1:] == raw[0] else raw
+    if name.lower() not in source.rules.own_extensions:
+        refusal = source.unsupported(
+            f"LOAD {raw}",
+            source.words[0].start,
+            "code of extensions may read tables outside the snapshot",
+        )
+        raise source.unread(refusal)
+    return Maintain(0, (), f"LOAD {name.lower()}")
+
+
+def _refused(source: Source, word: Word) -> UnsupportedSQL:
+    shown = source.text[word.start : word.end]
+    return unread(source, source.unsupported(f'"{shown}" here', word.start))

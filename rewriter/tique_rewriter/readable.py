@@ -1,0 +1,54 @@
+"""Expressions that an engine has and the parser does not read, as calls of functions.
+
+Only the parser sees these: the text of a plan is cut by words. A call that the parser does
+not know is an expression of which nothing is known, which is what these are (P10).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique_rewriter.dialects import Rules
+
+_DRAW = ["NEXT", "VALUE", "FOR"]
+_QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
+
+
+def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
+    """Yield the tokens that the parser is given."""
+    number = 0
+    while number < len(tokens):
+        token = tokens[number]
+        following = tokens[number + 1 : number + 2]
+        is_call = bool(following) and following[0].token_type is TokenType.L_PAREN
+        if is_call and token.text.lower() in rules.unknown_functions:
+            if token.token_type not in _QUOTED:
+                token = _other(token, TokenType.VAR, f"_{token.text}")
+        elif "phrase" in rules.draws and _draws(tokens[number : number + 4]):
+            end = number + 3
+            if [t.token_type for t in tokens[end + 1 : end + 2]] == [TokenType.DOT]:
+                end += 2
+            if end < len(tokens):
+                yield _other(token, TokenType.VAR, "_next_value")
+                yield _other(tokens[end], TokenType.L_PAREN, "(")
+                token = _other(tokens[end], TokenType.R_PAREN, ")")
+                number = end
+        yield token
+        number += 1
+
+
+def _draws(tokens: Sequence[Token]) -> bool:
+    words = [
+        "" if token.token_type in _QUOTED else token.text.upper()
+        for token in tokens[:3]
+    ]
+    return words == _DRAW and len(tokens) == 4
+
+
+def _other(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)
