@@ -72,3 +72,21 @@ class DefineObjects(Plan):
 
     text: str
     dropped_schemas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grant(Plan):
+    """GRANT and REVOKE of privileges, as they stand."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Tidy(Plan):
+    """A statement that changes how storage is kept, as it stands.
+
+    The engine runs one that ``is_alone`` in no transaction.
+    """
+
+    text: str
+    is_alone: bool

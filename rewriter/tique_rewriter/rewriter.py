@@ -21,6 +21,7 @@ from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
+from tique_rewriter.privileges import plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
@@ -32,6 +33,7 @@ from tique_rewriter.session_statements import (
 )
 from tique_rewriter.source import Source
 from tique_rewriter.table_queries import is_table_query, written_as_select
+from tique_rewriter.tidying import plan_tidying
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
 from tique_rewriter.views import (
@@ -234,11 +236,14 @@ class Rewriter:
             return plan_control(source)
         if keywords[0] in self._rules.session_verbs:
             return plan_session(source, self._catalog)
+        if keywords[0] in self._rules.tidies:
+            return plan_tidying(source)
+        if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:
+            return plan_grant(self._checked(source))
         known = {*_DEFINITIONS, "WITH", *_CHANGES, *self._rules.queries}
         if keywords[0] not in known:
             raise _refusal(source)
-        source.check_placeholders()
-        check_cut(source)
+        self._checked(source)
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
         if is_table_query(source):
@@ -248,6 +253,12 @@ class Rewriter:
         ):
             return plan_changing_with(source, self._part, self._statement)
         return self._statement(source)
+
+    @staticmethod
+    def _checked(source: Source) -> Source:
+        source.check_placeholders()
+        check_cut(source)
+        return source
 
     def _part(self, source: Source, start: int, end: int) -> Lexed:
         """Return a part of a statement as one of its own; all places stay."""

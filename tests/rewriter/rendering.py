@@ -257,6 +257,10 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"define: {made.text}"
             if made.dropped_schemas:
                 yield f"with all tables in: {', '.join(made.dropped_schemas)}"
+        case ddl_plans.Grant():
+            yield f"grant: {made.text}"
+        case ddl_plans.Tidy():
+            yield f"tidy{' alone' * made.is_alone}: {made.text}"
         case plan.Explain():
             yield " ".join(["explain", *filter(None, [", ".join(made.options)])])
             yield from _plan(made.statement)

@@ -163,6 +163,8 @@ POSTGRESQL = Rules(
     deferrable=True,
     sets_by_query=True,
     chains=True,
+    grants=True,
+    tidies=frozenset({"ANALYZE", "ANALYSE", "VACUUM", "REINDEX", "CLUSTER"}),
     session_verbs=frozenset(
         ["SET", "RESET", "SHOW", "DISCARD", "PREPARE", "EXECUTE", "DEALLOCATE"]
     ),

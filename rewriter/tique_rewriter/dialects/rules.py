@@ -119,6 +119,10 @@ class Rules:
         Whether the engine has CHECK constraints.
     deferrable
         Whether it has FOREIGN KEY constraints that are checked at commit.
+    grants
+        Whether tique leaves GRANT and REVOKE to it.
+    tidies
+        The first words of statements that keep its storage tidy.
     sets_by_query
         Whether the function ``set_config`` does what SET does.
     chains
@@ -286,6 +290,8 @@ class Rules:
     checks: bool = True
     deferrable: bool = False
     sets_by_query: bool = False
+    grants: bool = False
+    tidies: frozenset[str] = frozenset()
     chains: bool = False
     default_may_lack: bool = True
     fewer_values: bool = False

@@ -20,6 +20,7 @@ from tique.query.statements.definition import (
 )
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
+from tique.query.statements.keeping import GrantStatement, TidyStatement
 from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import DefineObjectsStatement
 from tique.query.statements.select import (
@@ -63,6 +64,8 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.DefineViews: DefineViewsStatement,
     Truncate: TruncateStatement,
     ddl_plans.DefineObjects: DefineObjectsStatement,
+    ddl_plans.Grant: GrantStatement,
+    ddl_plans.Tidy: TidyStatement,
     AlterTable: AlterTableStatement,
     AlterNothing: AlterNothingStatement,
     Described: DescribedStatement,
