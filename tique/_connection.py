@@ -16,6 +16,7 @@ from tique._bulk import BulkStatements
 from tique._connection_info import ConnectionInfo
 from tique._control import Controls
 from tique._cursor import Cursor
+from tique._functions import trust_function
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
 from tique.commit.turns import Contender
@@ -520,6 +521,35 @@ class Connection(Generic[RowT]):
         self._check_usable()
         with translating():
             return self._database.checkpointer.checkpoint_now()
+
+    def trust_function(self, name: str) -> None:
+        """Vouch for a function of your own: it reads and writes no managed table.
+
+        Statements may call functions of the application's whose body is one expression
+        in SQL, and those of some extensions. Any other has to be vouched for, in every
+        process: one that is STABLE or IMMUTABLE, returns one value, and whose text names
+        no table and runs none. That holds until the function is changed.
+
+        Parameters
+        ----------
+        name
+            ``schema.name`` for all functions of that name, or ``schema.name(type, …)``
+            for one, as PostgreSQL writes it.
+
+        Raises
+        ------
+        ProgrammingError
+            If there is none (SQLSTATE 42883).
+        NotSupportedError
+            If it cannot be trusted; the message says why.
+        """
+        with self._lock:
+            self._check_usable()
+            with translating():
+                database = self._database
+                trust_function(
+                    database.engine, database.catalog, self._live_session(), name
+                )
 
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.plan import Beside
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Function, Table, View
     from tique_udfs import Sequencer
 
 
@@ -236,6 +236,10 @@ class Engine(ABC):
             The engine's own error if the versions were in storage.
         """
         return
+
+    def functions(self, session: Session) -> list[Function]:
+        """Functions that are not its own, where a statement may not call any of them."""
+        return []
 
     def views(self, session: Session) -> list[View]:
         """The application's views, read from the engine's catalog."""

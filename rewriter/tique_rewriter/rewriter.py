@@ -12,6 +12,11 @@ from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
 from tique_rewriter.create_as import is_from_query, plan_create_as
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
+from tique_rewriter.defining_functions import (
+    FUNCTIONS,
+    plan_extension,
+    plan_function,
+)
 from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
@@ -321,6 +326,12 @@ class Rewriter:
                 return plan_comment(source, self._catalog)
             case [_, kind, *_] if kind in TYPES:
                 return plan_type(source, self._catalog)
+            case [_, kind, *_] if self._defines_function(kind):
+                return plan_function(source, self._catalog)
+            case ["CREATE", "OR", "REPLACE", kind, *_] if self._defines_function(kind):
+                return plan_function(source, self._catalog)
+            case [_, "EXTENSION", *_] if self._rules.extensions:
+                return plan_extension(source)
             case [_, kind, *_] if kind in OBJECTS:
                 return plan_object(source, self._catalog)
             case ["CREATE", "OR", "REPLACE", kind, *_] if kind in OBJECTS:
@@ -338,6 +349,9 @@ class Rewriter:
             case [verb, kind, *_]:
                 raise source.unsupported(f"{verb} {kind}", source.words[0].start)
         raise source.syntax("the statement ends too early", source.words[0].start)
+
+    def _defines_function(self, kind: str) -> bool:
+        return kind in FUNCTIONS and self._rules.defines_functions
 
     def _create_table(self, source: Source) -> Plan:
         if is_from_query(source):

@@ -144,6 +144,30 @@ class View:
     has_its_columns: bool = True
 
 
+@dataclass(frozen=True)
+class Function:
+    """A function that is not the engine's own.
+
+    ``signature`` is its name with its argument types, as the engine writes them, and
+    ``digest`` changes with its definition. ``body`` is its text, or what SQL without
+    quotes the engine keeps; ``defaults`` are those of arguments. ``extension`` is the one that it is a part of.
+    ``is_plain`` says that it returns one value and has no settings of its own;
+    ``is_shadowed`` that a function of the engine's has its name.
+    """
+
+    schema: str
+    name: str
+    signature: str
+    language: str
+    body: str
+    defaults: str
+    is_volatile: bool
+    is_plain: bool
+    is_shadowed: bool
+    extension: str | None
+    digest: str
+
+
 class Definitions(Protocol):
     """The managed tables and the views, as their owner gives them to the rewriter."""
 
@@ -171,6 +195,9 @@ class Definitions(Protocol):
 
     def view(self, schema: str | None, name: str) -> View | None:
         """The view of that (case-insensitive) name, or None."""
+
+    def may_call(self, schema: str | None, name: str) -> bool:
+        """Whether a function of the application's of that exact name may be called."""
 
 
 class Catalog(Definitions, Protocol):

@@ -88,6 +88,10 @@ class WithViews:
         """As the catalog's, in the view's own schema first."""
         return self._catalog.view(self._place(schema, name), name)
 
+    def may_call(self, schema: str | None, name: str) -> bool:
+        """As the catalog's."""
+        return self._catalog.may_call(schema, name)
+
     def query_of(self, view: View) -> ViewQuery:
         """Return the query that is read in a view's place.
 

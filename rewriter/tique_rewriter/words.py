@@ -12,7 +12,7 @@ from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import DRIVERS_OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tique_rewriter.source import Source, Word
 
@@ -100,11 +100,16 @@ def _check_lengths(source: Source) -> None:
             )
 
 
-def check_functions(source: Source, tree: exp.Expr) -> None:
+def check_functions(
+    source: Source,
+    tree: exp.Expr,
+    may_call: Callable[[str | None, str], bool] | None = None,
+) -> None:
     """Refuse calls of functions that are not known to keep away from tables.
 
     A function of the application's own may read tables outside the snapshot, and write
     to them. Names of relations and their columns may stand before brackets too.
+    ``may_call`` says, given schema and name, of which this is known not to be so.
 
     Raises
     ------
@@ -118,11 +123,14 @@ def check_functions(source: Source, tree: exp.Expr) -> None:
     }
     if isinstance(tree, exp.Update):
         relations.add(source.find("SET"))
-    check_calls(source, source.words, relations)
+    check_calls(source, source.words, relations, may_call)
 
 
 def check_calls(
-    source: Source, words: Sequence[Word], relations: Iterable[int | None] = ()
+    source: Source,
+    words: Sequence[Word],
+    relations: Iterable[int | None] = (),
+    may_call: Callable[[str | None, str], bool] | None = None,
 ) -> None:
     """Refuse names before ``(`` in these words, like :func:`check_functions`."""
     rules = source.rules
@@ -151,6 +159,8 @@ def check_calls(
                 _check_setting(source, words[number + 2 : number + 4])
             if name in _OF_SEQUENCES:
                 _check_sequence(source, name, words[number + 2 : number + 6])
+            continue
+        if may_call is not None and may_call(schema or None, name):
             continue
         shown = f"{schema}.{name}" if schema else name
         refusal = source.unsupported(

@@ -99,3 +99,4 @@ class PostgreSQLTables(Tables):
 
     default_schema = "public"
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, DOCUMENT)
+    functions = ((None, "twice"), ("public", "twice"), ("other", "Known"))

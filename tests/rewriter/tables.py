@@ -82,6 +82,7 @@ class Tables:
     default_schema = "main"
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER)
     all_views: tuple[View, ...] = ()
+    functions: tuple[tuple[str | None, str], ...] = ()
 
     def __init__(self) -> None:
         self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}
@@ -94,6 +95,9 @@ class Tables:
         return self.tables.get((schema.lower(), name.lower()))
 
     named = find
+
+    def may_call(self, schema: str | None, name: str) -> bool:
+        return (schema, name) in self.functions
 
     def view(self, schema: str | None, name: str) -> View | None:
         schema = self.default_schema if schema is None else schema

@@ -12,6 +12,7 @@ from tique.store.cache import Cache
 from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
+from tique_rewriter.functions import NO_FUNCTIONS, safe_functions
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
-    from tique_rewriter.schema import ForeignKey, Table, View
+    from tique_rewriter.schema import ForeignKey, Function, Table, View
 
 _Found = TypeVar("_Found")
 
@@ -44,6 +45,8 @@ class ManagedCatalog:
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
         self._referencing: dict[int, list[tuple[Table, ForeignKey]]] = {}
+        self._trusted: dict[str, str] = {}
+        self._callable = NO_FUNCTIONS
         self._version = 0
 
     @property
@@ -90,6 +93,31 @@ class ManagedCatalog:
             if found is not None or (place.lower(), name) in self._tables:
                 return found
         return None
+
+    def may_call(self, schema: str | None, name: str) -> bool:
+        """Whether every function of the application's of that name may be called."""
+        return self._callable.has(schema, name)
+
+    def relations(self) -> set[str]:
+        """The names of all tables and views, in small letters."""
+        return {name for _, name in (*self._tables, *self._views)}
+
+    def trust(self, trusted: Iterable[Function], functions: Iterable[Function]) -> None:
+        """Let statements call functions, as long as they are what they are now.
+
+        ``functions`` are all that are there.
+        """
+        self._trusted = {**self._trusted, **{f.signature: f.digest for f in trusted}}
+        self._note(functions)
+        self._version += 1
+
+    def _note(self, functions: Iterable[Function]) -> None:
+        self._callable = safe_functions(
+            functions,
+            rules_of(self._engine.capabilities.dialect),
+            self.relations(),
+            self._trusted,
+        )
 
     def with_views(self, views: Iterable[View]) -> Self:
         """Return the same catalog with these views in place of its own."""
@@ -184,13 +212,15 @@ class ManagedCatalog:
         ``since`` is as for :meth:`load`.
         """
         tables = self._engine.managed_tables(session)
-        self.load(tables, self._engine.views(session), since)
+        views, functions = self._engine.views(session), self._engine.functions(session)
+        self.load(tables, views, since, functions)
 
     def load(
         self,
         tables: Iterable[Table],
         views: Iterable[View] = (),
         since: Mapping[int, int] = _NO_ROWS,
+        functions: Iterable[Function] = (),
     ) -> None:
         """Replace the catalog's content; known tables keep their versions.
 
@@ -208,6 +238,7 @@ class ManagedCatalog:
         self._referencing = _referencing(tables)
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._views = _by_name(views)
+        self._note(functions)
         self._version += 1
 
     def _present(self, found: Mapping[int, _Found], table: Table) -> _Found:

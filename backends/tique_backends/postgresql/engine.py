@@ -23,6 +23,7 @@ from tique_backends.names import cache_name, key_list, storage_name
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
+from tique_backends.postgresql.functions import functions
 from tique_backends.postgresql.installing import (
     Form,
     expect_nobody_of_before,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from tique_backends.postgresql.presence import Presence
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Function, Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -298,6 +299,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
         return introspection.referencing_tables(session, table)
+
+    @override
+    def functions(self, session: Session) -> list[Function]:
+        return functions(session)
 
     @override
     def views(self, session: Session) -> list[View]:

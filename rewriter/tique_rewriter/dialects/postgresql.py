@@ -164,6 +164,21 @@ POSTGRESQL = Rules(
     sets_by_query=True,
     chains=True,
     grants=True,
+    defines_functions=True,
+    extensions={
+        **dict.fromkeys(
+            (
+                *("citext", "hstore", "ltree", "pg_trgm", "unaccent", "btree_gin"),
+                *("btree_gist", "fuzzystrmatch", "intarray", "cube", "earthdistance"),
+                *("seg", "vector", "plpgsql"),
+            ),
+            frozenset(),
+        ),
+        "pgcrypto": frozenset({"gen_random_bytes", "gen_salt", "gen_random_uuid"}),
+        "uuid-ossp": frozenset(
+            {"uuid_generate_v1", "uuid_generate_v1mc", "uuid_generate_v4"}
+        ),
+    },
     tidies=frozenset({"ANALYZE", "ANALYSE", "VACUUM", "REINDEX", "CLUSTER"}),
     session_verbs=frozenset(
         ["SET", "RESET", "SHOW", "DISCARD", "PREPARE", "EXECUTE", "DEALLOCATE"]

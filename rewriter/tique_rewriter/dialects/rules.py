@@ -119,6 +119,12 @@ class Rules:
         Whether the engine has CHECK constraints.
     deferrable
         Whether it has FOREIGN KEY constraints that are checked at commit.
+    extensions
+        The extensions whose functions read no table, each with those of them that draw
+        another value each time and may be called.
+    defines_functions
+        Whether it has functions of the application's own that are refused unless they
+        are known, so that any may be created.
     grants
         Whether tique leaves GRANT and REVOKE to it.
     tidies
@@ -291,6 +297,8 @@ class Rules:
     deferrable: bool = False
     sets_by_query: bool = False
     grants: bool = False
+    extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    defines_functions: bool = False
     tidies: frozenset[str] = frozenset()
     chains: bool = False
     default_may_lack: bool = True

@@ -1,0 +1,163 @@
+"""Functions of the application's own that a statement may call.
+
+A function's body runs in the engine, where it would read storage tables behind the
+driver's back. So a call is refused unless this is known of every function of its name,
+whatever the schema and the arguments (the rewriter does not know which one is meant):
+
+* Its body is one SQL expression that names no relation and calls nothing but what a
+  statement itself may call. What it is declared to be does not matter then.
+* It is an extension's on the dialect's list, and no VOLATILE one but those that draw values.
+* The application trusts it (``Connection.trust_function``): it is not VOLATILE, so that the
+  engine lets it write nothing, its text names no table that is managed, and it is still what it was.
+
+No name that the engine's own functions have, and no set-returning function, aggregate or
+function with settings of its own is among them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+
+from tique_rewriter.errors import RewriteError
+from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
+from tique_rewriter.shape import check_query
+from tique_rewriter.source import Source
+from tique_rewriter.words import check_cut, check_functions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tique_rewriter.dialects import Rules
+    from tique_rewriter.schema import Function
+
+_WORD = re.compile(r"\w+")
+_ATOMIC = re.compile(r"BEGIN ATOMIC\s(.*?);?\s*END", re.DOTALL)
+_RETURN = re.compile(r"RETURN\s(.*)", re.DOTALL)
+_RUNS_TEXT = frozenset({"execute", "dblink", "dblink_exec", "query_to_xml"})
+
+
+class SafeFunctions:
+    """The names that may be called, with a schema and without."""
+
+    def __init__(self, safe: Iterable[Function], all_: Iterable[Function]) -> None:
+        unsafe = set(all_) - (found := set(safe))
+        self._qualified = {(f.schema, f.name) for f in found}
+        self._qualified -= {(f.schema, f.name) for f in unsafe}
+        self._plain = {f.name for f in found} - {f.name for f in unsafe}
+
+    def has(self, schema: str | None, name: str) -> bool:
+        """Whether every function of that name may be called."""
+        return (schema, name) in self._qualified if schema else name in self._plain
+
+
+NO_FUNCTIONS = SafeFunctions((), ())
+
+
+def safe_functions(
+    functions: Iterable[Function],
+    rules: Rules,
+    relations: Iterable[str],
+    trusted: Mapping[str, str],
+) -> SafeFunctions:
+    """Return those of the functions that may be called.
+
+    Parameters
+    ----------
+    functions
+        All that are not the engine's own.
+    rules
+        The dialect's.
+    relations
+        The names of the managed tables and the views.
+    trusted
+        The digests of functions that the application trusts, by signature.
+    """
+    functions = list(functions)
+    names = {name.lower() for name in relations}
+    safe = [
+        function
+        for function in functions
+        if why_unsafe(function) is None
+        and (
+            _is_known(function, rules)
+            or (function.language == "sql" and _is_expression(function, rules))
+            or (
+                trusted.get(function.signature) == function.digest
+                and why_untrusted(function, names) is None
+            )
+        )
+    ]
+    return SafeFunctions(safe, functions)
+
+
+def why_unsafe(function: Function) -> str | None:
+    """Why a function cannot be called, whatever its body; None if it may."""
+    if function.is_shadowed:
+        return "the engine has a function of that name"
+    if not function.is_plain:
+        return (
+            "it is an aggregate or returns rows, or it has settings of its own (SET …)"
+        )
+    return None
+
+
+def why_untrusted(function: Function, relations: Iterable[str]) -> str | None:
+    """Why even the application's word is not enough for a function; None if it is."""
+    if function.is_volatile:
+        return "it is VOLATILE and may write; declare it STABLE or IMMUTABLE"
+    words = {word.lower() for word in _WORD.findall(function.body)}
+    if found := sorted(words & {*relations}):
+        return f"its text names {found[0]}, of which it would read storage alone"
+    if found := sorted(words & _RUNS_TEXT):
+        return f"its text has {found[0]}, which may read any table"
+    return None
+
+
+def _is_known(function: Function, rules: Rules) -> bool:
+    volatile = rules.extensions.get(function.extension or "")
+    if volatile is None:
+        return False
+    return not function.is_volatile or function.name in volatile
+
+
+def _is_expression(function: Function, rules: Rules) -> bool:
+    """Whether a body in SQL is one expression, which reads no relation."""
+    body = function.body.strip()
+    if (atomic := _ATOMIC.fullmatch(body)) is not None:
+        body = atomic.group(1)
+    elif (returned := _RETURN.fullmatch(body)) is not None:
+        body = f"SELECT {returned.group(1)}"
+    texts = [body]
+    if function.defaults:
+        texts.append(f"SELECT {function.defaults}")
+    return all(_reads_nothing(text, rules) for text in texts)
+
+
+def _reads_nothing(text: str, rules: Rules) -> bool:
+    try:
+        lexed = number_placeholders(text, OWN_STYLE, lexicon=rules.lexicon)
+        source = Source(lexed, rules)
+        if source.words[0].keyword != "SELECT":
+            return False
+        source.check_placeholders()
+        check_cut(source)
+        tree = source.parse()
+        check_query(source, tree)
+        check_functions(source, tree)
+    except (RewriteError, RecursionError):
+        return False
+    # With a composite argument ``a.name`` may be a call of a function of that name.
+    refused = exp.Table | exp.DDL | exp.With
+    return (
+        isinstance(tree, exp.Select)
+        and not any(isinstance(node, refused) for node in tree.walk())
+        and not any(node.table for node in tree.find_all(exp.Column))
+        and all(
+            node.this.name == rules.function_schema
+            and isinstance(node.expression, exp.Func)
+            for node in tree.find_all(exp.Dot)
+        )
+    )
