@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.change_plans import ChangingWith
-from tique_rewriter.definition import read_head
+from tique_rewriter.definition import Head, qualified_name, read_head
+from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.definition import Head
     from tique_rewriter.placeholders import Lexed
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Word
+
+_AFTER_INTO = frozenset({"FROM", "WHERE", "GROUP", "UNION", "INTERSECT", "EXCEPT"})
 
 
 @dataclass(frozen=True)
@@ -93,3 +95,51 @@ def _body(words: list[Word]) -> tuple[list[Word], bool]:
     if keywords[-2:] == ["WITH", "DATA"]:
         return words[:-2], True
     return words, True
+
+
+def into_of(source: Source) -> int | None:
+    """The number of the word INTO in a query that makes a table of its rows, if it is one."""
+    words = source.words
+    if "select into" not in source.rules.phrases or words[0].keyword != "SELECT":
+        return None
+    for number, word in enumerate(words[1:], start=1):
+        if word.depth:
+            continue
+        if word.keyword == "INTO":
+            return number
+        if word.keyword in _AFTER_INTO:
+            return None
+    return None
+
+
+def plan_select_into(
+    source: Source, catalog: Catalog, number: int, plan: Callable[[Source], Plan]
+) -> CreateTableAs:
+    """Return the plan of SELECT … INTO a new table: that of CREATE TABLE … AS.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a temporary table.
+    """
+    words = source.words
+    into = words[number]
+    number += 1
+    keyword = words[number].keyword if number < len(words) else ""
+    if keyword in ("TEMP", "TEMPORARY", "LOCAL"):
+        raise source.unsupported(f"SELECT INTO {keyword}", into.start)
+    if keyword == "UNLOGGED":
+        number += 1
+    if source.keywords(number)[:1] == ["TABLE"]:
+        number += 1
+    schema, name, number = qualified_name(source, number, catalog.default_schema)
+    check_reserved(source, schema, into.start)
+    end = words[number - 1].end
+    text = source.lexed.replaced(into.start, end, " " * (end - into.start))
+    made = plan(Source(text, source.rules))
+    if not isinstance(made, Select):
+        raise source.unsupported("SELECT INTO", into.start)
+    head = Head(schema, name, if_not_exists=False, replaces=False, end=number)
+    return CreateTableAs(
+        made.parameters, made.references, head, "", made, has_rows=True
+    )

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
 
 _DRAW = ["NEXT", "VALUE", "FOR"]
+_ORDERS = {
+    TokenType.LT: (TokenType.ASC, "ASC"),
+    TokenType.GT: (TokenType.DESC, "DESC"),
+}
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 
 
@@ -29,6 +33,14 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
         if is_call and token.text.lower() in rules.unknown_functions:
             if token.token_type not in _QUOTED:
                 token = _other(token, TokenType.VAR, f"_{token.text}")
+        elif "sort operators" in rules.phrases and _sorts(tokens[number : number + 2]):
+            # USING is ASC or DESC, by the operator after it.
+            number += 1
+            kind, text = _ORDERS[tokens[number].token_type]
+            token = _other(token, kind, text)
+        elif "rows from" in rules.phrases and _lists(tokens[number : number + 3]):
+            number += 1
+            token = _other(token, TokenType.VAR, "_rows_from")
         elif "phrase" in rules.draws and _draws(tokens[number : number + 4]):
             end = number + 3
             if [t.token_type for t in tokens[end + 1 : end + 2]] == [TokenType.DOT]:
@@ -40,6 +52,24 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
                 number = end
         yield token
         number += 1
+
+
+def _sorts(tokens: Sequence[Token]) -> bool:
+    return (
+        len(tokens) == 2
+        and tokens[0].token_type is TokenType.USING
+        and tokens[1].token_type in _ORDERS
+    )
+
+
+def _lists(tokens: Sequence[Token]) -> bool:
+    return (
+        len(tokens) == 3
+        and tokens[0].text.upper() == "ROWS"
+        and tokens[0].token_type not in _QUOTED
+        and tokens[1].token_type is TokenType.FROM
+        and tokens[2].token_type is TokenType.L_PAREN
+    )
 
 
 def _draws(tokens: Sequence[Token]) -> bool:

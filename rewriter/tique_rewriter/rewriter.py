@@ -10,7 +10,12 @@ from typing import Any
 from tique_rewriter.alter import plan_alter
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
-from tique_rewriter.create_as import is_from_query, plan_create_as
+from tique_rewriter.create_as import (
+    into_of,
+    is_from_query,
+    plan_create_as,
+    plan_select_into,
+)
 from tique_rewriter.ddl import plan_create_index, plan_drop_index, plan_drop_table
 from tique_rewriter.defining_functions import (
     FUNCTIONS,
@@ -251,6 +256,8 @@ class Rewriter:
         self._checked(source)
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
+        if (into := into_of(source)) is not None:
+            return plan_select_into(source, self._catalog, into, self._statement)
         if is_table_query(source):
             return self._statement(written_as_select(source))
         if keywords[0] == "WITH" and (

@@ -128,13 +128,29 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
     if is_alias and "ALIAS" in source.rules.definable_types:
         _check_alias(source, words[1:])
         return
+    if keywords[:2] == ["AS", "("] and "COMPOSITE" in source.rules.definable_types:
+        _check_composite(source, words[1:])
+        return
     if keywords[:3] != ["AS", "ENUM", "("] or keywords[-1] != ")":
-        raise source.unsupported(
-            "CREATE TYPE of anything but an ENUM", source.words[0].start
-        )
+        raise source.unsupported("CREATE TYPE of this kind", source.words[0].start)
     for piece in split(words[3:-1]):
         if len(piece) != 1 or not _is_text(source, piece[0]):
             raise source.unsupported("a value of ENUM that is no text", words[2].start)
+
+
+def _check_composite(source: Source, words: list[Word]) -> None:
+    """Account for every word of a list of attributes in brackets."""
+    if source.closing(words) != len(words) - 1:
+        raise source.unsupported("CREATE TYPE of this kind", source.words[0].start)
+    for piece in split(words[1:-1]):
+        if len(piece) < 2:
+            raise source.syntax(
+                "an attribute and its type are expected", words[0].start
+            )
+        source.identifier(piece[0])
+        if any(word.keyword == "COLLATE" for word in piece):
+            raise source.unsupported("COLLATE", piece[0].start)
+        read_type(source, piece[1:])
 
 
 def _check_alias(source: Source, words: list[Word]) -> None:

@@ -146,10 +146,10 @@ SELECT * FROM nope(1)
 
 -- not supported
 
-SELECT a FROM t ORDER BY a USING <
+SELECT a FROM t ORDER BY a USING OPERATOR(pg_catalog.<)
 
 WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SEARCH DEPTH FIRST BY n SET s CYCLE n SET c USING p SELECT n FROM r
 
 LISTEN x
 
-SELECT * FROM ROWS FROM (generate_series(1, 2)) AS r
+SELECT * FROM ROWS FROM (json_to_recordset('[]') AS (a integer)) AS r

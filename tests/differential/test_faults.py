@@ -83,7 +83,7 @@ def test_what_the_engine_understands_is_not_called_a_syntax_error(engine):
 
 @pytest.mark.written_for(["duckdb"], reason="statements in its SQL")
 @pytest.mark.parametrize(
-    "sql", ["PRAGMA force_checkpoint", "ATTACH 'x' AS y", "LOAD icu"]
+    "sql", ["PRAGMA force_checkpoint", "ATTACH 'x' AS y", "LOAD httpfs"]
 )
 def test_a_statement_of_the_engines_is_not_called_a_syntax_error(engine, sql):
     with pytest.raises(tique.NotSupportedError):

@@ -35,6 +35,12 @@ FORMS = (
     'INSERT INTO k (id) VALUES (1) ON CONFLICT ON CONSTRAINT "K_PKEY" DO NOTHING',
     "INSERT INTO k (id) VALUES (1) ON CONFLICT ON CONSTRAINT K_PKEY DO UPDATE "
     "SET (c, u) = (SELECT 9, k.u + 7) RETURNING c, u",
+    "SELECT id, i FROM t ORDER BY i USING >, words USING < NULLS FIRST",
+    "SELECT array_agg(id ORDER BY i USING >) FROM t",
+    "SELECT i FROM t ORDER BY i USING <>",
+    "SELECT * FROM ROWS FROM (generate_series(1, 3), generate_series(4, 5)) "
+    "WITH ORDINALITY AS r (a, b, n) LEFT JOIN t ON t.id = a",
+    "SELECT t.id, r.a FROM t, LATERAL ROWS FROM (generate_series(1, t.id)) AS r (a)",
     "SELECT pg_total_relation_size('t') > 0, pg_size_pretty(pg_relation_size('k'::regclass)) <> ''",
 )
 
@@ -44,7 +50,9 @@ def test_forms(pair, sql):
     def body(connection):
         connection.execute("UPDATE t SET i = i + 100 WHERE id = 3")
         cursor = connection.execute(sql)
-        rows = sorted(cursor.fetchall(), key=repr) if cursor.description else None
+        rows = cursor.fetchall() if cursor.description else None
+        if rows and "USING" not in sql:
+            rows.sort(key=repr)
         there = connection.execute("SELECT id, i, words FROM t ORDER BY id").fetchall()
         count = None if sql.startswith("SELECT") else cursor.rowcount
         return count, rows, there
@@ -76,5 +84,33 @@ def test_storage_of_tables(pair, table):
             connection.execute("DROP TABLE IF EXISTS made")
             connection.commit()
         return found, options
+
+    pair.same(body)
+
+
+INTO = (
+    "SELECT id, words AS w INTO made FROM t WHERE id > 1",
+    "SELECT * INTO TABLE made FROM t",
+    "SELECT id INTO UNLOGGED made FROM t UNION SELECT u FROM k",
+    "SELECT 1 AS a, 'x'::text AS b INTO public.made",
+)
+
+
+@pytest.mark.parametrize("sql", INTO)
+def test_a_table_of_a_query_s_rows(pair, sql):
+    def body(connection):
+        connection.execute("UPDATE t SET words = 'new' WHERE id = 3")
+        connection.commit()
+        try:
+            connection.execute(sql)
+            connection.execute("INSERT INTO made SELECT * FROM made")
+            found = connection.execute("SELECT * FROM made").fetchall()
+            connection.commit()
+        finally:
+            connection.rollback()
+            connection.execute("DROP TABLE IF EXISTS made")
+            connection.execute("UPDATE t SET words = '3' WHERE id = 3")
+            connection.commit()
+        return sorted(map(repr, found))
 
     pair.same(body)

@@ -156,7 +156,7 @@ POSTGRESQL = Rules(
     typed_rows=True,
     index_parts=frozenset({"using"}),
     serials=_SERIALS,
-    definable_types=frozenset({"TYPE", "DOMAIN"}),
+    definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),
     alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
     identities=frozenset({BY_DEFAULT}),
     recursive_sees_all=True,
@@ -164,6 +164,7 @@ POSTGRESQL = Rules(
     sets_by_query=True,
     chains=True,
     grants=True,
+    phrases=frozenset({"sort operators", "rows from", "select into"}),
     defines_functions=True,
     extensions={
         **dict.fromkeys(

@@ -190,6 +190,9 @@ class Rules:
         arguments.
     draws
         "phrase" if NEXT VALUE FOR a sequence is an expression.
+    phrases
+        What the parser does not read: "sort operators" (ORDER BY … USING), "rows from"
+        (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table).
     plan_verbs
         First words, besides EXPLAIN, that ask for a statement's plan.
     maintains
@@ -260,7 +263,8 @@ class Rules:
         The forms of identity columns that it has, and tique with it.
     definable_types
         TYPE if it has CREATE TYPE … AS ENUM, DOMAIN if it has CREATE DOMAIN, ALIAS if a
-        type can be a name of any other that values and columns have.
+        type can be a name of any other that values and columns have, COMPOSITE if it has
+        CREATE TYPE … AS with a list of attributes.
     sequences_only_restart
         Whether the engine crashes at ALTER SEQUENCE of anything but RESTART.
     column_type
@@ -322,6 +326,7 @@ class Rules:
     session_verbs: frozenset[str] = frozenset({"SET"})
     unknown_functions: frozenset[str] = frozenset()
     draws: frozenset[str] = frozenset()
+    phrases: frozenset[str] = frozenset()
     plan_verbs: frozenset[str] = frozenset()
     maintains: frozenset[str] = frozenset()
     own_extensions: frozenset[str] = frozenset()
