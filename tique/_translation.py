@@ -6,6 +6,7 @@ from tique import errors
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.sharing import FencedError
 from tique_rewriter.errors import (
+    AlwaysGenerated,
     DuplicateAlias,
     DuplicateColumn,
     RewriteError,
@@ -51,6 +52,7 @@ _REWRITING_SQLSTATES: dict[type[RewriteError], str] = {
     UnknownTable: "42P01",
     UnknownColumn: "42703",
     UnknownConstraint: "42704",
+    AlwaysGenerated: "428C9",
     UnknownKey: "42P10",
 }
 

@@ -10,7 +10,7 @@ from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.row_queries import check_row_query, column_of_row, is_subquery
-from tique_rewriter.scalars import check_default, check_scalar, split
+from tique_rewriter.scalars import check_default, check_given, check_scalar, split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +60,7 @@ def plan_assignments(
             check_default(source, table.columns[position], value[0].start)
             found[position] = plan_default(table.columns[position])
             continue
+        check_given(source, table.columns[position], start)
         check_scalar(source, node, value[0].start, "SET")
         if nth is not None:
             found[position] = Expression(

@@ -82,6 +82,10 @@ class UnknownConstraint(RewriteError):
     """A name that no key of the table has (``ProgrammingError``)."""
 
 
+class AlwaysGenerated(RewriteError):
+    """A value for a column that is GENERATED ALWAYS (``ProgrammingError``)."""
+
+
 class ParameterError(RewriteError):
     """Parameters that do not fit the placeholders (``ProgrammingError``)."""
 

@@ -25,7 +25,7 @@ from tique_rewriter.references import (
 )
 from tique_rewriter.relations import results_of
 from tique_rewriter.rows import check_rows
-from tique_rewriter.scalars import check_default, check_scalar, split
+from tique_rewriter.scalars import check_default, check_given, check_scalar, split
 from tique_rewriter.source import Span
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class _Insert:
         by_position = None
         if source.rules.inserts_by_position:
             by_position = _drop(source, "BY", "POSITION")
-        if source.rules.overrides_identity:
-            # No column is GENERATED ALWAYS AS IDENTITY.
-            _drop(source, "OVERRIDING", "SYSTEM", "VALUE")
+        self.overrides = source.rules.overrides_identity and (
+            _drop(source, "OVERRIDING", "SYSTEM", "VALUE") is not None
+        )
         tree = source.parse()
         if not isinstance(tree, exp.Insert):
             raise source.unsupported("this statement", source.words[0].start)
@@ -188,7 +188,15 @@ class _Insert:
             self.columns = self.columns[: len(row.expressions)]
         given = [self.table.columns[i] for i in self.columns]
         words = source.words[self.start + 1 : self.end]
-        return self._rows(self.columns, _rows(source, body, words, self.reads, given))
+        rows = _rows(source, body, words, self.reads, given)
+        for position, column in enumerate(given):
+            if any(row[position] is not None for row in rows):
+                self._check_given(column)
+        return self._rows(self.columns, rows)
+
+    def _check_given(self, column: Column) -> None:
+        if not self.overrides:
+            check_given(self.source, column, self.source.words[self.start].start)
 
     def default(self) -> InsertRows:
         """Return the plan of INSERT … DEFAULT VALUES."""
@@ -227,6 +235,8 @@ class _Insert:
             results = results_of(source, self.tree.expression, self.reads)
             if results is not None:
                 self.columns = self.columns[: len(results)]
+        for position in self.columns:
+            self._check_given(self.table.columns[position])
         first, last = source.words[self.start], source.words[self.end - 1]
         query = source.cut(first.start, last.end, marks)
         if self.tree.args.get("with_"):

@@ -26,6 +26,7 @@ from tique_rewriter.references import find_reads, unknown_column
 from tique_rewriter.relations import columns_of
 from tique_rewriter.scalars import (
     check_default,
+    check_given,
     check_scalar,
     outside_subqueries,
     split,
@@ -354,6 +355,7 @@ class _Merge:
                 check_default(source, table.columns[position], piece[0].start)
                 given.append((position, plan_default(table.columns[position])))
                 continue
+            check_given(source, table.columns[position], piece[0].start)
             check_scalar(source, tree, piece[0].start, "VALUES")
             self._see(MergeKind.BY_TARGET, tree)
             given.append((position, Expression(self._words_cut(piece))))

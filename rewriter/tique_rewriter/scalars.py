@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.errors import AlwaysGenerated
 from tique_rewriter.shape import function_name
 
 if TYPE_CHECKING:
@@ -41,6 +42,23 @@ def check_scalar(source: Source, node: exp.Expr, start: int, where: str) -> None
             raise source.unsupported(f"{function_name(inner)}() in {where}", start)
         if isinstance(inner, exp.Star):
             raise source.unsupported(f"* in {where}", start)
+
+
+def check_given(source: Source, column: Column, start: int) -> None:
+    """Complain of a value for a column that is always generated.
+
+    Raises
+    ------
+    AlwaysGenerated
+        It is.
+    """
+    if column.is_always:
+        raise source.error(
+            AlwaysGenerated,
+            f'a value for the column "{column.name}", which is GENERATED ALWAYS',
+            start,
+            "write DEFAULT, or INSERT … OVERRIDING SYSTEM VALUE",
+        )
 
 
 def check_default(source: Source, column: Column, start: int) -> None:

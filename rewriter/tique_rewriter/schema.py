@@ -20,13 +20,15 @@ class Column:
     """A column of an abstract table.
 
     ``type`` is the engine's own SQL text for the type (``DECIMAL(12,2)``) and
-    ``default`` the SQL text of the DEFAULT expression, if there is one.
+    ``default`` the SQL text of the DEFAULT expression, if there is one. If it
+    ``is_always`` generated, a statement gives no other value but by OVERRIDING.
     """
 
     name: str
     type: str
     not_null: bool = False
     default: str | None = None
+    is_always: bool = False
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,15 @@ MEMBER = Table(
     unique=((1,), (2, 3)),
     key_names=(("member_pkey", (0,)), ("member_email_key", (1,)), ("Seats", (2, 3))),
 )
+NUMBERED = Table(
+    "public",
+    "numbered",
+    (
+        Column("k", "integer", not_null=True),
+        Column("n", "integer", default="nextval('q')", is_always=True),
+    ),
+    (0,),
+)
 DOCUMENT = Table(
     "public",
     "document",
@@ -75,7 +84,11 @@ CREATE TABLE event (account INTEGER, what TEXT);
 CREATE TABLE other.account (id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" TEXT);
 CREATE TABLE member (id INTEGER PRIMARY KEY, email TEXT UNIQUE, team INTEGER,
-                     seat INTEGER DEFAULT 1, UNIQUE (team, seat));
+                     seat INTEGER DEFAULT 1, CONSTRAINT "Seats" UNIQUE (team, seat));
+CREATE FUNCTION twice(a INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT a * 2';
+CREATE FUNCTION other."Known"(a INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT a';
+CREATE SEQUENCE q;
+CREATE TABLE numbered (k INTEGER PRIMARY KEY, n INTEGER GENERATED ALWAYS AS IDENTITY);
 CREATE TABLE document (id INTEGER PRIMARY KEY, data JSONB, tags TEXT[],
                        during INT4RANGE);
 INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
@@ -98,5 +111,5 @@ class PostgreSQLTables(Tables):
     """A catalog of the tables above."""
 
     default_schema = "public"
-    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, DOCUMENT)
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, NUMBERED, DOCUMENT)
     functions = ((None, "twice"), ("public", "twice"), ("other", "Known"))

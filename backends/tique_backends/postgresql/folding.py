@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
+_GIVEN = "OVERRIDING SYSTEM VALUE"
+"""The values of columns GENERATED ALWAYS, too, are those that were acknowledged."""
+
 AT_LEISURE = "set_config('synchronous_commit', 'off', TRUE)"
 """Lets the engine transaction's COMMIT not wait for the disk."""
 
@@ -79,7 +82,7 @@ def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
         f"WHERE _v._cts <= {until} AND {same})"
     )
     session.change(
-        f"INSERT INTO {storage} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
+        f"INSERT INTO {storage} {_GIVEN} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
         f"WHERE _n._cts <= {until} AND NOT _n._deleted "
         f"AND {newest(table, cache, '_cts', '_n', until)}"
     )
@@ -107,7 +110,7 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
             f"ON {same} WHERE _s._copy <= _d._copies))"
         )
         inserted += f" EXCEPT ALL {deleted}"
-    session.change(f"INSERT INTO {storage} {inserted}")
+    session.change(f"INSERT INTO {storage} {_GIVEN} {inserted}")
     return drop_versions(session, table, until)
 
 
@@ -132,7 +135,7 @@ def store_rows(
         row is not None and is_partial(row) and key in new for key, row in rows.items()
     ):
         raise _unstored(table)
-    if table.unique:
+    if table.unique or _has_fixed(table):
         partial = [
             key for key, row in rows.items() if row is not None and is_partial(row)
         ]
@@ -162,6 +165,14 @@ def store_rows(
             _update(session, table, known, changed)
 
 
+def _has_fixed(table: Table) -> bool:
+    """Whether no UPDATE changes a column that other rows with the key may have otherwise."""
+    return any(
+        column.is_always and i not in table.primary_key
+        for i, column in enumerate(table.columns)
+    )
+
+
 def _delete(session: PostgreSQLSession, table: Table, keys: Sequence[Row]) -> None:
     if not keys:
         return
@@ -183,7 +194,8 @@ def _insert(
     columns = range(len(table.columns))
     source = arrays(table, columns)
     session.change(
-        f"INSERT INTO {storage_name(table)} SELECT * FROM {source} AS _r{conflict}",
+        f"INSERT INTO {storage_name(table)} {_GIVEN} "
+        f"SELECT * FROM {source} AS _r{conflict}",
         array_parameters(table, columns, rows),
     )
 

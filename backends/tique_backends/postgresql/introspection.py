@@ -189,11 +189,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             )
         if generated:
             raise refuse(f"has a generated column, {column!r}")
-        if identity == "a":
-            raise refuse(
-                f"has a column GENERATED ALWAYS AS IDENTITY, {column!r}: only "
-                "PostgreSQL itself may write it; make it BY DEFAULT"
-            )
         if identity:
             default = f"nextval('{sequence}'::regclass)"
         if type_kind == "p" or is_collated:
@@ -203,7 +198,13 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         numbers[attribute] = len(columns)
         stored.append(Stored(length, storage))
         columns.append(
-            Column(column, type_name(oid, modifier, display), not_null, default)
+            Column(
+                column,
+                type_name(oid, modifier, display),
+                not_null,
+                default,
+                is_always=identity == "a",
+            )
         )
     if not columns:
         raise refuse("has no columns")

@@ -319,7 +319,8 @@ class PostgreSQLSession(Session):
         names = key_list(table, columns)
         try:
             self._run(
-                f"EXPLAIN INSERT INTO {storage_name(table)} ({names}) {query}",
+                f"EXPLAIN INSERT INTO {storage_name(table)} ({names}) "
+                f"OVERRIDING SYSTEM VALUE {query}",
                 parameters,
                 prepare=False,
             )

@@ -21,7 +21,7 @@ from tique_rewriter.dialects.postgresql_names import (
     WORDS,
 )
 from tique_rewriter.dialects.rules import Lexicon, Rules
-from tique_rewriter.identity import BY_DEFAULT
+from tique_rewriter.identity import ALWAYS, BY_DEFAULT
 
 
 class PostgreSQL(Postgres):
@@ -158,7 +158,7 @@ POSTGRESQL = Rules(
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),
     alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
-    identities=frozenset({BY_DEFAULT}),
+    identities=frozenset({ALWAYS, BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,
     sets_by_query=True,

@@ -142,7 +142,8 @@ BEGIN
         IF same IS NOT NULL THEN
             EXECUTE format('DELETE FROM %s AS _s WHERE EXISTS (SELECT FROM %s AS _v '
                 'WHERE _v._cts <= $1 AND %s)', place, cache, same) USING last;
-            EXECUTE format('INSERT INTO %1$s (%2$s) SELECT %2$s FROM %3$s AS _s '
+            EXECUTE format('INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE '
+                'SELECT %2$s FROM %3$s AS _s '
                 'WHERE _s._cts <= $1 AND NOT _s._deleted AND NOT EXISTS (SELECT FROM %3$s '
                 'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
                 place, columns, cache, same) USING last;
@@ -155,7 +156,7 @@ BEGIN
                 'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
                 'GROUP BY %2$s) AS _v ON %4$s WHERE _s._copy <= _v._copies))',
                 place, columns, cache, distinct_same) USING last;
-            EXECUTE format('INSERT INTO %1$s (%2$s) '
+            EXECUTE format('INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE '
                 'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
                 'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted', place, columns, cache)
             USING last;
