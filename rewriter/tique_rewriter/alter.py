@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.definition import (
     TABLE_CONSTRAINTS,
     Draft,
+    check_parameters,
     column_constraints,
     free_name,
     position_of,
@@ -22,6 +23,7 @@ from tique_rewriter.definition import (
 )
 from tique_rewriter.errors import WrongDefinition
 from tique_rewriter.foreign_keys import kept_text, resolve
+from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import Plan
 from tique_rewriter.scalars import split
 from tique_rewriter.targets import expect_exact, named_table, unknown_name
@@ -117,6 +119,7 @@ class _Alteration:
         """FOREIGN KEY constraints that were there and stay, as they were."""
         self._names = [key.name for key in self._keys]
         """Their names afterwards."""
+        self._schema = table.schema
         self._retyped: set[int] = set()
         self._cascade = False
 
@@ -137,7 +140,7 @@ class _Alteration:
         texts = [""] * len(pieces)
         for i in sorted(range(len(pieces)), key=lambda i: _rank(pieces[i])):
             texts[i] = self._read(pieces[i])
-        after = draft.table(table.schema)
+        after = draft.table(self._schema)
         after = replace(after, foreign_keys=self._kept_keys())
         added = resolve(source, self._catalog, after, draft.references)
         return AlterTable(
@@ -161,7 +164,7 @@ class _Alteration:
             if key.parent == (table.schema, table.name):
                 key = replace(
                     key,
-                    parent=(table.schema, self._draft.name),
+                    parent=(self._schema, self._draft.name),
                     key=tuple([place[i] for i in key.key if i in place]),
                 )
             columns = tuple([place[i] for i in key.columns])
@@ -189,6 +192,12 @@ class _Alteration:
                 return self._rename_constraint(piece)
             case "RENAME":
                 return self._rename_column(piece)
+            case "SET" if following == "SCHEMA" and len(piece) == 3:
+                return self._set_schema(piece)
+            case "SET" | "RESET" if (
+                following == "(" and source.rules.storage_parameters
+            ):
+                return self._set_parameters(piece)
         shown = " ".join(
             source.text[word.start : word.end] for word in piece[: 1 + bool(following)]
         )
@@ -342,6 +351,9 @@ class _Alteration:
             draft.columns[position] = replace(column, not_null=False)
             if _has(source, "null"):
                 return f"ALTER COLUMN {source.words_text(rest[:1])} SET NULL"
+        elif words[:2] == ["SET", "STATISTICS"] and _has(source, "statistics"):
+            if not "".join(words[2:]).lstrip("-").isdigit():
+                _end(source, change[2:])
         elif words[0] == "TYPE" or words[:3] == ["SET", "DATA", "TYPE"]:
             self._change_type(position, change[1 if words[0] == "TYPE" else 3 :])
         else:
@@ -384,6 +396,22 @@ class _Alteration:
                 piece[2].start,
             )
         self._draft.name = name
+        return source.words_text(piece)
+
+    def _set_schema(self, piece: list[Word]) -> str:
+        source = self._source
+        if not _has(source, "schema"):
+            raise source.unsupported("ALTER TABLE … SET SCHEMA", piece[0].start)
+        schema = source.identifier(piece[2])
+        check_reserved(source, schema, piece[2].start)
+        self._schema = schema
+        return source.words_text(piece)
+
+    def _set_parameters(self, piece: list[Word]) -> str:
+        source = self._source
+        if source.closing(piece[1:]) != len(piece) - 2:
+            _end(source, piece[1:])
+        check_parameters(source, piece[1:], has_values=piece[0].keyword == "SET")
         return source.words_text(piece)
 
     def _rename_column(self, piece: list[Word]) -> str:

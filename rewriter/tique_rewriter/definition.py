@@ -172,12 +172,22 @@ def _without_storage(source: Source, body: list[Word]) -> list[Word]:
     given = body[ends[0] + 1 :]
     if given[0].keyword != "(" or source.closing(given) != len(given) - 1:
         return body
-    for piece in split(given[1:-1]):
-        text = "".join(source.text[word.start : word.end] for word in piece)
-        if not parameters.fullmatch(text.lower()):
-            shown = source.words_text(piece) if piece else ","
-            raise source.unsupported(f"WITH ({shown})", given[0].start)
+    check_parameters(source, given)
     return body[: ends[0]]
+
+
+def check_parameters(
+    source: Source, words: list[Word], *, has_values: bool = True
+) -> None:
+    """Refuse a list in brackets of anything but storage's own parameters."""
+    parameters = source.rules.storage_parameters
+    for piece in split(words[1:-1]):
+        text = "".join(source.text[word.start : word.end] for word in piece)
+        if not has_values:
+            text += "=on"
+        if parameters is None or not parameters.fullmatch(text.lower()):
+            shown = source.words_text(piece) if piece else ","
+            raise source.unsupported(f"the parameter ({shown})", words[0].start)
 
 
 def qualified_name(source: Source, number: int, default: str) -> tuple[str, str, int]:

@@ -72,7 +72,11 @@ def _sequence(
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
         check_reserved(source, schema, source.words[0].start)
-    if verb == "DROP":
+    if verb == "ALTER" and source.keywords(number)[:2] == ["RENAME", "TO"]:
+        if source.rules.sequences_only_restart:
+            raise source.unsupported("RENAME of a sequence", source.words[number].start)
+        expect_new_name(source, number + 2)
+    elif verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
         expect_end(source, number, "DROP SEQUENCE")
@@ -125,6 +129,33 @@ def _check_options(source: Source, number: int, verb: str) -> None:
             f"an option of {verb} SEQUENCE",
             words[0].start if words else source.words[0].start,
         )
+
+
+def plan_alter_index(source: Source, catalog: Definitions) -> DefineObjects:
+    """Return the plan of ALTER INDEX … RENAME TO.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For any other change, or an index of tique's.
+    """
+    number = 4 if source.keywords(2)[:2] == ["IF", "EXISTS"] else 2
+    names, number = object_names(source, number, catalog.default_schema, several=False)
+    check_reserved(source, names[0][0], source.words[0].start)
+    if source.keywords(number)[:2] != ["RENAME", "TO"]:
+        raise source.unsupported(
+            "ALTER INDEX of anything but its name", source.words[0].start
+        )
+    expect_new_name(source, number + 2)
+    return DefineObjects(0, (), source.words_text(source.words))
+
+
+def expect_new_name(source: Source, number: int) -> None:
+    """Expect one word, a name, and no other."""
+    if number >= len(source.words):
+        raise source.syntax("a name is missing", source.words[-1].start)
+    source.identifier(source.words[number])
+    expect_end(source, number + 1, "RENAME")
 
 
 def expect_end(source: Source, number: int, statement: str) -> None:

@@ -28,7 +28,7 @@ from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
-from tique_rewriter.objects import OBJECTS, plan_object
+from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.privileges import plan_grant
@@ -329,6 +329,8 @@ class Rewriter:
                 return plan_drop_view(source, self._catalog)
             case ["ALTER", "VIEW", *_] if self._rules.alters_views:
                 return plan_alter_view(source, self._catalog)
+            case ["ALTER", "INDEX", *_] if self._rules.renames_indexes:
+                return plan_alter_index(source, self._catalog)
             case ["COMMENT", *_]:
                 return plan_comment(source, self._catalog)
             case [_, kind, *_] if kind in TYPES:

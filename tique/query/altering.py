@@ -96,7 +96,7 @@ class Alterations:
     def _expect_free_name(self, session: Session, plan: AlterTable) -> None:
         """Refuse a new name that another table has, in whichever case."""
         schema, name = plan.after.schema.lower(), plan.after.name.lower()
-        if name == plan.before.name.lower():
+        if (schema, name) == (plan.before.schema.lower(), plan.before.name.lower()):
             return
         for other, taken in self._engine.user_tables(session):
             if (other.lower(), taken.lower()) == (schema, name):

@@ -164,6 +164,7 @@ POSTGRESQL = Rules(
     sets_by_query=True,
     chains=True,
     grants=True,
+    renames_indexes=True,
     phrases=frozenset({"sort operators", "rows from", "select into"}),
     defines_functions=True,
     extensions={
@@ -191,7 +192,7 @@ POSTGRESQL = Rules(
     alterations=frozenset(
         [
             *("several", "only", "type"),
-            *("drop constraint", "rename constraint"),
+            *("drop constraint", "rename constraint", "schema", "statistics"),
         ]
     ),
     keeps_referencing=False,

@@ -125,6 +125,8 @@ class Rules:
     defines_functions
         Whether it has functions of the application's own that are refused unless they
         are known, so that any may be created.
+    renames_indexes
+        Whether it has ALTER INDEX … RENAME TO.
     grants
         Whether tique leaves GRANT and REVOKE to it.
     tidies
@@ -236,7 +238,7 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
-        "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
@@ -301,6 +303,7 @@ class Rules:
     deferrable: bool = False
     sets_by_query: bool = False
     grants: bool = False
+    renames_indexes: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     defines_functions: bool = False
     tidies: frozenset[str] = frozenset()

@@ -1,0 +1,140 @@
+"""ALTER of schemas of tables, names of indexes and sequences, parameters, domains (P9)."""
+
+from __future__ import annotations
+
+import pytest
+
+import tique
+
+BEFORE = (
+    "CREATE SCHEMA s",
+    "CREATE SEQUENCE q",
+    "CREATE DOMAIN d AS INTEGER DEFAULT 1 NOT NULL CONSTRAINT positive CHECK (VALUE > 0)",
+    "CREATE TABLE p (id INTEGER PRIMARY KEY, u INTEGER CONSTRAINT single UNIQUE)",
+    "CREATE TABLE x (id INTEGER PRIMARY KEY DEFAULT nextval('q'), p INTEGER REFERENCES p, "
+    "x INTEGER REFERENCES x, v d)",
+    "CREATE INDEX i ON x (p)",
+    "INSERT INTO p VALUES (1, 1)",
+    "INSERT INTO x (p, x) VALUES (1, NULL), (1, 1)",
+)
+AFTER = (
+    "DROP TABLE IF EXISTS x, s.x, p, s.p CASCADE",
+    "DROP DOMAIN d",
+    "DROP SEQUENCE IF EXISTS q",
+    "DROP SEQUENCE IF EXISTS r",
+    "DROP SCHEMA s",
+)
+
+
+@pytest.fixture
+def world(pair):
+    for connection in (pair.native, pair.ours):
+        for statement in BEFORE:
+            connection.execute(statement)
+        connection.commit()
+    yield
+    for connection in (pair.native, pair.ours):
+        connection.rollback()
+        for statement in AFTER:
+            connection.execute(statement)
+        connection.commit()
+
+
+SCRIPTS = {
+    "a table moves": [
+        "ALTER TABLE x SET SCHEMA s",
+        "INSERT INTO s.x (p, x) VALUES (1, 2)",
+        "SELECT * FROM s.x ORDER BY id",
+        "SELECT * FROM x",
+    ],
+    "its references hold": [
+        "ALTER TABLE x SET SCHEMA s",
+        "INSERT INTO s.x (x) VALUES (77)",
+    ],
+    "a referenced one moves": [
+        "ALTER TABLE p SET SCHEMA s",
+        "DELETE FROM s.p",
+    ],
+    "and is deleted from": [
+        "ALTER TABLE p SET SCHEMA s",
+        "DELETE FROM x",
+        "DELETE FROM s.p RETURNING *",
+    ],
+    "a place is taken": [
+        "CREATE TABLE s.x (a INTEGER)",
+        "ALTER TABLE x SET SCHEMA s",
+    ],
+    "a schema is not there": ["ALTER TABLE x SET SCHEMA nowhere"],
+    "an index is renamed": [
+        "ALTER INDEX single RENAME TO other",
+        "INSERT INTO p VALUES (2, 1) ON CONFLICT ON CONSTRAINT other DO NOTHING RETURNING id",
+        "INSERT INTO p VALUES (2, 1) ON CONFLICT ON CONSTRAINT single DO NOTHING",
+    ],
+    "an index is not there": [
+        "ALTER INDEX IF EXISTS nope RENAME TO i",
+        "ALTER INDEX nope RENAME TO i",
+    ],
+    "a sequence is renamed": [
+        "ALTER SEQUENCE q RENAME TO r",
+        "INSERT INTO x (p) VALUES (1) RETURNING id",
+        "SELECT currval('r')",
+    ],
+    "parameters": [
+        "ALTER TABLE x SET (fillfactor = 50, autovacuum_enabled = false)",
+        "ALTER TABLE x RESET (fillfactor)",
+        "ALTER TABLE x ALTER COLUMN p SET STATISTICS 50, ALTER id SET STATISTICS -1",
+        "SELECT reloptions FROM pg_class WHERE relname = 'x'",
+        "INSERT INTO x (p) VALUES (1) RETURNING id",
+    ],
+    "a domain's default": [
+        "ALTER DOMAIN d SET DEFAULT 5 + 4",
+        "INSERT INTO x (p) VALUES (1) RETURNING v",
+        "ALTER DOMAIN d DROP DEFAULT",
+        "INSERT INTO x (p) VALUES (1) RETURNING v",
+    ],
+    "a domain is loosened": [
+        "ALTER DOMAIN d RENAME CONSTRAINT positive TO above",
+        "ALTER DOMAIN d DROP CONSTRAINT above",
+        "ALTER DOMAIN d DROP CONSTRAINT IF EXISTS above",
+        "ALTER DOMAIN d DROP NOT NULL",
+        "INSERT INTO x (v) VALUES (-1), (NULL) RETURNING v",
+    ],
+}
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_as_natively(pair, script):
+    def body(connection):
+        results = []
+        for statement in script:
+            try:
+                cursor = connection.execute(statement)
+            except Exception as error:
+                connection.rollback()
+                results.append(error.sqlstate)
+                continue
+            results.append(cursor.fetchall() if cursor.description else None)
+            connection.commit()
+        return results
+
+    pair.same(body)
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE x SET SCHEMA tique",
+        "ALTER TABLE x OWNER TO CURRENT_USER",
+        "ALTER TABLE x SET (user_catalog_table = true)",
+        "ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 9)",
+        "ALTER DOMAIN d SET NOT NULL",
+        "ALTER INDEX i SET (fillfactor = 50)",
+        "ALTER INDEX tique.log RENAME TO i",
+    ],
+)
+def test_what_is_refused(pair, sql):
+    with pytest.raises(tique.NotSupportedError):
+        pair.ours.execute(sql)
+    pair.ours.rollback()
