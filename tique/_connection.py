@@ -17,6 +17,7 @@ from tique._connection_info import ConnectionInfo
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._functions import trust_function
+from tique._portals import Portals
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
 from tique.commit.turns import Contender
@@ -117,6 +118,7 @@ class Connection(Generic[RowT]):
             self._session = database.engine.session()
         self._contender = Contender(database.turns)
         self._controls = Controls(self)
+        self._portals = Portals(self)
         self._sessions = SessionStatements(self)
         self._bulk = BulkStatements(self)
         self._holder = _Holder(database, self._session)
@@ -477,6 +479,7 @@ class Connection(Generic[RowT]):
             transaction.end()
         # The transaction's outcome stands, even if a result cannot be closed.
         with suppress(EngineError):
+            self._portals.end(committed=committed)
             self._session.end_abandoned()
         if self._sessions.settings.has_changes:
             self._sessions.settings.end(committed=committed)

@@ -102,6 +102,7 @@ class Controls:
     def _rollback_to(self, name: str) -> None:
         sequence = self._open().rollback_to(name)
         self._connection._sessions.settings.rollback_to(sequence)
+        self._connection._portals.rollback_to(sequence)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from tique_rewriter.session import (
     ShowSetting,
 )
 from tique_rewriter.session_constraints import SetConstraints
+from tique_rewriter.session_cursors import CloseCursor, DeclareCursor, FetchCursor
 from tique_rewriter.session_prepare import (
     Deallocate,
     ExecuteStatement,
@@ -76,6 +77,7 @@ class SessionStatements:
             self._assign, is_transactional=self._rules.is_transactional
         )
         self._prepared: dict[str, _Named] = {}
+        portals = connection._portals
         self._handlers: dict[
             type[SessionPlan], Callable[[Any, Sequence[Any]], Outcome]
         ] = {
@@ -84,6 +86,9 @@ class SessionStatements:
             ResetAll: self._reset_all,
             ShowSetting: self._show,
             Discard: self._discard,
+            DeclareCursor: portals.declare,
+            FetchCursor: lambda plan, _: portals.fetch(plan),
+            CloseCursor: lambda plan, _: portals.close(plan),
             SetConstraints: self._set_constraints,
             SetConfig: self._set_config,
             PrepareStatement: self._prepare,
@@ -240,6 +245,7 @@ class SessionStatements:
             self._change(name, None, is_local=False)
         self.settings.end(committed=True)
         self._prepared.clear()
+        connection._portals.close_all()
         session.discard("TEMP")
         session.discard("SEQUENCES")
         return Outcome()

@@ -34,6 +34,7 @@ from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.privileges import plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
+from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
 from tique_rewriter.session_set_config import may_set_config, plan_set_config
 from tique_rewriter.session_statements import (
@@ -246,6 +247,8 @@ class Rewriter:
             return plan_control(source)
         if keywords[0] in self._rules.session_verbs:
             return plan_session(source, self._catalog)
+        if keywords[0] in CURSOR_VERBS and self._rules.has_cursors:
+            return plan_cursor(source, self._plan)
         if keywords[0] in self._rules.tidies:
             return plan_tidying(source)
         if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:

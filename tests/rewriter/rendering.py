@@ -15,6 +15,7 @@ from tique_rewriter import (
     plan,
     session,
     session_constraints,
+    session_cursors,
     session_describe,
     session_prepare,
     session_set_config,
@@ -305,6 +306,13 @@ def _session(made: session.SessionPlan) -> str:
             return f"execute {made.name}: {' | '.join(values)}".rstrip(": ")
         case session.Discard():
             return f"discard {made.what}"
+        case session_cursors.DeclareCursor():
+            query = text(made.select.text, made.select.references)
+            holds = " hold" * made.holds
+            return f"declare {made.name} scroll {made.scrolls}{holds}: {query}"
+        case session_cursors.FetchCursor():
+            verb = "move" if made.moves else "fetch"
+            return f"{verb} {made.towards.value} {made.count} of {made.name}"
         case session_constraints.SetConstraints(names=names):
             listed = "all" if names is None else ", ".join(map(".".join, names))
             return f"constraints {listed}: {made.is_deferred}"

@@ -165,6 +165,7 @@ POSTGRESQL = Rules(
     chains=True,
     grants=True,
     renames_indexes=True,
+    has_cursors=True,
     phrases=frozenset({"sort operators", "rows from", "select into"}),
     defines_functions=True,
     extensions={

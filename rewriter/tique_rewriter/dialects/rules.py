@@ -125,6 +125,8 @@ class Rules:
     defines_functions
         Whether it has functions of the application's own that are refused unless they
         are known, so that any may be created.
+    has_cursors
+        Whether it has DECLARE, FETCH and CLOSE.
     renames_indexes
         Whether it has ALTER INDEX … RENAME TO.
     grants
@@ -304,6 +306,7 @@ class Rules:
     sets_by_query: bool = False
     grants: bool = False
     renames_indexes: bool = False
+    has_cursors: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     defines_functions: bool = False
     tidies: frozenset[str] = frozenset()
