@@ -20,6 +20,7 @@ _ORDERS = {
     TokenType.LT: (TokenType.ASC, "ASC"),
     TokenType.GT: (TokenType.DESC, "DESC"),
 }
+_OF_LISTS = frozenset({"VALUE", "ABSENT", "RETURNING"})
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 
 
@@ -33,6 +34,20 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
         if is_call and token.text.lower() in rules.unknown_functions:
             if token.token_type not in _QUOTED:
                 token = _other(token, TokenType.VAR, f"_{token.text}")
+        elif is_call and _is_plain_object(tokens[number:], rules):
+            token = _other(token, TokenType.VAR, f"_{token.text}")
+        elif (
+            following
+            and following[0].token_type is TokenType.STRING
+            and token.token_type not in _QUOTED
+            and token.text.lower() in rules.literal_types
+        ):
+            # box '…' is a call of a function with the text.
+            yield _other(token, TokenType.VAR, f"_{token.text}")
+            yield _other(token, TokenType.L_PAREN, "(")
+            yield following[0]
+            token = _other(following[0], TokenType.R_PAREN, ")")
+            number += 1
         elif "sort operators" in rules.phrases and _sorts(tokens[number : number + 2]):
             # USING is ASC or DESC, by the operator after it.
             number += 1
@@ -52,6 +67,22 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
                 number = end
         yield token
         number += 1
+
+
+def _is_plain_object(tokens: Sequence[Token], rules: Rules) -> bool:
+    """Whether this is a call of json_object with values, and not the list of SQL."""
+    if tokens[0].text.lower() not in rules.plain_objects:
+        return False
+    depth = 0
+    for token in tokens[1:]:
+        depth += token.token_type is TokenType.L_PAREN
+        depth -= token.token_type is TokenType.R_PAREN
+        if not depth:
+            return True
+        is_list = token.token_type is TokenType.COLON or token.text.upper() in _OF_LISTS
+        if depth == 1 and is_list and token.token_type not in _QUOTED:
+            return False
+    return False
 
 
 def _sorts(tokens: Sequence[Token]) -> bool:

@@ -129,6 +129,10 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
     if keywords[:2] == ["AS", "("] and "COMPOSITE" in source.rules.definable_types:
         _check_composite(source, words[1:])
         return
+    is_range = keywords[:2] == ["AS", "RANGE"]
+    if is_range and "COMPOSITE" in source.rules.definable_types:
+        _check_range(source, words[2:])
+        return
     if keywords[:3] != ["AS", "ENUM", "("] or keywords[-1] != ")":
         raise source.unsupported("CREATE TYPE of this kind", source.words[0].start)
     for piece in split(words[3:-1]):
@@ -171,6 +175,19 @@ def _check_composite(source: Source, words: list[Word]) -> None:
         if any(word.keyword == "COLLATE" for word in piece):
             raise source.unsupported("COLLATE", piece[0].start)
         read_type(source, piece[1:])
+
+
+def _check_range(source: Source, words: list[Word]) -> None:
+    """Refuse a range with functions of the application's own."""
+    keywords = [word.keyword for word in words]
+    is_whole = keywords[:1] == ["("] and source.closing(words) == len(words) - 1
+    if not is_whole or keywords[1:3] != ["SUBTYPE", "="] or "," in keywords:
+        raise source.unsupported(
+            "this form of CREATE TYPE … AS RANGE",
+            source.words[0].start,
+            "it takes SUBTYPE",
+        )
+    read_type(source, words[3:-1])
 
 
 def _check_alias(source: Source, words: list[Word]) -> None:

@@ -42,7 +42,7 @@ WORLD = (
 QUERIES = (
     *("SELECT: the list, FROM, WHERE", "Joins", "Subqueries", "Samples", "WITH"),
     *("Grouping, windows, order", "Set operations and VALUES"),
-    *("Table functions and files", "PIVOT and UNPIVOT"),
+    *("Table functions and files", "PIVOT and UNPIVOT", "Functions and operators"),
 )
 CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE", "COPY")
 

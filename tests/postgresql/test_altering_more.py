@@ -82,6 +82,7 @@ SCRIPTS = {
     "parameters": [
         "ALTER TABLE x SET (fillfactor = 50, autovacuum_enabled = false)",
         "ALTER TABLE x RESET (fillfactor)",
+        "ALTER TABLE x OWNER TO CURRENT_USER",
         "ALTER TABLE x ALTER COLUMN p SET STATISTICS 50, ALTER id SET STATISTICS -1",
         "SELECT reloptions FROM pg_class WHERE relname = 'x'",
         "INSERT INTO x (p) VALUES (1) RETURNING id",
@@ -126,7 +127,7 @@ def test_as_natively(pair, script):
     "sql",
     [
         "ALTER TABLE x SET SCHEMA tique",
-        "ALTER TABLE x OWNER TO CURRENT_USER",
+        "ALTER TABLE x OWNER TO SESSION_USER",
         "ALTER TABLE x SET (user_catalog_table = true)",
         "ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE < 9)",
         "ALTER DOMAIN d SET NOT NULL",

@@ -1,4 +1,4 @@
-"""Columns of composite types (P1, P8, P9): values, changes, conflicts and folds."""
+"""Columns of composite and range types (P1, P8, P9): values, changes, conflicts, folds."""
 
 from __future__ import annotations
 
@@ -90,3 +90,26 @@ def test_a_type_in_use_stays(connection):
     ):
         with pytest.raises(tique.NotSupportedError):
             connection.execute(change)
+
+
+def test_a_range_of_your_own(database, connection):
+    connection.execute("CREATE TYPE span AS RANGE (SUBTYPE = TEXT)")
+    connection.execute("CREATE TABLE r (a span PRIMARY KEY, b span)")
+    connection.execute("INSERT INTO r VALUES ('[a,c)', '(,b]'), ('[d,e]', NULL)")
+    connection.execute("UPDATE r SET b = '[x,y)' WHERE a = '[a,c)'")
+    for _ in range(2):
+        found = connection.execute(
+            "SELECT a::text, b::text FROM r WHERE a @> 'b'::text"
+        )
+        assert found.fetchall() == [("[a,c)", "[x,y)")]
+        with pytest.raises(tique.IntegrityError):
+            connection.execute("INSERT INTO r VALUES ('[a,c)', NULL)")
+        connection.checkpoint()
+    one, two = database.connect(), database.connect()
+    one.execute("UPDATE r SET b = NULL WHERE a = '[a,c)'")
+    two.execute("DELETE FROM r WHERE a = '[a,c)'")
+    one.commit()
+    with pytest.raises(tique.SerializationError):
+        two.commit()
+    connection.execute("DROP TABLE r")
+    connection.execute("DROP TYPE span")

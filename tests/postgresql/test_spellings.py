@@ -41,6 +41,8 @@ FORMS = (
     "SELECT * FROM ROWS FROM (generate_series(1, 3), generate_series(4, 5)) "
     "WITH ORDINALITY AS r (a, b, n) LEFT JOIN t ON t.id = a",
     "SELECT t.id, r.a FROM t, LATERAL ROWS FROM (generate_series(1, t.id)) AS r (a)",
+    "SELECT box '(1,1),(0,0)' @> point '(0.5,0.5)', json_object('{a, 1}'), id FROM t",
+    "SELECT id FROM t WHERE words = macaddr '08:00:2b:01:02:03'",
     "SELECT pg_total_relation_size('t') > 0, pg_size_pretty(pg_relation_size('k'::regclass)) <> ''",
 )
 

@@ -164,6 +164,22 @@ POSTGRESQL = Rules(
     sets_by_query=True,
     chains=True,
     grants=True,
+    plain_objects=frozenset({"json_object"}),
+    literal_types=frozenset(
+        (
+            *("box", "cidr", "line", "lseg", "path", "circle", "polygon", "macaddr"),
+            *(
+                "macaddr8",
+                "tsvector",
+                "tsquery",
+                "pg_lsn",
+                "regclass",
+                "regtype",
+                "oid",
+            ),
+            *("citext", "hstore", "varbit"),
+        )
+    ),
     renames_indexes=True,
     has_cursors=True,
     phrases=frozenset({"sort operators", "rows from", "select into"}),
@@ -194,6 +210,7 @@ POSTGRESQL = Rules(
         [
             *("several", "only", "type"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
+            "own owner",
         ]
     ),
     keeps_referencing=False,

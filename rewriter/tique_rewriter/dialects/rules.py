@@ -197,6 +197,11 @@ class Rules:
     phrases
         What the parser does not read: "sort operators" (ORDER BY … USING), "rows from"
         (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table).
+    literal_types
+        Folded names of types that may stand before a string and that the parser does not
+        know there.
+    plain_objects
+        Folded names of functions for which it expects a list of keys and values.
     plan_verbs
         First words, besides EXPLAIN, that ask for a statement's plan.
     maintains
@@ -240,7 +245,7 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
-        "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
@@ -333,6 +338,8 @@ class Rules:
     unknown_functions: frozenset[str] = frozenset()
     draws: frozenset[str] = frozenset()
     phrases: frozenset[str] = frozenset()
+    literal_types: frozenset[str] = frozenset()
+    plain_objects: frozenset[str] = frozenset()
     plan_verbs: frozenset[str] = frozenset()
     maintains: frozenset[str] = frozenset()
     own_extensions: frozenset[str] = frozenset()

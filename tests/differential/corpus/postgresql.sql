@@ -50,6 +50,24 @@ SELECT format('%s %I', 'a', 'b'), quote_literal('x'), chr(65), ascii('A'), repea
 
 SELECT bool_and(active), bit_or(id), stddev(price), corr(id, price), mode() WITHIN GROUP (ORDER BY kind) FROM item
 
+SELECT EXISTS (SELECT 1 FROM item WHERE id = 1), name ILIKE '%a/%' ESCAPE '/', id IS NOT DISTINCT FROM 1 FROM item
+
+SELECT '{"a": 1}'::jsonb ? 'a', '{"a": 1}'::jsonb ?| ARRAY['a'], '{"a": [1]}'::jsonb @? '$.a[*]', jsonb_path_query('{"a": 1}', '$.a')
+
+SELECT date_trunc('day', moment AT TIME ZONE 'UTC'), EXTRACT('isodow' FROM moment), date_part('week', moment) FROM sale
+
+SELECT array_length(ARRAY[1, 2], 1), 1 = ALL (ARRAY[1]), array_position(ARRAY['a', 'b'], 'b'), ARRAY[[1], [2]]
+
+SELECT string_agg(DISTINCT name, ',' ORDER BY name), count(DISTINCT kind), every(active) FROM item
+
+SELECT regexp_match(name, '(a)(.)'), regexp_matches(name, 'a', 'g'), name !~* 'x', translate(name, 'a', 'b') FROM item
+
+SELECT price::numeric(6, 1), id::text || '-', (price * 100)::bigint, CAST(made AS timestamptz) FROM item
+
+SELECT pg_advisory_xact_lock(1)
+
+SELECT txid_current() > 0
+
 --# Joins
 
 SELECT i.name, x.amount FROM item i CROSS JOIN LATERAL (SELECT amount FROM sale s WHERE s.item = i.id ORDER BY amount LIMIT 1) AS x
@@ -69,6 +87,10 @@ SELECT * FROM jsonb_each('{"a": 1}'), jsonb_array_elements('[1, 2]') AS e
 SELECT * FROM (item JOIN sale ON sale.item = item.id) AS j
 
 SELECT * FROM ONLY item
+
+SELECT i.id, v.label FROM item i JOIN (VALUES (1, 'one'), (2, 'two')) AS v (id, label) ON v.id = i.id
+
+SELECT e.value, e.n FROM jsonb_array_elements('[1, 2]') WITH ORDINALITY AS e (value, n)
 
 --# Subqueries
 
@@ -102,6 +124,14 @@ SELECT name FROM item FOR UPDATE
 
 SELECT name FROM item WHERE id = 1 FOR SHARE
 
+SELECT kind, active, count(*) FROM item GROUP BY GROUPING SETS ((kind), (active), ())
+
+SELECT id, lag(price, 1, 0) OVER w, lead(name) OVER w, first_value(id) OVER w FROM item WINDOW w AS (PARTITION BY kind ORDER BY id)
+
+SELECT name FROM item ORDER BY price DESC NULLS LAST, id LIMIT 2 OFFSET 1
+
+SELECT id FROM item ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+
 --# Samples
 
 SELECT * FROM item TABLESAMPLE BERNOULLI (50)
@@ -123,6 +153,10 @@ WITH gone AS (DELETE FROM sale WHERE id = 1 RETURNING *) SELECT count(*) FROM go
 WITH made AS (INSERT INTO item (id) VALUES (5001) RETURNING id) INSERT INTO sale (id, item) SELECT 5001, id FROM made
 
 WITH RECURSIVE t AS (SELECT id, boss, ARRAY[id] AS path FROM person UNION ALL SELECT t.id, p.boss, path || p.id FROM t JOIN person p ON p.id = t.boss WHERE NOT p.id = ANY (path)) SELECT max(cardinality(path)) FROM t
+
+WITH old AS (UPDATE item SET price = 0 WHERE id = 1 RETURNING id, name) INSERT INTO event (what, n) SELECT name, id FROM old
+
+WITH x AS (SELECT 3 AS id) DELETE FROM sale USING x WHERE x.id = sale.id
 
 --# Set operations and VALUES
 
@@ -152,6 +186,14 @@ INSERT INTO item (id, name) OVERRIDING SYSTEM VALUE VALUES (3004, 'o')
 
 INSERT INTO item (id, price) VALUES (3005, DEFAULT)
 
+INSERT INTO item (id, name) VALUES (3010, 'a'), (3011, 'b') RETURNING id
+
+INSERT INTO item (id, name) SELECT id + 4000, name FROM item WHERE id < 3 ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, price = item.price + 1
+
+INSERT INTO event (moment, what) VALUES (now(), 'a') RETURNING moment <= now()
+
+INSERT INTO item (id) OVERRIDING USER VALUE VALUES (3012)
+
 --# UPDATE
 
 UPDATE item SET name = 'x' WHERE id = 1 RETURNING *
@@ -165,6 +207,14 @@ UPDATE item SET (name, price) = (SELECT 'q', 4) WHERE id = 2
 UPDATE item i SET price = 0 FROM (SELECT item FROM sale GROUP BY item) AS s WHERE s.item = i.id RETURNING i.id, s.item
 
 WITH x AS (SELECT 1 AS id) UPDATE item SET price = 1 FROM x WHERE x.id = item.id
+
+UPDATE item SET price = v.price FROM (VALUES (1, 3.5), (2, 4.5)) AS v (id, price) WHERE v.id = item.id
+
+UPDATE item SET price = CASE WHEN id = 1 THEN 5 WHEN id = 2 THEN 6 ELSE price END WHERE id IN (1, 2)
+
+UPDATE ONLY item SET price = DEFAULT WHERE id = 1
+
+UPDATE item SET (name, price) = ROW ('y', 3) WHERE id = 2
 
 --# DELETE
 
@@ -223,6 +273,15 @@ BEGIN;
 LOCK TABLE item IN SHARE MODE;
 COMMIT
 
+START TRANSACTION READ ONLY;
+SELECT 1;
+ROLLBACK
+
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK AND CHAIN;
+COMMIT
+
 --# Settings and sessions
 
 SET work_mem = '8MB'
@@ -279,6 +338,31 @@ DECLARE d@ CURSOR WITH HOLD FOR SELECT * FROM item;
 FETCH 1 FROM d@;
 CLOSE d@
 
+SELECT set_config('app.user', 'x', true), set_config('app.tenant', '5', true)
+
+SET LOCAL lock_timeout = '2s'
+
+RESET ALL
+
+SHOW transaction_isolation
+
+SHOW standard_conforming_strings
+
+SET search_path TO pg_catalog;
+SET search_path TO public
+
+SET ROLE NONE
+
+SET idle_in_transaction_session_timeout = '1min'
+
+VACUUM (ANALYZE) item
+
+REINDEX INDEX item_pkey
+
+SELECT pg_notify('c', 'x')
+
+DISCARD ALL
+
 --# The catalog
 
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
@@ -296,6 +380,18 @@ SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'item'::reg
 SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a WHERE a.attrelid = 'item'::regclass AND a.attnum > 0
 
 SELECT obj_description('item'::regclass), pg_total_relation_size('item') > 0
+
+SELECT c.relname, pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE pg_catalog.pg_table_is_visible(c.oid) AND c.relkind IN ('r', 'p', 'v') AND n.nspname <> 'pg_catalog'
+
+SELECT i.indexrelid::regclass, i.indisunique FROM pg_index AS i WHERE i.indrelid = 'item'::regclass
+
+SELECT t.typname FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE n.nspname = 'public'
+
+SELECT constraint_name, constraint_type FROM information_schema.table_constraints WHERE table_name = 'item'
+
+SELECT current_schema(), current_schemas(false), pg_is_in_recovery(), inet_server_addr()
+
+SELECT count(*) FROM pg_stat_activity
 
 --# CREATE TABLE
 
@@ -336,6 +432,18 @@ CREATE TABLE t@ (a integer PRIMARY KEY) WITH (fillfactor = 70)
 
 SELECT * INTO t@ FROM item
 
+CREATE TABLE t@ (a integer GENERATED ALWAYS AS IDENTITY (START WITH 10), b text);
+INSERT INTO t@ (b) VALUES ('x') RETURNING a
+
+CREATE TABLE t@ (a text COLLATE "C", b varchar(10))
+
+CREATE TABLE IF NOT EXISTS t@ (a uuid PRIMARY KEY DEFAULT gen_random_uuid(), b timestamptz NOT NULL DEFAULT now(), c jsonb NOT NULL DEFAULT '{}')
+
+CREATE TABLE t@ (a integer PRIMARY KEY);
+CREATE TABLE c@ (b integer REFERENCES t@ ON DELETE CASCADE ON UPDATE CASCADE, CONSTRAINT u@ UNIQUE (b))
+
+CREATE TABLE t@ () INHERITS (item)
+
 --# ALTER TABLE
 
 CREATE TABLE t@ (a integer PRIMARY KEY, b integer);
@@ -373,6 +481,34 @@ CREATE SCHEMA s@;
 CREATE TABLE t@ (a integer);
 ALTER TABLE t@ SET SCHEMA s@
 
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ RENAME COLUMN a TO b
+
+CREATE TABLE t@ (a integer, CONSTRAINT t@_u UNIQUE (a));
+ALTER TABLE t@ RENAME CONSTRAINT t@_u TO u@;
+ALTER TABLE ONLY t@ DROP CONSTRAINT IF EXISTS u@
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ ADD COLUMN b timestamptz NOT NULL DEFAULT now();
+ALTER TABLE t@ ALTER COLUMN b DROP DEFAULT
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ ADD CONSTRAINT c@ CHECK (a > 0) NOT VALID;
+ALTER TABLE t@ VALIDATE CONSTRAINT c@
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ OWNER TO CURRENT_USER
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ SET (autovacuum_enabled = false)
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ ALTER COLUMN a SET STATISTICS 500
+
+CREATE TABLE t@ (a integer);
+ALTER TABLE t@ ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p@ ON t@ USING (a > 0)
+
 --# Views
 
 CREATE TEMP VIEW v@ AS SELECT * FROM item
@@ -384,6 +520,15 @@ CREATE VIEW v@ AS SELECT id FROM item WITH CHECK OPTION
 
 CREATE VIEW v@ AS SELECT id FROM item;
 ALTER VIEW v@ RENAME TO w@
+
+CREATE VIEW v@ AS SELECT id, name FROM item;
+SELECT * FROM v@ WHERE id = 1
+
+CREATE OR REPLACE VIEW v@ (a) AS SELECT id FROM ONLY item;
+DROP VIEW IF EXISTS v@ CASCADE
+
+CREATE VIEW v@ AS SELECT id, name FROM item;
+UPDATE v@ SET name = 'x' WHERE id = 77
 
 --# Types, functions, comments, privileges
 
@@ -412,6 +557,41 @@ CREATE EXTENSION IF NOT EXISTS citext
 CREATE TABLE t@ (a integer);
 CREATE FUNCTION f@ () RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 CREATE TRIGGER g@ BEFORE INSERT ON t@ FOR EACH ROW EXECUTE FUNCTION f@ ()
+
+CREATE TYPE c@ AS (a integer, b text);
+CREATE TABLE t@ (a integer PRIMARY KEY, b c@);
+INSERT INTO t@ VALUES (1, ROW (1, 'x'));
+SELECT (b).a FROM t@
+
+CREATE TYPE e@ AS ENUM ('a');
+CREATE TABLE t@ (a e@ PRIMARY KEY, b e@[]);
+INSERT INTO t@ VALUES ('a', '{a}');
+SELECT * FROM t@ WHERE a = 'a'
+
+CREATE TYPE r@ AS RANGE (subtype = float8)
+
+CREATE DOMAIN d@ AS text DEFAULT 'x';
+ALTER DOMAIN d@ DROP DEFAULT
+
+CREATE OR REPLACE FUNCTION f@ (a text) RETURNS text LANGUAGE sql AS $$ SELECT lower(a) || '!' $$;
+SELECT f@(name) FROM item
+
+CREATE FUNCTION f@ (a integer) RETURNS integer LANGUAGE plpgsql STABLE AS 'BEGIN RETURN a + 1; END';
+SELECT f@(id) FROM item
+
+CREATE FUNCTION f@ () RETURNS integer LANGUAGE sql AS 'SELECT 1';
+DROP FUNCTION IF EXISTS f@()
+
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+SELECT similarity(name, 'hamer') FROM item
+
+GRANT SELECT (id, name), UPDATE (name) ON item TO PUBLIC
+
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO PUBLIC
+
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC
+
+CREATE AGGREGATE a@ (integer) (sfunc = int4pl, stype = integer)
 
 --# Schemas, sequences, indexes
 
@@ -445,3 +625,176 @@ CREATE TABLE t@ (a integer, b integer);
 CREATE INDEX CONCURRENTLY i@ ON t@ (a) INCLUDE (b)
 
 REINDEX TABLE item
+
+CREATE TABLE t@ (a integer);
+CREATE INDEX i@ ON t@ (a);
+ALTER INDEX i@ RENAME TO j@;
+DROP INDEX IF EXISTS j@
+
+CREATE TABLE t@ (a integer);
+CREATE INDEX IF NOT EXISTS i@ ON t@ USING btree (a DESC NULLS LAST)
+
+CREATE SEQUENCE q@;
+ALTER SEQUENCE q@ RENAME TO r@;
+SELECT setval('r@', 5), nextval('r@')
+
+CREATE TABLE t@ (a integer);
+CREATE SEQUENCE q@ OWNED BY t@.a;
+DROP TABLE t@
+
+CREATE SCHEMA s@;
+CREATE TABLE s@.t (a integer);
+CREATE VIEW s@.v AS SELECT * FROM s@.t;
+DROP SCHEMA s@ CASCADE
+
+--# Functions and operators
+
+SELECT NOT active AND true OR false, active IS UNKNOWN, num_nulls(1, NULL), 2 BETWEEN SYMMETRIC 3 AND 1 FROM item
+
+SELECT 5 % 3, 2 ^ 3, |/ 25.0, ||/ 27.0, 91 & 15, 32 | 3, 17 # 5, ~ 1, 1 << 4, div(9, 4), mod(9, 4), gcd(12, 8), factorial(5)
+
+SELECT ceil(1.2), trunc(42.4382, 2), round(42.4382, 2), sign(-8.4), ln(2.0), log(2.0, 64.0), exp(1.0), radians(45.0), sind(30), atan2(1, 0), scale(8.41), width_bucket(5.35, 0.024, 10.06, 5)
+
+SELECT @ -5
+
+SELECT setseed(0.5), random() < 1
+
+SELECT 'a' || 1, bit_length('x'), initcap('hi'), octet_length('x'), trim(BOTH 'x' FROM 'xax'), rpad('a', 3, 'b'), reverse('ab'), starts_with('ab', 'a'), to_hex(255), string_to_array('a,b', ','), concat_ws('-', 'a', 'b')
+
+SELECT '\xab'::bytea || '\xcd', get_byte('\xab', 0), encode('\xab', 'base64'), decode('qw==', 'base64'), convert_to('a', 'UTF8'), substring('\xabcd'::bytea, 1, 1)
+
+SELECT B'101' & B'110', B'1' || B'0', bit_count(B'101'), 5::bit(4), get_bit(B'101', 0)
+
+SELECT 'abc' LIKE '_b%', 'abc' ~ 'b|d', regexp_count('aba', 'a'), regexp_instr('ab', 'b'), regexp_substr('ab', 'b'), regexp_split_to_array('a b', ' '), 'a' ~~ 'a'
+
+SELECT to_char(125.8, '999D9'), to_date('2024-01-05', 'YYYY-MM-DD'), to_number('12', '99'), to_timestamp('2024', 'YYYY'), to_char(INTERVAL '15h', 'HH24')
+
+SELECT clock_timestamp() IS NOT NULL, statement_timestamp() IS NOT NULL, localtime IS NOT NULL, make_timestamp(2024, 1, 1, 1, 1, 1), date_bin('15 minutes', moment, TIMESTAMP '2001-01-01'), justify_hours('30h'), isfinite(moment), moment + '1 day'::interval FROM sale
+
+SELECT point '(1,2)' <-> point '(4,6)', box '(1,1),(0,0)' @> point '(0.5,0.5)', area(circle '<(0,0),2>'), center(box '(1,1),(0,0)')
+
+SELECT polygon '((0,0),(1,1))' ~= polygon '((0,0),(1,1))'
+
+SELECT inet '192.168.1.5' << inet '192.168.1/24', host('192.168.1.5/24'), network('192.168.1.5/24'), masklen('192.168.1.5/24'), abbrev(cidr '10.1.0.0/16'), macaddr '08:00:2b:01:02:03'
+
+SELECT ts_rank(to_tsvector('a cat'), plainto_tsquery('cat')), ts_headline('a cat', to_tsquery('cat')), websearch_to_tsquery('english', 'cat or dog'), setweight(to_tsvector('cat'), 'A'), strip(to_tsvector('a cat'))
+
+SELECT xpath('/a/text()', '<a>1</a>'), xmlagg(xmlelement(name x, name)), xml_is_well_formed('<a/>'), xmlconcat('<a/>', '<b/>')::text FROM item
+
+SELECT json_build_object('a', json_build_array(1)), row_to_json(row(1, 2)), jsonb_pretty('[1]'), jsonb_strip_nulls('{"a": null}'), '[1, 2]'::jsonb - 0, '{"a": {"b": 1}}'::jsonb #>> '{a,b}', jsonb_path_exists('[1]', '$[*] ? (@ > 0)'), jsonb_typeof('1'), json_object('{a, 1}')
+
+SELECT * FROM jsonb_to_recordset('[{"a": 1, "b": "x"}]') AS x (a integer, b text)
+
+SELECT * FROM json_object_keys('{"a": 1}'), jsonb_array_elements_text('["x"]') AS y, jsonb_each_text('{"a": 1}') AS z
+
+SELECT coalesce(NULL, 1), nullif(1, 1), greatest(1, 2, NULL), CASE id WHEN 1 THEN 'a' ELSE 'b' END FROM item
+
+SELECT array_append(ARRAY[1], 2), array_cat(ARRAY[1], ARRAY[2]), array_remove(ARRAY[1, 2], 1), array_to_string(ARRAY[1, 2], ','), cardinality(ARRAY[1]), ARRAY[1, 2] && ARRAY[2], (ARRAY[1, 2, 3])[2:3], array_fill(0, ARRAY[2])
+
+SELECT int4range(1, 5) * int4range(3, 9), range_merge(int4range(1, 2), int4range(5, 6)), lower_inc(int4range(1, 2)), isempty(numrange(1, 1)), int4multirange(int4range(1, 2)), tstzrange(now(), NULL) @> now(), daterange('2024-01-01', '2024-02-01') -|- daterange('2024-02-01', '2024-03-01')
+
+SELECT array_agg(id), bool_or(active), max(name), json_object_agg(id, name), xmlagg(NULL::xml), var_samp(price), regr_slope(price, id), percentile_disc(0.5) WITHIN GROUP (ORDER BY price), range_agg(int4range(id, id + 1)) FROM item
+
+SELECT rank() OVER (ORDER BY price), dense_rank() OVER (ORDER BY kind), ntile(2) OVER (ORDER BY id), last_value(id) OVER (PARTITION BY kind), sum(price) FILTER (WHERE active) OVER () FROM item
+
+SELECT row(1, 2) < row(1, 3), row(1, NULL) IS NULL, (1, 2) IS DISTINCT FROM (1, 3), id = SOME (SELECT item FROM sale) FROM item
+
+SELECT generate_subscripts(ARRAY[1, 2], 1), generate_series(now(), now() + '1 day', '12 hours') IS NOT NULL
+
+SELECT current_catalog, session_user, pg_backend_pid() > 0, pg_typeof(name), format_type(23, NULL), col_description('item'::regclass, 1), has_table_privilege('item', 'SELECT'), to_regclass('item'), pg_get_viewdef('pg_views'::regclass) <> '' FROM item
+
+SELECT pg_size_pretty(10::bigint), pg_column_size(1), pg_relation_size('item') >= 0, pg_encoding_to_char(6), obj_description('item'::regclass), pg_sleep(0)
+
+SELECT enum_first(NULL::colour_of_corpus), enum_range(NULL::colour_of_corpus)
+
+SELECT gen_random_uuid() <> gen_random_uuid(), '00000000-0000-0000-0000-000000000001'::uuid
+
+SELECT unnest(ARRAY[1, 2]), unnest(ARRAY['a', 'b'])
+
+--# Types
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a smallint, b bigint, c numeric(38, 10), d real, e double precision);
+INSERT INTO t@ VALUES (1, 1, 2, 3.5, 'NaN', '-Infinity');
+SELECT * FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a money);
+INSERT INTO t@ VALUES (1, 12.5);
+UPDATE t@ SET a = a * 2;
+SELECT a FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a char(4), b varchar(3), c text, d "char", e name);
+INSERT INTO t@ VALUES (1, 'a', 'abc', 'x', 'c', 'n');
+SELECT * FROM t@ WHERE a = 'a'
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a bytea);
+INSERT INTO t@ VALUES (1, '\x00ff');
+SELECT a FROM t@
+
+CREATE TABLE t@ (a timestamptz PRIMARY KEY, b timestamp(3), c date, d time, e timetz, f interval, g interval day to second);
+INSERT INTO t@ VALUES (now(), '2024-01-01', 'infinity', '10:00', '10:00+02', '1 mon 2 days', '1 day');
+SELECT * FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a boolean NOT NULL DEFAULT false);
+INSERT INTO t@ VALUES (1), (2);
+SELECT * FROM t@ WHERE NOT a
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a point, b line, c lseg, d box, e path, f polygon, g circle);
+INSERT INTO t@ VALUES (1, '(1,2)', '{1,2,3}', '[(0,0),(1,1)]', '(1,1),(0,0)', '((0,0),(1,1))', '((0,0),(1,1))', '<(0,0),1>');
+UPDATE t@ SET a = '(3,4)';
+SELECT * FROM t@
+
+CREATE TABLE t@ (a inet PRIMARY KEY, b cidr, c macaddr, d macaddr8);
+INSERT INTO t@ VALUES ('10.0.0.1', '10.0.0.0/8', '08:00:2b:01:02:03', '08:00:2b:01:02:03:04:05');
+SELECT * FROM t@
+
+CREATE TABLE t@ (a bit(3) PRIMARY KEY, b bit varying(5));
+INSERT INTO t@ VALUES (B'101', B'1');
+SELECT * FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a tsvector, b tsquery);
+INSERT INTO t@ VALUES (1, to_tsvector('a cat'), to_tsquery('cat'));
+SELECT * FROM t@ WHERE a @@ b
+
+CREATE TABLE t@ (a uuid PRIMARY KEY);
+INSERT INTO t@ VALUES (gen_random_uuid()) RETURNING a
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a xml);
+INSERT INTO t@ VALUES (1, '<a>1</a>');
+SELECT a FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a json, b jsonb DEFAULT '{}');
+INSERT INTO t@ VALUES (1, '{"a": 1}', '[1]');
+UPDATE t@ SET b = b || '{"c": 2}' WHERE b @> '[1]';
+SELECT * FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a integer[], b text[][], c numeric(5, 2)[]);
+INSERT INTO t@ VALUES (1, '{1,2}', '{{a},{b}}', ARRAY[1.5]);
+UPDATE t@ SET a = a || 3;
+SELECT a[1], b[2][1], c FROM t@
+
+CREATE TABLE t@ (a int4range PRIMARY KEY, b numrange, c tsrange, d tstzrange, e daterange, f int8range, g datemultirange);
+INSERT INTO t@ VALUES ('[1,5)', '[1,2]', '[2024-01-01,)', 'empty', '[2024-01-01,2024-02-01)', '(,1)', '{[2024-01-01,2024-02-01)}');
+SELECT * FROM t@ WHERE a @> 3
+
+CREATE DOMAIN d@ AS integer CHECK (VALUE > 0);
+CREATE TABLE t@ (id integer PRIMARY KEY, a d@);
+INSERT INTO t@ VALUES (1, 5);
+SELECT a + 1 FROM t@
+
+CREATE TABLE t@ (id oid PRIMARY KEY, a regclass, b pg_lsn, c regtype);
+INSERT INTO t@ VALUES (1, 'item', '0/1', 'integer');
+SELECT * FROM t@
+
+CREATE EXTENSION IF NOT EXISTS citext;
+CREATE TABLE t@ (a citext PRIMARY KEY);
+INSERT INTO t@ VALUES ('Ada');
+SELECT * FROM t@ WHERE a = 'ADA'
+
+CREATE EXTENSION IF NOT EXISTS hstore;
+CREATE TABLE t@ (id integer PRIMARY KEY, a hstore);
+INSERT INTO t@ VALUES (1, 'k=>v');
+SELECT a -> 'k' FROM t@
+
+CREATE TABLE t@ (id integer PRIMARY KEY, a integer[]);
+INSERT INTO t@ VALUES (1, '{1}');
+UPDATE t@ SET a[2] = 5
