@@ -20,6 +20,7 @@ from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.names import check_case, check_reserved, quote
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
+from tique_rewriter.samples import check_samples, sample_marks
 from tique_rewriter.shape import check_query, starts_at
 from tique_rewriter.source import Mark, Source, Span
 from tique_rewriter.text import Hole, Outer
@@ -85,7 +86,7 @@ class Reads:
         """All marks, in the text's order."""
         spans = [read.span for read in self.reads]
         holes = [Mark(span.start, span.end, Hole(span.index)) for span in spans]
-        return sorted(holes + self.others, key=lambda mark: mark.start)
+        return sorted(holes + self.others, key=lambda mark: (mark.start, mark.end))
 
     def of(self, node: exp.Expr) -> Read | None:
         """Return the read that a node of the tree is."""
@@ -214,8 +215,10 @@ def find_reads(
         _check_names(source, part, reads)
         check_rows(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, [*found, *own])
+    check_samples(source, parts[0].root(), found)
     reads.others = [
         *outer,
+        *sample_marks(source, found),
         *marks_of(source, own),
         *labels(source, parts[0].root(), [*found, *own]),
         *distinct_names(source, parts[0].root()),

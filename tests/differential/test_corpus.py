@@ -8,7 +8,7 @@ from tests.differential import corpus
 
 MOST = {
     "duckdb": (0.01, 0.04),
-    "postgresql": (0.06, 0.11),
+    "postgresql": (0.051, 0.103),
     "monetdb": (0.01, 0.075),
 }
 """The share that may be refused: of queries and changes, and of everything."""

@@ -97,7 +97,8 @@ POSTGRESQL = Rules(
     table_functions=re.compile(".*", re.DOTALL),
     function_schemas=None,
     refused_functions=frozenset(),
-    allowed_parts=frozenset({"search", "only"}),
+    allowed_kinds=frozenset({exp.TableSample}),
+    allowed_parts=frozenset({"search", "only", "sample", "seed"}),
     refused_kinds={
         exp.Qualify: ("QUALIFY", ("QUALIFY",)),
         exp.Columns: ("COLUMNS()", ("COLUMNS",)),
@@ -148,6 +149,9 @@ POSTGRESQL = Rules(
         "insert": frozenset({"THEN"}),
         "varying": frozenset({"CHARACTER", "CHAR", "BIT"}),
         "zone": frozenset({"TIME"}),
+        "bernoulli": frozenset({"TABLESAMPLE"}),
+        "system": frozenset({"TABLESAMPLE"}),
+        "repeatable": frozenset({")"}),
     },
     function_schema="pg_catalog",
     set_functions=re.compile("|".join(SET_FUNCTIONS.split())),
@@ -182,6 +186,7 @@ POSTGRESQL = Rules(
     ),
     renames_indexes=True,
     has_cursors=True,
+    samples_rows=True,
     phrases=frozenset({"sort operators", "rows from", "select into"}),
     defines_functions=True,
     extensions={

@@ -125,6 +125,8 @@ class Rules:
     defines_functions
         Whether it has functions of the application's own that are refused unless they
         are known, so that any may be created.
+    samples_rows
+        Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
     has_cursors
         Whether it has DECLARE, FETCH and CLOSE.
     renames_indexes
@@ -312,6 +314,7 @@ class Rules:
     grants: bool = False
     renames_indexes: bool = False
     has_cursors: bool = False
+    samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     defines_functions: bool = False
     tidies: frozenset[str] = frozenset()
