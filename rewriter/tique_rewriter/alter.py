@@ -194,6 +194,8 @@ class _Alteration:
                 return self._rename_column(piece)
             case "SET" if following == "SCHEMA" and len(piece) == 3:
                 return self._set_schema(piece)
+            case "VALIDATE" if following == "CONSTRAINT" and len(piece) == 3:
+                return self._validate_constraint(piece)
             case "OWNER" if _has(source, "own owner") and _is_own(piece):
                 return source.words_text(piece)
             case "SET" | "RESET" if (
@@ -245,6 +247,11 @@ class _Alteration:
             (w for w in piece if w.keyword == "USING" and not w.depth), None
         ):
             raise source.unsupported("a constraint USING INDEX", using.start)
+        if [w.keyword for w in piece[-2:]] == ["NOT", "VALID"] and _has(
+            source, "not valid"
+        ):
+            # Rows that are there are checked all the same: then it is valid.
+            piece = piece[:-2]
         references = len(draft.references)
         read_constraints(source, draft, piece[1:], None)
         _check_expressions(source, piece[1:])
@@ -399,6 +406,14 @@ class _Alteration:
             )
         self._draft.name = name
         return source.words_text(piece)
+
+    def _validate_constraint(self, piece: list[Word]) -> str:
+        """All constraints are valid; the engine knows those that are its own."""
+        if not _has(self._source, "not valid"):
+            raise self._source.unsupported("VALIDATE CONSTRAINT", piece[0].start)
+        if self._own_key(piece[2]) is not None:
+            return ""
+        return self._source.words_text(piece)
 
     def _set_schema(self, piece: list[Word]) -> str:
         source = self._source

@@ -87,6 +87,17 @@ SCRIPTS = {
         "SELECT reloptions FROM pg_class WHERE relname = 'x'",
         "INSERT INTO x (p) VALUES (1) RETURNING id",
     ],
+    "constraints that need not hold yet": [
+        "ALTER TABLE x ADD CONSTRAINT c CHECK (p > 0) NOT VALID",
+        "ALTER TABLE x ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p (u) NOT VALID",
+        "INSERT INTO x (p) VALUES (-1)",
+        "INSERT INTO x (p) VALUES (9)",
+        "ALTER TABLE x VALIDATE CONSTRAINT c",
+        "ALTER TABLE x VALIDATE CONSTRAINT k",
+        "ALTER TABLE x VALIDATE CONSTRAINT nope",
+        "INSERT INTO x (p) VALUES (-1)",
+        "INSERT INTO x (p) VALUES (1) RETURNING p",
+    ],
     "a domain's default": [
         "ALTER DOMAIN d SET DEFAULT 5 + 4",
         "INSERT INTO x (p) VALUES (1) RETURNING v",
@@ -138,4 +149,18 @@ def test_as_natively(pair, script):
 def test_what_is_refused(pair, sql):
     with pytest.raises(tique.NotSupportedError):
         pair.ours.execute(sql)
+    pair.ours.rollback()
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    "constraint",
+    ["CHECK (p > 5)", "FOREIGN KEY (id) REFERENCES p", "CONSTRAINT c CHECK (v > 5)"],
+)
+def test_rows_that_are_there_are_checked(pair, constraint):
+    """NOT VALID or not: a constraint of tique's holds for all rows (P9)."""
+    with pytest.raises(tique.IntegrityError):
+        pair.ours.execute(f"ALTER TABLE x ADD {constraint} NOT VALID")
+    pair.ours.rollback()
+    assert len(pair.ours.execute("SELECT * FROM x").fetchall()) == 2
     pair.ours.rollback()

@@ -215,7 +215,7 @@ POSTGRESQL = Rules(
         [
             *("several", "only", "type"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
-            "own owner",
+            *("own owner", "not valid"),
         ]
     ),
     keeps_referencing=False,

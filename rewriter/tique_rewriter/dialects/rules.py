@@ -247,7 +247,7 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
-        "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "not valid" (constraints), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
