@@ -139,7 +139,7 @@ class Source:
         UnsupportedSQL
             At the first difference.
         """
-        seen = {t.start for t in self.tokens if self.text[t.start] == "$"}
+        seen = {t.start for t in self.tokens if self.text[t.start : t.start + 1] == "$"}
         seen -= {w.start for w in self.words if not w.keyword}
         if seen != set(self.lexed.starts):
             differing = min(seen ^ set(self.lexed.starts))

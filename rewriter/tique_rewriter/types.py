@@ -181,7 +181,8 @@ def _check_range(source: Source, words: list[Word]) -> None:
     """Refuse a range with functions of the application's own."""
     keywords = [word.keyword for word in words]
     is_whole = keywords[:1] == ["("] and source.closing(words) == len(words) - 1
-    if not is_whole or keywords[1:3] != ["SUBTYPE", "="] or "," in keywords:
+    is_one = len(words) > 4 and "," not in keywords
+    if not is_whole or keywords[1:3] != ["SUBTYPE", "="] or not is_one:
         raise source.unsupported(
             "this form of CREATE TYPE … AS RANGE",
             source.words[0].start,
