@@ -82,7 +82,13 @@ class Session(ABC):
         """
 
     def execute_some(
-        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
+        self,
+        query: str,
+        parameters: Sequence[Any],
+        most: int,
+        *,
+        wide: bool = False,
+        of: Table | None = None,
     ) -> Result:
         """As :meth:`rows_to_keep`; rows after the first ``most`` need not be computed.
 
@@ -90,8 +96,13 @@ class Session(ABC):
         """
         return self.execute(query, parameters, wide=wide)
 
-    def rows_to_keep(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """Return the rows of a query, in the form in which they are written again."""
+    def rows_to_keep(
+        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
+    ) -> list[Row]:
+        """Return the rows of a query, in the form in which they are written again.
+
+        ``of`` is the table whose rows they are or become, None if they are keys.
+        """
         return self.execute(query, parameters).fetch_all()
 
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:

@@ -62,7 +62,7 @@ def children(
 ) -> Iterator[Row]:
     """The rows that reference any of these keys, own writes included."""
     for query in children_queries(transaction, child, key, values):
-        yield from transaction.session.rows_to_keep(query)
+        yield from transaction.session.rows_to_keep(query, of=child)
 
 
 def children_queries(

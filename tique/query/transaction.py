@@ -437,7 +437,7 @@ class Transaction:
             [f"${i + 1}" for i in range(len(key))],
             staged=self.sequence if writes else None,
         )
-        rows = self.session.rows_to_keep(f"SELECT * FROM {source} AS _q", key)
+        rows = self.session.rows_to_keep(f"SELECT * FROM {source} AS _q", key, of=table)
         return rows[0] if rows else None
 
     def prepare_scan(self, table: Table) -> TableWrites | None:

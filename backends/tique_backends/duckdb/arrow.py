@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 
+from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.errors import EngineError, ErrorKind
-from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import ResultColumn, Row
+    from tique_rewriter.schema import Column, Table
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
@@ -94,23 +95,37 @@ def arrow_table(
     arrays = []
     for column, values in zip(columns, by_column, strict=True):
         kind = arrow_type(column.type)
-        if column.type in _AS_TEXT:
-            values = tuple([None if value is None else str(value) for value in values])
-        if kind is None and is_kept(column.type):
+        if is_kept_as_text(column.type) or (kind is None and is_kept(column.type)):
             kind = pyarrow.string()
-        try:
-            arrays.append(pyarrow.array(values, kind))
-        except (pyarrow.ArrowException, OverflowError, TypeError) as error:
-            raise EngineError(
-                ErrorKind.DATA,
-                f"a value does not fit column {column.name!r} of type {column.type}",
-            ) from error
+        arrays.append(_array(column, values, kind))
     return pyarrow.Table.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _array(
+    column: Column | ResultColumn,
+    values: Sequence[Any],
+    kind: pyarrow.DataType | None,
+) -> pyarrow.Array:
+    if column.type in _AS_TEXT:
+        values = tuple([None if value is None else str(value) for value in values])
+    try:
+        return pyarrow.array(values, kind)
+    except (pyarrow.ArrowException, OverflowError, TypeError) as error:
+        raise EngineError(
+            ErrorKind.DATA,
+            f"a value does not fit column {column.name!r} of type {column.type}",
+        ) from error
 
 
 def rows_to_arrow(
     rows: Sequence[Row], columns: Sequence[ResultColumn]
 ) -> pyarrow.Table:
     """A result's rows as an Arrow table."""
-    shape = tuple(Column(column.name, column.type) for column in columns)
-    return arrow_table(Table("", "", shape), rows)
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    arrays = []
+    for column, values in zip(columns, by_column, strict=True):
+        kind = arrow_type(column.type)
+        if kind is None and is_kept(column.type):
+            kind = pyarrow.string()
+        arrays.append(_array(column, values, kind))
+    return pyarrow.Table.from_arrays(arrays, names=[column.name for column in columns])

@@ -28,6 +28,7 @@ from tique_backends.duckdb.arrow import (
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
+from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
@@ -153,7 +154,7 @@ class DuckDBEngine(Engine):
 
     @override
     def keeps(self, type_name: str) -> bool:
-        return is_kept(type_name)
+        return is_kept(type_name) or is_kept_as_text(type_name)
 
     @override
     def columnar(self, type_name: str) -> bool:

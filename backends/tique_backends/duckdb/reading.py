@@ -1,10 +1,11 @@
-"""Reading storage rows by their key: the text of the queries."""
+"""Reading storage rows by their key, as they are kept: the text of the queries."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tique_backends.duckdb.forms import equality, known_rows, listed_equality
+from tique_backends.duckdb.keeping import kept_list
 from tique_backends.names import key_list, storage_name
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def rows_query(table: Table, read: Sequence[int], keys: Sequence[Row]) -> str:
     values = list(zip(*keys, strict=True))
     wanted = known_rows(table, table.primary_key, values, "_x")
     return (
-        f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS _s "
+        f"SELECT {kept_list(table, read, '_s.')} FROM {storage_name(table)} AS _s "
         f"JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
     )
 
@@ -65,7 +66,7 @@ def _contiguous(keys: Sequence[Row]) -> tuple[int, int] | None:
 
 def _query(table: Table, read: Sequence[int], match: str) -> str:
     """A query for some columns of the storage rows that match."""
-    return f"SELECT {key_list(table, read)} FROM {storage_name(table)} WHERE {match}"
+    return f"SELECT {kept_list(table, read)} FROM {storage_name(table)} WHERE {match}"
 
 
 def _key_match(table: Table, key: Row) -> str:

@@ -22,6 +22,13 @@ from tique_backends.duckdb.forms import (
     staged_checks,
     staged_columns,
 )
+from tique_backends.duckdb.keeping import (
+    has_kept_text,
+    keeping,
+    moments_shown,
+    showing,
+    with_shown,
+)
 from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
 from tique_backends.duckdb.reading import (
@@ -40,6 +47,7 @@ from tique_backends.names import (
     quote,
     storage_name,
 )
+from tique_backends.records import ResultColumn
 from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
@@ -132,10 +140,45 @@ class DuckDBSession(Session):
         return [(str(name), str(text)) for name, text in found]
 
     @override
+    def execute_some(
+        self,
+        query: str,
+        parameters: Sequence[Any],
+        most: int,
+        *,
+        wide: bool = False,
+        of: Table | None = None,
+    ) -> Result:
+        if of is None or not has_kept_text(of):
+            return self.execute(query, parameters, wide=wide)
+        described = self.execute(f"DESCRIBE {query}", parameters).fetch_all()
+        types = [row[1] for row in described]
+        result = self.execute(keeping(query, types), parameters, wide=wide)
+        result.columns = [ResultColumn(row[0], row[1]) for row in described]
+        return result
+
+    @override
+    def rows_to_keep(
+        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
+    ) -> list[Row]:
+        return self.execute_some(query, parameters, 0, of=of).fetch_all()
+
+    @override
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
         # A time of day has an offset of its own.
         marker = "TIMESTAMP WITH TIME ZONE"
-        return self._zones.shown(type_names, rows, marker, self._zone_now)
+        rows = moments_shown(type_names, rows, self._zone_now)
+        rows = self._zones.shown(type_names, rows, marker, self._zone_now)
+        query, positions = showing(type_names, rows)
+        if not positions:
+            return rows
+        return with_shown(rows, positions, self.execute(query).fetch_all())
+
+    @override
+    def shown_results(
+        self, columns: Sequence[ResultColumn], rows: list[Row]
+    ) -> list[Row]:
+        return self.shown([column.type for column in columns], rows)
 
     def _zone_now(self) -> tzinfo:
         if self._zone is None:

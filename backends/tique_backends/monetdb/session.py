@@ -193,7 +193,13 @@ class MonetDBSession(Session):
 
     @override
     def execute_some(
-        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
+        self,
+        query: str,
+        parameters: Sequence[Any],
+        most: int,
+        *,
+        wide: bool = False,
+        of: Table | None = None,
     ) -> Result:
         # All rows come with the reply.
         return self.execute(f"{query}\nLIMIT {most}", parameters, wide=wide)

@@ -199,12 +199,20 @@ class PostgreSQLSession(Session):
 
     @override
     def execute_some(
-        self, query: str, parameters: Sequence[Any], most: int, *, wide: bool = False
+        self,
+        query: str,
+        parameters: Sequence[Any],
+        most: int,
+        *,
+        wide: bool = False,
+        of: Table | None = None,
     ) -> Result:
         return self._execute(query, parameters, wide=wide, keeping=True)
 
     @override
-    def rows_to_keep(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    def rows_to_keep(
+        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
+    ) -> list[Row]:
         return self._execute(query, parameters, keeping=True).fetch_all()
 
     @override

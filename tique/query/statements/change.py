@@ -205,7 +205,7 @@ class ChangeStatement(WritingStatement):
             sql, bound = self.query(transaction, parameters)
             most = BUFFERED_ROWS + 1
             result = transaction.session.execute_some(
-                sql, bound, most, wide=self.text.is_wide
+                sql, bound, most, wide=self.text.is_wide, of=table
             )
             found = result.fetch(most)
             result.close()
@@ -275,7 +275,7 @@ class ChangeStatement(WritingStatement):
         items = joined.items(transaction, parameters)
         sql, _ = self.query(transaction, parameters, items)
         bound = joined.bound(parameters)
-        result = transaction.session.execute_some(sql, bound, EVERY_ROW)
+        result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=table)
         found = result.fetch_all()
         width = len(table.columns) + len(self._new_values())
         changes = [self._split(row[:width]) for row in found]
@@ -293,7 +293,7 @@ class ChangeStatement(WritingStatement):
         if self._joined is not None or not transaction.catalog.buffers(self._table):
             raise self._not_beside_others()
         sql, bound = self.query(transaction, parameters)
-        result = transaction.session.execute_some(sql, bound, EVERY_ROW)
+        result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=self._table)
         changes = [self._split(row) for row in result.fetch_all()]
         if not all(self._are_exact(change) for change in changes):
             raise self._not_beside_others()

@@ -189,7 +189,8 @@ class ConflictClause:
         same = " AND ".join(f"_o.{names[i]} = _n.{names[i]}" for i in positions)
         return transaction.session.rows_to_keep(
             f"SELECT {', '.join(f'_o.{name}' for name in names)} "
-            f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}"
+            f"FROM {self._stored.text(transaction, ())} JOIN {wanted} AS _n ON {same}",
+            of=table,
         )
 
 
@@ -309,7 +310,7 @@ class _Update:
                 )
             sql = f"SELECT {', '.join(items)} FROM {source} AS {plan.qualifier}"
             found = transaction.session.rows_to_keep(
-                sql + condition, plan.bound(parameters)
+                sql + condition, plan.bound(parameters), of=self._table
             )
             for number, *values in found:
                 updated[number] = self._with(pairs[number][0], values)

@@ -81,7 +81,7 @@ class InsertStatement(WritingStatement):
     ) -> list[Row]:
         """The rows of a query for them; raises NotLocal if they must be staged."""
         if self._can_buffer(transaction):
-            rows = transaction.session.rows_to_keep(sql, bound)
+            rows = transaction.session.rows_to_keep(sql, bound, of=self._table)
             if self._are_exact(rows):
                 return rows
         raise NotLocal
@@ -361,10 +361,10 @@ class InsertQueryStatement(InsertStatement):
     ) -> list[Row] | None:
         """The query's rows; None if there are too many to buffer."""
         if self._conflict is not None:
-            return transaction.session.rows_to_keep(sql, bound)
+            return transaction.session.rows_to_keep(sql, bound, of=self._table)
         most = BUFFERED_ROWS + 1
         result = transaction.session.execute_some(
-            sql, bound, most, wide=self.text.is_wide
+            sql, bound, most, wide=self.text.is_wide, of=self._table
         )
         rows = result.fetch(most)
         result.close()

@@ -90,7 +90,7 @@ class MergeStatement(WritingStatement):
         if not transaction.catalog.buffers(table):
             raise self._not_through_python()
         sql, bound = self.query(transaction, parameters)
-        result = transaction.session.execute_some(sql, bound, EVERY_ROW)
+        result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=table)
         found = result.fetch_all()
         width = len(table.columns)
         changes: list[Change] = []
