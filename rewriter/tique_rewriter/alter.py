@@ -46,7 +46,7 @@ class AlterTable(Plan):
     ``origins`` are the positions that its columns had before, None for a new one, ``retyped`` those of columns
     that have other values afterwards. ``new_keys`` are the names of FOREIGN KEY
     constraints that are added. With ``cascade``, constraints of other tables go that need
-    what is dropped.
+    what is dropped. ``statement`` is run in place of ALTER TABLE with ``changes``.
     """
 
     before: Table
@@ -56,6 +56,7 @@ class AlterTable(Plan):
     retyped: frozenset[int]
     new_keys: frozenset[str]
     cascade: bool
+    statement: str = ""
 
 
 @dataclass(frozen=True)

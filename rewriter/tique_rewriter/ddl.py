@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
+from tique_rewriter.foreign_keys import kept_text
 from tique_rewriter.names import check_case
 from tique_rewriter.references import (
     check_private,
@@ -14,6 +15,7 @@ from tique_rewriter.references import (
     unknown_column,
     unknown_table,
 )
+from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
@@ -73,7 +75,7 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
 
 
 def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
-    """Return the plan of CREATE INDEX on columns of a managed table."""
+    """Return the plan of CREATE INDEX on a managed table."""
     tree = source.parse()
     index = tree.this if isinstance(tree, exp.Create) else None
     if not isinstance(index, exp.Index) or not isinstance(
@@ -89,13 +91,21 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
     )
     if not columns or set(used) - {"columns", *source.rules.index_parts}:
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
+    left_out = set()
     if tree.args.get("concurrently"):
-        raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
+        if not source.rules.index_parts:
+            raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
+        # It is made alone in any case, and in an engine transaction.
+        left_out.add(source.find("CONCURRENTLY"))
+    is_computed = "where" in used
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
         if isinstance(column, exp.Opclass) and source.rules.index_parts:
             column = column.this
         if not isinstance(column, exp.Column):
+            if "where" in source.rules.index_parts:
+                is_computed = True
+                continue
             raise source.unsupported(
                 "an index on an expression", source.find("("), "index a column"
             )
@@ -103,4 +113,22 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             raise unknown_column(
                 source, table, column.name, column.this.meta.get("start", 0)
             )
-    return CreateIndex(0, (), table, source.words_text(source.words))
+    if is_computed:
+        _check_computed(source)
+    text = kept_text(source, source.words, left_out)
+    return CreateIndex(0, (), table, text, is_computed)
+
+
+def _check_computed(source: Source) -> None:
+    """Refuse placeholders, and what an index's expressions may not call."""
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in CREATE INDEX", source.lexed.starts[0], "write a literal"
+        )
+    first = next(i for i, word in enumerate(source.words) if word.keyword == "(")
+    inside = source.words[first:]
+    # Outside of brackets neither is the name of a function.
+    clauses = [
+        w.start for w in inside if not w.depth and w.keyword in ("INCLUDE", "WHERE")
+    ]
+    check_calls(source, inside, clauses)

@@ -38,10 +38,14 @@ class DropTable(Plan):
 
 @dataclass(frozen=True)
 class CreateIndex(Plan):
-    """CREATE INDEX on a managed table: an index of the storage table."""
+    """CREATE INDEX on a managed table: an index of the storage table.
+
+    One that ``is_computed`` has expressions or a condition, which may fail for a row.
+    """
 
     table: Table
     text: str
+    is_computed: bool = False
 
 
 @dataclass(frozen=True)

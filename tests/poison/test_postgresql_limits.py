@@ -419,3 +419,38 @@ def test_a_new_index_takes_recent_versions_too_or_is_refused(engine):
     tique.detach(engine.url)
     native = engine.native()
     assert native.execute("SELECT v FROM t").fetchall() == [(letters(5000),)]
+
+
+@pytest.mark.written_for(["postgresql"], reason="its indexes")
+def test_an_index_on_an_expression_that_fails_for_a_row(engine):
+    """P4: a row for which it fails is refused at its statement, or the index is."""
+    with closing(engine.connect(autocommit=True, checkpoint="manual")) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, v TEXT)")
+        connection.execute("INSERT INTO t VALUES (1, 0, 'A')")
+        with pytest.raises(tique.DataError):
+            connection.execute("CREATE INDEX odd ON t ((1 / n))")
+        assert connection.execute("SELECT n FROM t").fetchall() == [(0,)]
+        connection.execute("UPDATE t SET n = 1")
+        other = engine.connect(checkpoint="manual")
+        other.execute("INSERT INTO t VALUES (2, 0, 'B')")
+        with pytest.raises(tique.OperationalError, match="open transaction uses it"):
+            connection.execute("CREATE INDEX odd ON t ((1 / n))")
+        other.rollback()
+        connection.execute("CREATE INDEX odd ON t ((1 / n), lower(v)) INCLUDE (v)")
+        connection.execute(
+            "CREATE INDEX CONCURRENTLY few ON t (id DESC) WHERE 10 / n > 1"
+        )
+        for statement in ("UPDATE t SET n = 0", "INSERT INTO t VALUES (3, 0, '')"):
+            with pytest.raises(tique.DataError):
+                connection.execute(statement)
+        connection.execute("INSERT INTO t VALUES (3, 2, 'C')")
+        assert connection.checkpoint() > 0
+        assert connection.execute("SELECT id, n FROM t ORDER BY 1").fetchall() == [
+            (1, 1),
+            (3, 2),
+        ]
+    tique.detach(engine.url)
+    found = engine.native().execute(
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 't' ORDER BY indexname"
+    )
+    assert "WHERE ((10 / n) > 1)" in found.fetchall()[0][0]

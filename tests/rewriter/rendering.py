@@ -248,7 +248,8 @@ def _plan(made: Plan) -> Iterator[str]:
             if made.missing:
                 yield f"missing: {', '.join(made.missing)}"
         case ddl_plans.CreateIndex():
-            yield f"index: {made.table.qualified_name}: {made.text}"
+            computed = "computed " * made.is_computed
+            yield f"{computed}index: {made.table.qualified_name}: {made.text}"
         case ddl_plans.DropIndex():
             yield f"drop index: {made.text}"
         case ddl_plans.DefineViews():

@@ -83,7 +83,7 @@ class Alterations:
             self._expect_free_name(session, plan)
             parents = [self._catalog.parent(key) for key in _added(plan)]
             changes.refuse_users([before, *parents], transaction)
-            if plan.changes:
+            if plan.changes or plan.statement:
                 changes.settle(before, transaction)
             for table in (before, *parents):
                 self._catalog.versions(table).drain(session)
@@ -108,9 +108,10 @@ class Alterations:
         """Change the table with all that belongs to it, in an engine transaction."""
         engine, before = self._engine, plan.before
         after = before
-        if plan.changes:
+        if plan.changes or plan.statement:
             engine.unmanage(session, before)
-            session.execute(f"ALTER TABLE {engine.forms.plain(before)} {plan.changes}")
+            table = engine.forms.plain(before)
+            session.execute(plan.statement or f"ALTER TABLE {table} {plan.changes}")
             described = engine.describe(session, plan.after.schema, plan.after.name)
             _expect_same_columns(described, plan.after)
             engine.check_definition(session, described)

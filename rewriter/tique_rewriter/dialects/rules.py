@@ -175,8 +175,8 @@ class Rules:
         not grouped by where the table's key is.
     index_parts
         The parser's names of the parts that an index may have besides columns; if any,
-        columns may have operator classes. (Nothing that can fail for a row: a
-        checkpoint would meet it.)
+        columns may have operator classes. With "where" there may be expressions too: the
+        engine's staging table refuses a row for which one fails (P4).
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     conflict_needs_key

@@ -9,13 +9,14 @@ from typing_extensions import override
 from tique.query.new_tables import NewTable
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.select import SelectStatement
+from tique_rewriter.alter import AlterTable
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.alter import AlterNothing, AlterTable
+    from tique_rewriter.alter import AlterNothing
     from tique_rewriter.create_as import CreateTableAs
     from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
 
@@ -100,7 +101,26 @@ class CreateIndexStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index; it takes effect at once."""
-        transaction.ddl.define(transaction, self._create.table, self._create.text)
+        create, table = self._create, self._create.table
+        if not create.is_computed:
+            transaction.ddl.define(transaction, table, create.text)
+            return Outcome()
+        # A row that another transaction has buffered may be one for which the index's
+        # expression fails: that transaction finds that the table has another number (P4).
+        plan = AlterTable(
+            parameters=0,
+            references=(),
+            before=table,
+            after=table,
+            changes="",
+            origins=tuple(range(len(table.columns))),
+            retyped=frozenset(),
+            new_keys=frozenset(),
+            cascade=False,
+            statement=create.text,
+        )
+        with transaction.statement():
+            transaction.alterations.alter(transaction, plan)
         return Outcome()
 
 
