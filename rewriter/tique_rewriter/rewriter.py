@@ -34,6 +34,7 @@ from tique_rewriter.plan import Explain, Plan
 from tique_rewriter.privileges import plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
+from tique_rewriter.session import SessionPlan
 from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
 from tique_rewriter.session_set_config import may_set_config, plan_set_config
@@ -304,6 +305,8 @@ class Rewriter:
         if first in refused | self._rules.session_verbs:
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
         inner = self._plan(rest.lexed)
+        if isinstance(inner, SessionPlan):
+            raise source.unsupported(f"{explain.keyword} {first}", explain.start)
         return Explain(
             inner.parameters, inner.references, inner, options, analyzes(options)
         )

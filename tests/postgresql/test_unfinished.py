@@ -1,4 +1,4 @@
-"""Statements that end too early or lack a word: errors of PEP 249, and nothing happens (P10)."""
+"""Statements that end too early, lack a word or are not explained: errors of PEP 249, and nothing happens (P10)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import pytest
 import tique
 
 UNFINISHED = (
+    "EXPLAIN FETCH c",
+    "EXPLAIN DECLARE c CURSOR FOR SELECT 1",
+    "EXPLAIN VACUUM t",
+    "EXPLAIN GRANT SELECT ON t TO PUBLIC",
+    "EXPLAIN SELECT 1 AS a INTO made",
+    "EXPLAIN CREATE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+    "EXPLAIN SET CONSTRAINTS ALL DEFERRED",
     "REINDEX TABLE ",
     "REINDEX",
     "VACUUM (",
