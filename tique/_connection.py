@@ -454,6 +454,8 @@ class Connection(Generic[RowT]):
             if isinstance(error, errors.SerializationError) and transaction is not None:
                 has_lost = True
                 self._contender.lose(transaction)
+                if error.table is not None and error.key:
+                    self._database.hot_keys.note_conflict(error.table, error.key)
             raise
         finally:
             self._end(committed=committed, has_lost=has_lost)

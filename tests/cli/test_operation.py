@@ -55,6 +55,7 @@ def test_status_of_an_idle_database(run, adopted, path):
         ],
         "unmanaged": [],
         "set_aside": [],
+        "hot_keys": [],
         "checkpoint": {
             "mode": "auto",
             "rounds": 0,

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Sized
 
     from tique.commit.certification import Certifier
+    from tique.commit.hot_keys import HotKeys
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
     from tique.writes.tickets import Committing
@@ -104,6 +105,8 @@ class Committer:
         The open transactions: at most so many commit together.
     committed
         Called after every batch.
+    hot_keys
+        Counts updates that were computed again.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Committer:
         certifier: Certifier,
         transactions: Sized,
         committed: Callable[[], None],
+        hot_keys: HotKeys,
     ) -> None:
         self._engine = engine
         self._catalog = catalog
@@ -125,6 +129,7 @@ class Committer:
         )
         self._transactions = transactions
         self._committed = committed
+        self._hot_keys = hot_keys
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
         self._batch: list[Ticket] = []
@@ -400,6 +405,8 @@ class Committer:
         self._publish(committed, staged)
         self._unsettled = ()
         for ticket in committed:
+            for writes, key, _ in ticket.merged:
+                self._hot_keys.note_merge(writes.table.qualified_name, key)
             ticket.settle()
         self._committed()
 

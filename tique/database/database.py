@@ -24,6 +24,7 @@ from tique import errors
 from tique.checkpoint.checkpointer import Checkpointer
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
+from tique.commit.hot_keys import HotKeys
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
 from tique.database import process
@@ -113,6 +114,7 @@ class Database:
             housekeeping=self.release_abandoned,
         )
         self.turns = Turns()
+        self.hot_keys = HotKeys()
         self.committer = _committer_for(engine)(
             engine,
             self.catalog,
@@ -121,6 +123,7 @@ class Database:
             self.certifier,
             self.transactions,
             self.checkpointer.notice,
+            self.hot_keys,
         )
         changes = SchemaChanges(
             engine,

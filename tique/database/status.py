@@ -12,6 +12,7 @@ from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from tique.checkpoint.checkpointer import Checkpointer
+    from tique.commit.hot_keys import HotKey
     from tique.database.database import Database
     from tique.store.policy import CacheInfo
 
@@ -156,6 +157,8 @@ class Status:
     caches : tuple of CacheInfo
         This process's caches of the storage tables, with their sizes, hits, misses and
         evictions: the same as ``Connection.info.caches``.
+    hot_keys : tuple of HotKey
+        Keys on which this process's transactions met others, the hottest first.
     """
 
     database: str
@@ -172,6 +175,7 @@ class Status:
     set_aside: tuple[SetAsideStatus, ...]
     checkpoint: CheckpointStatus
     caches: tuple[CacheInfo, ...]
+    hot_keys: tuple[HotKey, ...]
 
 
 def status(database: Database) -> Status:
@@ -208,6 +212,7 @@ def status(database: Database) -> Status:
         set_aside=_set_aside(database),
         checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
         caches=database.catalog.caches(),
+        hot_keys=database.hot_keys.hottest(),
     )
 
 
