@@ -8,6 +8,7 @@ pytest_plugins = (
     "tests.plugins.support",
     "tests.plugins.effort",
     "tests.plugins.selection",
+    "tests.plugins.reruns",
 )
 
 # The time of an example depends on the machine's other load.

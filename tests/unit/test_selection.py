@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.effort import LONG
+from tests.plugins.reruns import VERDICTS
 from tests.plugins.selection import (
     BOTH_SEQUENCERS,
     DUCKDB,
@@ -197,3 +198,11 @@ def test_what_is_about_tique_is_shared_among_the_releases(collected):
     assert len(many) > 10
     for found in many:
         assert len(set(found)) == 2
+
+
+def test_a_verdict_has_no_second_chance(collected):
+    """What must never happen must not happen once; timing may fail once, and is told."""
+    chances = {"flaky" in marks for marks in collected.values()}
+    assert chances == {True, False}
+    for test, marks in collected.items():
+        assert ("flaky" in marks) != (test.split("/")[1] in VERDICTS), test
