@@ -216,6 +216,61 @@ def hot_row_command(
     _exit(_compare(workload, plan, directory, as_json).failures)
 
 
+@main.command("contention")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@click.option("--clients", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option(
+    "--warehouses",
+    type=CommaList(click.IntRange(min=1)),
+    default="1,2,4,8",
+    show_default=True,
+)
+@click.option("--seconds", type=float, default=20.0, show_default=True)
+@click.option("--warmup", type=float, default=10.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def contention_command(
+    names: tuple[str, ...],
+    clients: int,
+    warehouses: tuple[int, ...],
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    roam: bool,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Run TPC-C with the same clients on fewer and fewer warehouses."""
+    from benchmarks.contention import measure_contention
+
+    scale = Scale(max(warehouses), districts, customers, items)
+    plan = Plan(names, (clients,), seconds, warmup, rounds)
+    with report.progress() as tell:
+        result = measure_contention(
+            scale, seed, warehouses, plan, directory, tell, roam=roam
+        )
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        title = f"TPC-C, {clients} clients"
+        report.print_contention(result, title, report.stdout())
+    _exit(result.failures)
+
+
 @main.command("ablation")
 @click.option("--target", type=click.Choice(targets.NAMES), default="duckdb+tique")
 @click.option(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.ablation import Variant
     from benchmarks.compare import Comparison, Ratio, Summary
+    from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
     from benchmarks.micro.driver_cost import DriverCost
     from benchmarks.micro.scans import Scans
@@ -211,6 +212,26 @@ def print_ablation(variants: Sequence[Variant], title: str, console: Console) ->
             *(each.queries[query].shown() for query in queries),
         )
     console.print(table)
+
+
+def print_contention(result: Contention, title: str, console: Console) -> None:
+    """Print throughput and abort rates by the number of warehouses."""
+    table = Table(title=title)
+    headings = ("transactions/s", "of the most warehouses", "abort rate")
+    table.add_column("warehouses", justify="right")
+    table.add_column("target")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for each in result.rows:
+        table.add_row(
+            str(each.warehouses),
+            each.target,
+            each.throughput.shown(),
+            f"{each.share:.2f}",
+            f"{each.abort_rate.median:.1%}",
+        )
+    console.print(table)
+    print_failures(result.failures, console)
 
 
 def print_scans(result: Scans, console: Console) -> None:

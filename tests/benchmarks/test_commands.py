@@ -128,6 +128,19 @@ def test_hot_row(tmp_path, mode):
     assert all(found["committed"] > 0 for found in summary["kinds"].values())
 
 
+def test_contention(tmp_path):
+    result = invoke(
+        tmp_path,
+        *("contention", "--targets", "duckdb+tique", "--warehouses", "2,1"),
+        *("--seconds", "0.5", "--warmup", "0.2", "--rounds", "1", "--json", *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    one, two = json.loads(result.stdout)["rows"]
+    assert (one["warehouses"], two["warehouses"]) == (1, 2)
+    assert one["throughput"]["median"] > 0
+    assert two["share"] == 1
+
+
 def test_hot_row_finds_a_lost_update(tmp_path):
     workload = HotRowWorkload("autocommit", 1)
     workload.load(tmp_path / "counter.duckdb")
