@@ -18,6 +18,7 @@ from tique.commit import shared as shared_commit
 from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
+from tique.commit.mergeable import Merger
 from tique.query.transaction import Transaction
 from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
@@ -81,6 +82,16 @@ def _misses_last_commit() -> None:
         return None if found is not None and found.winner >= last else found
 
     _replace(BatchCertifier, _conflict)
+
+
+def _merges_what_was_seen() -> None:
+    """P3: an update is computed again although its transaction has seen what changed."""
+
+    def _sees_the_same(*_: Any) -> bool:
+        """Say that it has seen nothing."""
+        return True
+
+    _replace(Merger, _sees_the_same)
 
 
 def _early_sts() -> None:
@@ -222,6 +233,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "stale-snapshot": _stale_snapshot,
     "no-certification": _no_certification,
     "misses-last-commit": _misses_last_commit,
+    "merges-what-was-seen": _merges_what_was_seen,
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,

@@ -41,6 +41,7 @@ class ConnectionOptions(Options, total=False):
 
     isolation_level: str | IsolationLevel
     autocommit: bool
+    conflicts: Literal["column", "row"]
     paramstyle: Literal["pyformat", "qmark"]
 
 
@@ -64,6 +65,7 @@ def connect(
     *,
     isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
     autocommit: bool = False,
+    conflicts: str = "column",
     paramstyle: str = "pyformat",
     row_factory: RowFactory[Any] = tuple_row,
     **options: Unpack[Options],
@@ -84,6 +86,10 @@ def connect(
         ``"SNAPSHOT"`` or ``"READ COMMITTED"``.
     autocommit
         Whether every statement is a transaction of its own.
+    conflicts
+        ``"column"``: an UPDATE by key, whose new values are functions of the row alone,
+        is computed again at the commit if another transaction changed the row first,
+        but nothing that this one has seen. ``"row"``: it fails then.
     paramstyle
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory
@@ -109,6 +115,8 @@ def connect(
         raise errors.InterfaceError(
             f"paramstyle {paramstyle!r} is not one of {', '.join(PARAMSTYLES)}"
         )
+    if conflicts not in ("column", "row"):
+        raise errors.InterfaceError(f"conflicts={conflicts!r} is not column or row")
     with translating():
         database = acquire(url, options)
         try:
@@ -116,6 +124,7 @@ def connect(
                 database,
                 isolation_level=level,
                 autocommit=autocommit,
+                merges=conflicts == "column",
                 paramstyle=paramstyle,
                 row_factory=row_factory,
             )

@@ -105,8 +105,10 @@ class Connection(Generic[RowT]):
         autocommit: bool,
         paramstyle: str,
         row_factory: RowFactory[RowT],
+        merges: bool = True,
     ) -> None:
         self.row_factory = row_factory
+        self._merges = merges
         self._database = database
         self._isolation = isolation_level
         self._autocommit = autocommit
@@ -377,7 +379,6 @@ class Connection(Generic[RowT]):
         if transaction is None:
             transaction = self._begin()
         commits = self._commits_each
-        transaction.is_blind = commits and statement.is_blind
         shared = self._database.engine.shared
         try:
             if shared is not None:
@@ -406,6 +407,7 @@ class Connection(Generic[RowT]):
             session,
             self._controls.isolation or self._isolation,
             read_only=self._controls.is_read_only(default=self._sessions.is_read_only),
+            merges=self._merges,
         )
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction

@@ -185,6 +185,7 @@ def test_a_block_in_an_implicit_transaction_is_a_savepoint(engine, connection):
 def test_a_conflict_ends_the_transaction(engine, connection):
     """P3: the loser is rolled back, all of it, and can begin again."""
     other = engine.connect()
+    connection.execute("SELECT v FROM t WHERE id = 1").fetchall()
     connection.execute("UPDATE t SET v = 11 WHERE id = 1")
     connection.execute("INSERT INTO t VALUES (3, 30)")
     other.execute("UPDATE t SET v = 99 WHERE id = 1")
@@ -224,6 +225,7 @@ def test_run_transaction_gives_up(engine, connection):
     other = engine.connect()
 
     def work(conn):
+        conn.execute("SELECT v FROM t WHERE id = 1").fetchall()
         conn.execute("UPDATE t SET v = 0 WHERE id = 1")
         other.execute("UPDATE t SET v = v + 1 WHERE id = 1")
         other.commit()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 LEVELS = ("SNAPSHOT", "READ COMMITTED")
 
 _PREVENTED, _OCCURRING = "must not occur", "occurs"
+_BY_ROW = f"{_PREVENTED}, where conflicts are by row"
 _COLUMNS = re.compile(" {2,}")
 
 
@@ -26,7 +27,7 @@ class Anomaly(NamedTuple):
 def _sections() -> Iterator[tuple[str, Anomaly]]:
     section = ""
     for line in Path(__file__).with_suffix(".txt").read_text().splitlines():
-        if line in (_PREVENTED, _OCCURRING):
+        if line in (_PREVENTED, _BY_ROW, _OCCURRING):
             section = line
         elif line and not line.startswith("#"):
             name, levels, history = _COLUMNS.split(line)
@@ -37,6 +38,9 @@ def _sections() -> Iterator[tuple[str, Anomaly]]:
 
 PREVENTED = [anomaly for section, anomaly in _sections() if section == _PREVENTED]
 """The anomalies that the levels prevent."""
+
+PREVENTED_BY_ROW = [anomaly for section, anomaly in _sections() if section == _BY_ROW]
+"""Others that ``conflicts="row"`` prevents."""
 
 OCCURRING = [anomaly for section, anomaly in _sections() if section == _OCCURRING]
 """The anomalies that they allow, and that do happen."""

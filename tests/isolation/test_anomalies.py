@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 import tique
-from tests.isolation.anomalies import OCCURRING, PREVENTED
+from tests.isolation.anomalies import OCCURRING, PREVENTED, PREVENTED_BY_ROW
 from tests.isolation.histories import fill, play
 from tests.plugins.engine import ENGINES, label
 
@@ -27,9 +27,12 @@ def connect(request, lasting):
     """A function that connects to a database with one table, which stays open."""
     lasting.begin_again()
 
-    def start(level="SNAPSHOT"):
+    def start(level="SNAPSHOT", conflicts="column"):
         return lasting.connect(
-            certifier=request.param, checkpoint="manual", isolation_level=level
+            certifier=request.param,
+            checkpoint="manual",
+            isolation_level=level,
+            conflicts=conflicts,
         )
 
     start().execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
@@ -40,10 +43,10 @@ def connect(request, lasting):
 def run(connect):
     """Play a history at a level."""
 
-    def played(level, history):
+    def played(*options, history):
         with ExitStack() as stack:
             fill(stack.enter_context(connect()))
-            play(history, lambda _: stack.enter_context(connect(level)))
+            play(history, lambda _: stack.enter_context(connect(*options)))
 
     return played
 
@@ -60,12 +63,17 @@ def cases(anomalies):
 
 @cases(PREVENTED)
 def test_must_not_occur(run, level, history):
-    run(level, history)
+    run(level, history=history)
+
+
+@cases(PREVENTED_BY_ROW)
+def test_must_not_occur_by_row(run, level, history):
+    run(level, "row", history=history)
 
 
 @cases(OCCURRING)
 def test_occurs(run, level, history):
-    run(level, history)
+    run(level, history=history)
 
 
 def test_every_anomaly_has_its_levels():

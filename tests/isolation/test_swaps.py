@@ -112,7 +112,9 @@ def test_two_swaps_conflict(engine, connection, swap, folded):
 
 def test_a_swap_against_another_writer(engine, connection):
     """P3, P9: a value that is given up is free, and one that is taken is not."""
-    one, other = (engine.connect(checkpoint="manual") for _ in range(2))
+    one, other = (
+        engine.connect(checkpoint="manual", conflicts="row") for _ in range(2)
+    )
     one.execute(SWAPS["unique"])
     with pytest.raises(errors.UniqueViolation):
         other.execute("INSERT INTO t VALUES (4, 'a', 40)")

@@ -72,8 +72,6 @@ class Engine(ABC):
     format_before: ClassVar[tuple[str, ...]] = ()
     """Statements that give tique's schema the shape that it had in the format before."""
     # Its features: MonetDB's row of this matrix names those that it lacks.
-    merges: ClassVar[bool] = False
-    """Whether a statement that lost is computed again at commit (commit/mergeable.py)."""
     has_checks: ClassVar[bool] = True
     holds_nul: ClassVar[bool] = True
     has_infinity: ClassVar[bool] = True
@@ -211,7 +209,6 @@ class DuckDB(Engine):
     tables = "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'"
     coin = "random() < 0.5"
     cache_append = "insert_into"
-    merges = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

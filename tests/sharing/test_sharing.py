@@ -108,6 +108,7 @@ def test_a_snapshot_stays(pair):
 def test_the_first_committer_wins(shared_engine, pair):
     """P3."""
     first, second = pair
+    second.run("SELECT v FROM t WHERE id = 1").fetchall()
     first.run("UPDATE t SET v = v + 1 WHERE id = 1")
     second.run("UPDATE t SET v = v + 1 WHERE id = 1")
     first.connection.commit()
@@ -119,6 +120,21 @@ def test_the_first_committer_wins(shared_engine, pair):
     )
     assert refusal.value.winner == first.database.timeline.position().sts
     assert second.rows("SELECT v FROM t WHERE id = 1") == [(1,)]
+
+
+def test_an_update_is_computed_again(pair):
+    """P3: on the other process's row, whether this one has followed that commit or not."""
+    first, second = pair
+    for each in pair:
+        each.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    first.connection.commit()
+    second.connection.commit()
+    first.run("UPDATE t SET v = v + 10 WHERE id = 1")
+    second.run("UPDATE t SET v = v + 10 WHERE id = 1")
+    second.connection.commit()
+    first.database.timeline.catch_up()
+    first.connection.commit()
+    assert second.rows("SELECT v FROM t WHERE id = 1") == [(22,)]
 
 
 def test_two_that_insert_the_same_key(pair):

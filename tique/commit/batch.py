@@ -19,13 +19,14 @@ from tique import errors
 from tique.commit.certification import written_keys
 from tique.commit.mergeable import Merger
 from tique.commit.referential import ReferentialCertifier
+from tique.store.rows import key_of
 from tique.writes.tickets import Conflict, serialization_error
 
 if TYPE_CHECKING:
     from tique.commit.certification import Certifier
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
-    from tique.writes.table import TableWrites
+    from tique.writes.table import TableWrites, Write
     from tique.writes.tickets import Ticket
     from tique_backends.forms import Forms
     from tique_backends.session import Session
@@ -57,8 +58,9 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
-    merges
-        Whether updates that lost are computed again (:mod:`tique.commit.mergeable`).
+    is_shared
+        Whether a shared sequencer certifies each ticket by itself: then none is computed
+        on the rows of another one of its batch (:mod:`tique.commit.mergeable`).
     """
 
     def __init__(
@@ -68,32 +70,48 @@ class BatchCertifier:
         sequencer: Sequencer,
         certifier: Certifier,
         *,
-        merges: bool,
+        is_shared: bool,
     ) -> None:
         self._catalog = catalog
         self._forms = forms
         self._sequencer = sequencer
         self._certifier = certifier
-        self._merges = merges and certifier.name == "memory"
+        self._is_shared = is_shared
         self._referential = ReferentialCertifier(
             catalog, forms, in_memory=certifier.name == "memory"
         )
 
-    def certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
-        """The tickets without a conflict, in the batch or before; settle the others."""
+    def certify(
+        self, batch: list[Ticket], session: Session
+    ) -> tuple[list[Ticket], list[Ticket]]:
+        """Find the tickets without a conflict, in the batch or before.
+
+        Returns
+        -------
+        certified : list of Ticket
+        later : list of Ticket
+            Those that are to be certified again when these are committed.
+
+        The others are settled.
+        """
         claimed = _Claims(set(), set(), set())
-        merger = Merger(self._catalog, self._sequencer) if self._merges else None
-        certified = []
-        within: set[tuple[int, Key]] = set()
+        merger = Merger(self._catalog, self._sequencer)
+        certified: list[Ticket] = []
+        later: list[Ticket] = []
         for ticket in batch:
             try:
-                if merger is not None:
-                    merger.undo(ticket)
-                    within = merger.merge(ticket)
+                merger.undo(ticket)
+                overtaken = merger.overtaken(ticket)
+                if self._is_shared and any(
+                    merger.is_within(writes, key) for writes, key, _ in overtaken
+                ):
+                    later.append(ticket)
+                    continue
+                within = merger.merge(ticket, overtaken)
                 conflict = self._conflict(ticket, session)
                 if conflict is None and len(batch) > 1:
                     conflict = self._claim(ticket, claimed, within)
-                    if merger is not None and conflict is None:
+                    if conflict is None:
                         merger.note(ticket)
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
@@ -103,7 +121,7 @@ class BatchCertifier:
                 certified.append(ticket)
             else:
                 ticket.settle(serialization_error(conflict))
-        return certified
+        return certified, later
 
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._certifier
@@ -141,9 +159,11 @@ class BatchCertifier:
         claims = set()
         for writes in ticket.writes:
             for positions, entries in written_keys(writes):
-                for key, _ in entries:
+                for key, write in entries:
                     claim = (writes.table.id, positions, key)
-                    if claim in claimed.written and (claim[0], key) not in within:
+                    if claim in claimed.written and not (
+                        within and self._is_within(writes.table, write, within)
+                    ):
                         last = self._sequencer.cts()
                         return Conflict(writes.table, key, last)
                     claims.add(claim)
@@ -158,6 +178,10 @@ class BatchCertifier:
         claimed.shared.update(references.shared)
         claimed.exclusive.update(references.exclusive)
         return None
+
+    @staticmethod
+    def _is_within(table: Table, write: Write, within: set[tuple[int, Key]]) -> bool:
+        return (table.id, key_of(table.primary_key, write.row)) in within
 
     def _staged_conflict(
         self, writes: TableWrites, session: Session

@@ -125,7 +125,11 @@ class Committer:
         self._sequencer = sequencer
         self._timeline = timeline
         self._certifier = BatchCertifier(
-            catalog, engine.forms, sequencer, certifier, merges=engine.shared is None
+            catalog,
+            engine.forms,
+            sequencer,
+            certifier,
+            is_shared=engine.shared is not None,
         )
         self._transactions = transactions
         self._committed = committed
@@ -412,7 +416,9 @@ class Committer:
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:
         """The tickets that may be committed; the others are settled."""
-        return self._certifier.certify(batch, session)
+        certified, later = self._certifier.certify(batch, session)
+        self._queue.extendleft(reversed(later))
+        return certified
 
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         """Give each ticket its cts; return the tickets that may be appended."""

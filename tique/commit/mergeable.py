@@ -1,46 +1,70 @@
 """Mergeable updates: one that lost is computed again on the newest version of its row.
 
-A statement in autocommit that changes one row by its key, to values that are functions of
-that row alone (``n = n + 1``), shows the application nothing of its snapshot but that the
-row is there. Such a transaction is *blind*.
+An UPDATE of one row by its key, to values that are functions of that row alone
+(``n = n + 1``), shows the application nothing of its snapshot but that the row is there.
+If another transaction committed the row first, the update can still be committed, as one
+of a transaction that began after the other one, if everything else that this one has seen
+(:mod:`tique.writes.seen`) is still so.
 
 Argument
 --------
-*Snapshot isolation (P1, P3).* A blind transaction that another one overtook is committed as
-if it had begun after that one: its snapshot is the state that all commits before it leave,
-those that stand before it in the batch among them. It has read nothing else, and what it
-writes is computed on that state. A later snapshot than the one that it began with is allowed
-to every transaction; that of an earlier one would not be. The row must still be there, with
-the columns that are looked at in memory, and every value must fit its column: otherwise the
-conflict stands, and the statement is run again.
+*Snapshot isolation (P1, P3).* A transaction is computed again as a whole or not at all. It
+is then committed with a later snapshot than the one that it began with: the state that all
+commits before it leave, those that stand before it in the batch among them. Each row,
+group and table that it saw is the same in that state, in the columns that it looked at;
+every computed row has its newest version there for a base; and its other writes are
+certified since its first snapshot. So every statement would have answered as it did, and of
+two transactions whose lifetimes overlap one committed a row, or rather: these columns of
+it. A later snapshot is allowed to every transaction, strongly: that of an earlier one
+would not be.
 
-*Constraints (P9).* Columns of keys, UNIQUE keys and FOREIGN KEYs do not change, and tables
-with a CHECK are left out; NOT NULL is checked again.
+A row that the transaction itself had changed when it looked at it shows what it was computed
+from: then nothing of the row may have changed. In a READ COMMITTED transaction each
+statement has a snapshot of its own, and only such rows matter.
+
+*Gaps.* A column that is a gap in the newest version has not been changed since the row that
+the statement saw (:mod:`tique.store.rows`): it is taken from there.
+
+*Constraints (P9).* Columns of keys, UNIQUE keys, FOREIGN KEYs and bounds do not change, and
+tables with a CHECK are left out; NOT NULL is checked again, and every value must fit its
+column. The row must still be there. Otherwise the conflict stands.
 
 *All or nothing (P5).* Versions of the batch on which others are computed are appended in the
 same step as these, or none is. A ticket that is certified again begins with its own rows
 (:meth:`Merger.undo`): what it was computed on may never have been committed.
 
-*Once (P4).* The log has the computed row, not the function: no replay computes it again.
+*Once (P4).* The log has the computed row, not the function: no replay computes it again, and
+a commit whose reply is lost is looked for in the log.
 
-Only the leader of a group commit calls this, for one process's commits: among several the
-sequencer certifies keys, and knows no rows.
+*Among several processes* the shared sequencer certifies keys, since the commits that this
+process had followed when it began with the batch (F). A row that was computed on a commit
+after F is refused there, and computed again when that commit is followed; so the later
+snapshot is F. The sequencer appends some tickets of a batch and refuses others: none is
+computed on another's row, but waits for the next batch.
+
+Only the leader of a group commit calls this.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from math import copysign
+from typing import TYPE_CHECKING, Any
 
+from tique_backends.records import MISSING
 from tique_rewriter.kernel import NotLocal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
+    from tique.store.versions import TableVersions
+    from tique.writes.seen import SeenGroup
     from tique.writes.table import TableWrites, Write
     from tique.writes.tickets import Ticket
     from tique_backends.records import Row
+    from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
 
@@ -58,33 +82,44 @@ class Merger:
     def __init__(self, catalog: ManagedCatalog, sequencer: Sequencer) -> None:
         self._catalog = catalog
         self._sequencer = sequencer
-        self._written: dict[tuple[int, Key], Row | None] = {}
-        """The rows of the tickets before in the batch; None: deleted."""
+        self._written: dict[int, dict[Key, Row | None]] = {}
+        """By table, the rows of the tickets before in the batch; None: deleted."""
 
-    def merge(self, ticket: Ticket) -> set[tuple[int, Key]]:
-        """Bring a blind ticket's rows up to date; those that are rows of the batch."""
+    def overtaken(self, ticket: Ticket) -> list[tuple[TableWrites, Key, Write]]:
+        """The mergeable writes whose rows others have changed since; none if it must lose."""
+        transaction = ticket.transaction
+        if ticket.is_bulk or not transaction.merges:
+            return []
+        found = [
+            (writes, key, write)
+            for writes, key, write in _mergeable(ticket)
+            if key in self._written.get(writes.table.id, ())
+            or self._versions(writes.table).last_commit(key) > write.sts
+        ]
+        return found if found and self._sees_the_same(ticket, found) else []
+
+    def is_within(self, writes: TableWrites, key: Key) -> bool:
+        """Whether a ticket before in the batch has written the row."""
+        return key in self._written.get(writes.table.id, ())
+
+    def merge(
+        self, ticket: Ticket, overtaken: Iterable[tuple[TableWrites, Key, Write]]
+    ) -> set[tuple[int, Key]]:
+        """Bring a ticket's rows up to date; those that are rows of the batch."""
         within = set()
-        if ticket.transaction.is_blind:
-            for writes, key, write in _mergeable(ticket):
-                place = (writes.table.id, key)
-                if place in self._written:
-                    base = self._written[place]
-                else:
-                    newest = self._catalog.versions(writes.table).newest(key)
-                    if newest is None or newest[0] <= write.sts:
-                        continue
-                    base = newest[1]
-                assert write.merge is not None
-                try:
-                    row = None if base is None else write.merge(base)
-                except NotLocal:
-                    row = None
-                if row is None:
-                    continue
-                ticket.merged.append((writes, key, write))
-                writes.rows[key] = write._replace(row=row, sts=self._sequencer.sts())
-                if place in self._written:
-                    within.add(place)
+        for writes, key, write in overtaken:
+            base = self._newest(writes.table, key)
+            assert write.merge is not None
+            try:
+                row = None if base is None else write.merge(base)
+            except NotLocal:
+                row = None
+            if row is None:
+                continue
+            ticket.merged.append((writes, key, write))
+            writes.rows[key] = write._replace(row=row, sts=self._sequencer.sts())
+            if self.is_within(writes, key):
+                within.add((writes.table.id, key))
         return within
 
     def undo(self, ticket: Ticket) -> None:
@@ -96,13 +131,137 @@ class Merger:
     def note(self, ticket: Ticket) -> None:
         """Let later tickets of the batch be computed on this one's rows."""
         for writes in ticket.writes:
-            for key, write in writes.rows.items():
-                row = None if write.deleted else write.row
-                self._written[writes.table.id, key] = row
+            rows = self._written.setdefault(writes.table.id, {})
+            for key, write in writes.buffered():
+                rows[key] = None if write.deleted else write.row
+
+    def _versions(self, table: Table) -> TableVersions:
+        return self._catalog.versions(table)
+
+    def _newest(self, table: Table, key: Key) -> Row | None:
+        """The row as the ticket's commit will find it; None: it is not there."""
+        written = self._written.get(table.id, {})
+        if key in written:
+            return written[key]
+        newest = self._versions(table).newest(key)
+        return None if newest is None else newest[1]
+
+    # What the transaction has seen
+
+    def _sees_the_same(
+        self, ticket: Ticket, found: Iterable[tuple[TableWrites, Key, Write]]
+    ) -> bool:
+        """Whether everything that the transaction saw is so in the newest state."""
+        transaction = ticket.transaction
+        seen, sts = transaction.seen, transaction.sts
+        for writes, key, _ in found:
+            place = writes.table.id, key
+            if place[0] in seen.tables or place in seen.own:
+                return False
+        if not transaction.has_one_snapshot:
+            return True
+        tables = seen.definitions
+        return (
+            all(self._is_defined(table, sts) for table in tables.values())
+            and all(self._is_unchanged(tables[i], sts) for i in seen.tables)
+            and all(
+                self._has_same_row(tables[i], key, row, columns, sts)
+                for (i, key), (row, columns) in seen.rows.items()
+            )
+            and all(
+                self._has_same_rows(tables[group.table_id], group, sts)
+                for group in seen.groups
+            )
+        )
+
+    def _is_defined(self, table: Table, sts: int) -> bool:
+        """Whether a table is still there, as it was."""
+        catalog = self._catalog
+        return (
+            table.id in catalog.by_id()
+            and catalog.is_current(table)
+            and self._versions(table).since <= sts
+        )
+
+    def _is_unchanged(self, table: Table, sts: int) -> bool:
+        if self._written.get(table.id):
+            return False
+        return self._versions(table).last_cts <= sts
+
+    def _is_whole(self, table: Table) -> bool:
+        return self._versions(table).is_complete and not table.is_keyless
+
+    def _has_same_row(
+        self,
+        table: Table,
+        key: Key,
+        row: Row | None,
+        columns: frozenset[int],
+        sts: int,
+    ) -> bool:
+        if not self._is_whole(table):
+            return self._is_unchanged(table, sts)
+        if (
+            key not in self._written.get(table.id, ())
+            and self._versions(table).last_commit(key) <= sts
+        ):
+            return True
+        return _is_same(self._newest(table, key), row, columns)
+
+    def _has_same_rows(self, table: Table, group: SeenGroup, sts: int) -> bool:
+        versions = self._versions(table)
+        if self._is_unchanged(table, sts):
+            return True
+        if not self._is_whole(table):
+            return False
+        prefix = dict(zip(group.positions, group.values, strict=True))
+        places = [table.primary_key.index(i) for i in prefix]
+        keys = {
+            key
+            for key in self._written.get(table.id, ())
+            if tuple([key[i] for i in places]) == group.values
+        }
+        keys.update(
+            key
+            for key in versions.matching(group.positions, group.values)
+            if versions.last_commit(key) > sts
+        )
+        columns = group.columns.union(table.primary_key)
+        for key in keys:
+            version = versions.newest_visible(key, sts)
+            if version is not None:
+                row = version[1]
+            else:
+                known, row = versions.storage_row(key, columns)
+                if not known:
+                    return False
+            if not _is_same(self._newest(table, key), row, columns):
+                return False
+        return True
+
+
+def _is_same(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:
+    """Whether a row is there as before, in some columns; a gap is no change."""
+    if newest is None or seen is None:
+        return newest is seen
+    return all(
+        newest[i] is MISSING or _is_same_value(newest[i], seen[i]) for i in columns
+    )
+
+
+def _is_same_value(new: Any, old: Any) -> bool:
+    """Whether a value is the same, to the last digit."""
+    if new is old:
+        return True
+    if type(new) is not type(old) or new != old:
+        return False
+    if isinstance(new, float):
+        return copysign(1, new) == copysign(1, old)
+    return not isinstance(new, Decimal) or new.same_quantum(old)
 
 
 def _mergeable(ticket: Ticket) -> Iterator[tuple[TableWrites, Key, Write]]:
     for writes in ticket.writes:
-        for key, write in list(writes.rows.items()):
-            if write.merge is not None and not writes.is_staged:
+        for key, write in writes.rows.items():
+            if write.merge is not None:
                 yield writes, key, write

@@ -182,7 +182,12 @@ class Database:
             self.committer.settle_left()
 
     def begin(
-        self, session: Session, isolation: IsolationLevel, *, read_only: bool
+        self,
+        session: Session,
+        isolation: IsolationLevel,
+        *,
+        read_only: bool,
+        merges: bool,
     ) -> Transaction:
         """Begin a transaction; its connection adds it to the open ones.
 
@@ -202,6 +207,7 @@ class Database:
             session,
             isolation,
             read_only=read_only,
+            merges=merges,
         )
 
     def outcome(self, txid: int) -> str:

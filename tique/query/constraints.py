@@ -87,7 +87,9 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
     transaction.expect_free(table, keys[0])
     transaction.prefetch(table, keys, ())
     for key in keys:
-        if transaction.row(table, key, ()) is not None:
+        row = transaction.row(table, key, ())
+        if row is not None:
+            transaction.see_row(table, key, row)
             raise duplicate_key(table, "PRIMARY KEY")
 
 

@@ -186,6 +186,8 @@ class _InnerRows:
             return None
         transaction.prefetch(self._table, keys, self._needed)
         found = {key: transaction.row(self._table, key, self._needed) for key in keys}
+        for key, row in found.items():
+            transaction.see_row(self._table, key, row, self._needed)
         return [
             row + other for key, row in pairs if (other := found.get(key)) is not None
         ]

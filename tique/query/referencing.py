@@ -118,6 +118,7 @@ def missing_parents(
     own = {} if writes is None else writes.rows
     for given, wanted in zip(values, keys, strict=True):
         if transaction.row(parent, wanted, ()) is None:
+            transaction.see_row(parent, wanted, None)
             missing.append(given)
         elif wanted not in own:
             transaction.references.share(

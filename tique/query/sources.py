@@ -132,6 +132,7 @@ class Source:
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, ...]:
         """Queries that together return the reference's rows in the snapshot."""
+        transaction.see_table(self.table)
         form = self._form(transaction, parameters)
         if form is not None:
             return form
@@ -203,7 +204,9 @@ class Source:
         values = dict(zip(self._bound, self._keys.read(parameters), strict=True))
         others = dict(zip(self._others, self._filters.read(parameters), strict=True))
         if numbers is None:
+            transaction.see_group(self.table, values, {*columns, *others})
             return self._groups.rows(transaction, values, others, columns, beside=1)
+        transaction.see_table(self.table)
         rows: list[Row] = []
         position = self.table.primary_key[-2]
         for number in numbers:

@@ -14,13 +14,15 @@ from tique import errors
 from tique.query.constraint_modes import ConstraintModes
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
+from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.records import MISSING, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from types import TracebackType
+    from typing import Any
 
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
@@ -131,6 +133,8 @@ class Transaction:
         The isolation level.
     read_only
         Whether writes are refused.
+    merges
+        Whether its updates that lost may be computed again.
     """
 
     def __init__(
@@ -144,6 +148,7 @@ class Transaction:
         isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
         *,
         read_only: bool = False,
+        merges: bool = True,
     ) -> None:
         self.engine = engine
         self.catalog = catalog
@@ -169,8 +174,8 @@ class Transaction:
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
         self.savepoints: list[tuple[str, int]] = []
-        self.is_blind = False
-        """Whether the application sees nothing of it but that rows are there."""
+        self.merges = merges
+        self.seen = Seen()
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
         self.txid, self.sts = timeline.begin()
@@ -190,6 +195,11 @@ class Transaction:
         self.writes.clear()
 
     # Statements and savepoints
+
+    @property
+    def has_one_snapshot(self) -> bool:
+        """Whether all of its statements have the same snapshot."""
+        return self.isolation is not IsolationLevel.READ_COMMITTED
 
     def statement(self) -> _StatementScope:
         """Run one statement in this context: all of it or, if it raises, nothing (P8)."""
@@ -244,6 +254,30 @@ class Transaction:
             self.modes.rollback_to(sequence)
 
     # Reading
+
+    def see_row(
+        self, table: Table, key: Key, row: Row | None, columns: Collection[int] = ()
+    ) -> None:
+        """Note that the application learns of a row, or that it is not there."""
+        writes = self.writes.get(table.id)
+        if writes is not None and key in writes.rows:
+            self.seen.own_row(table, key)
+        elif self.has_one_snapshot:
+            self.seen.row(table, key, row, columns)
+
+    def see_group(
+        self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
+    ) -> None:
+        """Note that the application learns of all rows with values in key columns."""
+        if self.writes.get(table.id):
+            self.seen.table(table)
+        elif self.has_one_snapshot:
+            self.seen.group(table, bound, columns)
+
+    def see_table(self, table: Table) -> None:
+        """Note that the application may learn anything of a table."""
+        if self.has_one_snapshot or self.writes.get(table.id):
+            self.seen.table(table)
 
     def versions(self, table: Table) -> TableVersions:
         """The recent versions of a table, noted as used by this transaction.
@@ -445,6 +479,7 @@ class Transaction:
 
         Returns the transaction's own writes, if it has any to overlay.
         """
+        self.see_table(table)
         self.versions(table).drain(self.session, self.sts)
         writes = self.writes.get(table.id)
         if not writes:

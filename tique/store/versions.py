@@ -114,6 +114,8 @@ class TableVersions:
         self.table = table
         self.folded_until = 0
         """The cts up to which all versions are in storage, as far as is known here."""
+        self.last_cts = 0
+        """The cts of the newest commit to the table that is known here."""
         self.since = 0
         """The oldest snapshot for which storage is right; 0: all of them."""
         self._shared = shared
@@ -299,6 +301,7 @@ class TableVersions:
         with self.lock:
             if self._undrained_since is None:
                 self._undrained_since = cts
+            self.last_cts = max(self.last_cts, cts)
             self._undrained += [(cts, row, deleted) for _, row, deleted in writes]
             self._chains.add(cts, writes)
             self._count()
@@ -306,6 +309,7 @@ class TableVersions:
     def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
+            self.last_cts = max(self.last_cts, cts)
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
             self._count()
             self._stored.clear()
@@ -316,6 +320,7 @@ class TableVersions:
         They are kept as one, apart from the first, which says where they begin.
         """
         with self.lock:
+            self.last_cts = max([self.last_cts, *(cts for cts, _ in commits)])
             rows = sum(count for _, count in commits[1:])
             kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
             self.bulk = tuple(BulkCommit(cts, count, count) for cts, count in kept)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tique.store.rows import Key
     from tique.writes.references import References
+    from tique.writes.seen import Seen
     from tique.writes.table import TableWrites, Write
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -40,8 +41,20 @@ class Committing(Protocol):
         """The keys that its FOREIGN KEY constraints rest on."""
 
     @property
-    def is_blind(self) -> bool:
-        """Whether the application has seen nothing of its snapshot but rows' presence."""
+    def sts(self) -> int:
+        """Its snapshot."""
+
+    @property
+    def has_one_snapshot(self) -> bool:
+        """Whether all of its statements had that snapshot."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether its updates that lost may be computed again."""
+
+    @property
+    def seen(self) -> Seen:
+        """What the application has seen of the snapshot."""
 
 
 class Conflict(NamedTuple):

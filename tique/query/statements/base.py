@@ -49,8 +49,6 @@ class Statement(ABC):
 
     writes: ClassVar[bool] = True
     """Whether it can change something."""
-    is_blind = False
-    """Whether it shows nothing of the snapshot but that a row is there."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

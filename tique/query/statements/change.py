@@ -33,7 +33,7 @@ from tique.query.statements.assigning import Assigned
 from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
-from tique.store.rows import columns_to_read, lacks
+from tique.store.rows import columns_to_read, lacks, merged
 from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import kernel_columns
@@ -70,6 +70,8 @@ class ChangeStatement(WritingStatement):
             None if plan.key is None else KeyReader(table, table.primary_key, plan.key)
         )
         self._is_exact = exactness(table)
+        self._can_be_merged = False
+        """Whether a change by key can be computed on any version of its row."""
 
     def _check_assigned(
         self,
@@ -88,8 +90,8 @@ class ChangeStatement(WritingStatement):
     def _local_change(self, row: Row, parameters: Sequence[Any]) -> Row | None:
         """The changed row (None: deleted); raises NotLocal if the engine must say."""
 
-    def _merged(self, parameters: Sequence[Any], row: Row) -> Row:
-        """The changed row, of another version than the one that the statement saw."""
+    def _merged(self, parameters: Sequence[Any], seen: Row, row: Row) -> Row:
+        """The changed row, of a newer version ``row`` than the one that was ``seen``."""
         raise NotImplementedError
 
     def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
@@ -163,12 +165,13 @@ class ChangeStatement(WritingStatement):
                         versions.changed_columns |= frozenset(self._needed)
                 row = transaction.row(self._table, key, self._needed)
                 if row is None:
+                    transaction.see_row(self._table, key, None)
                     return Written(0, ())
                 if self._is_exact(row):
                     new = self._local_change(row, parameters)
                     written = self._buffer(transaction, [(row, new)], check=check)
-                    if transaction.is_blind:
-                        writes.note_merge(key, partial(self._merged, parameters))
+                    if self._can_be_merged:
+                        writes.note_merge(key, partial(self._merged, parameters, row))
                     return written
             except NotLocal:
                 pass
@@ -417,22 +420,28 @@ class UpdateStatement(ChangeStatement):
             for column in kernel_columns(expression.kernel)
         )
         self._looked_at = columns_to_read(self._table, self._needed)
-        self.is_blind = self._can_be_merged()
+        self._can_be_merged = self._is_mergeable()
 
-    def _can_be_merged(self) -> bool:
+    def _is_mergeable(self) -> bool:
         """Whether it can be computed on any version of a row, constraints included."""
         table = self._table
-        fixed = {i for key in table.foreign_keys for i in key.columns}
+        together = [
+            *table.unique,
+            *table.referenced,
+            *(b.columns for b in table.bounds),
+        ]
+        together += [key.columns for key in table.foreign_keys]
         return (
             self._keys is not None
             and self._kernels is not None
-            and not (self._changes_key or table.checks or table.unique or table.bounds)
-            and not self._returns
-            and fixed.isdisjoint(self._changed)
+            and not (self._changes_key or table.checks or self._returns)
+            and all(set(columns).isdisjoint(self._changed) for columns in together)
         )
 
     @override
-    def _merged(self, parameters: Sequence[Any], row: Row) -> Row:
+    def _merged(self, parameters: Sequence[Any], seen: Row, row: Row) -> Row:
+        # What the newer version has as a gap has not changed since the other one.
+        row = merged(row, seen)
         if lacks(row, self._looked_at) or not self._is_exact(row):
             raise NotLocal
         new = self._local_change(row, parameters)
@@ -455,11 +464,7 @@ class UpdateStatement(ChangeStatement):
         ):
             # Checked even if there is no row to change.
             self._items(transaction, parameters)
-        written = super()._change(transaction, parameters, check=check)
-        if not written.rowcount:
-            # That there is no such row is something to see.
-            transaction.is_blind = False
-        return written
+        return super()._change(transaction, parameters, check=check)
 
     @override
     def _check_assigned(

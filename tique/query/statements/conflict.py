@@ -177,6 +177,8 @@ class ConflictClause:
         for key in keys:
             row = transaction.row(table, key, needed)
             if row is not None:
+                seen = range(len(table.columns)) if needed is None else needed
+                transaction.see_row(table, key, row, seen)
                 yield row
 
     def _query(

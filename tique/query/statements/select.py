@@ -87,6 +87,7 @@ class PointSelectStatement(SelectStatement):
             return super().run(transaction, parameters)
         transaction.refresh()
         row = transaction.row(self._table, key, self._needed)
+        transaction.see_row(self._table, key, row, self._needed)
         if row is None:
             return Outcome(0, self._columns, [])
         if not self._is_whole_row:
