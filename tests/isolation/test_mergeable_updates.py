@@ -33,7 +33,9 @@ def row(engine):
         connection.commit()
 
         def rows():
-            found = connection.execute("SELECT n, m, note FROM t").fetchall()
+            found = connection.execute(
+                "SELECT n, m, note FROM t ORDER BY id"
+            ).fetchall()
             connection.rollback()
             return found
 
@@ -461,6 +463,17 @@ def test_two_updates_of_two_rows(engine, row):
     with pytest.raises(tique.SerializationError):
         overtaken(engine, both, [INCREMENT, "DELETE FROM t WHERE id = 2"])
     assert row() == [(12, 0, "mine")]
+
+
+def test_a_bulk_commit_after_the_newest_version_in_memory(engine, row):
+    """P3: the row is in the cache table only, and is no base for another one."""
+    with engine.connect(autocommit=True) as connection:
+        numbers = ", ".join(f"({i}, 0, 0, 'c')" for i in range(2, 2600))
+        connection.execute(f"INSERT INTO t VALUES {numbers}")
+        connection.checkpoint()
+    with pytest.raises(tique.SerializationError):
+        overtaken(engine, [NOTE], [INCREMENT, "UPDATE t SET n = n + 100"])
+    assert row()[:1] == [(101, 0, "a")]
 
 
 def test_conflicts_by_row(engine, row):

@@ -155,6 +155,9 @@ class Merger:
         transaction = ticket.transaction
         seen, sts = transaction.seen, transaction.sts
         for writes, key, _ in found:
+            if not self._versions(writes.table).is_complete:
+                # A bulk commit may have changed the row after the version known here.
+                return False
             place = writes.table.id, key
             if place[0] in seen.tables or place in seen.own:
                 return False
