@@ -238,7 +238,7 @@ class Engine(ABC):
         return
 
     def functions(self, session: Session) -> list[Function]:
-        """Functions that are not its own, where a statement may not call any of them."""
+        """Functions that are not its own; a statement may not call any of them."""
         return []
 
     def views(self, session: Session) -> list[View]:

@@ -28,7 +28,7 @@ from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut, check_functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from tique_rewriter.dialects import Rules
     from tique_rewriter.schema import Function
@@ -47,6 +47,15 @@ class SafeFunctions:
         self._qualified = {(f.schema, f.name) for f in found}
         self._qualified -= {(f.schema, f.name) for f in unsafe}
         self._plain = {f.name for f in found} - {f.name for f in unsafe}
+        self._unsafe = {f.name.lower() for f in unsafe}
+
+    def __bool__(self) -> bool:
+        """Whether there is any function that may not be called."""
+        return bool(self._unsafe)
+
+    def is_unsafe(self, name: str) -> bool:
+        """Whether some function of that name may not be called."""
+        return name.lower() in self._unsafe
 
     def has(self, schema: str | None, name: str) -> bool:
         """Whether every function of that name may be called."""
@@ -77,13 +86,18 @@ def safe_functions(
     """
     functions = list(functions)
     names = {name.lower() for name in relations}
+    own = {function.name.lower() for function in functions}
     safe = [
         function
         for function in functions
         if why_unsafe(function) is None
         and (
             _is_known(function, rules)
-            or (function.language == "sql" and _is_expression(function, rules))
+            or (
+                function.language == "sql"
+                and not (rules.before_brackets is None and _calls(function, own))
+                and _is_expression(function, rules)
+            )
             or (
                 trusted.get(function.signature) == function.digest
                 and why_untrusted(function, names) is None
@@ -114,6 +128,11 @@ def why_untrusted(function: Function, relations: Iterable[str]) -> str | None:
     if found := sorted(words & _RUNS_TEXT):
         return f"its text has {found[0]}, which may read any table"
     return None
+
+
+def _calls(function: Function, names: Collection[str]) -> bool:
+    """Whether one of these names is in a function's text."""
+    return any(word.lower() in names for word in _WORD.findall(function.body))
 
 
 def _is_known(function: Function, rules: Rules) -> bool:

@@ -208,7 +208,7 @@ def find_reads(
         read.span = Span(read.span.start, read.span.end, index)
     reads = Reads(found, own)
     check_case(source, parts[0].root(), [read.table for read in found])
-    check_functions(source, parts[0].root(), catalog.may_call)
+    check_functions(source, parts[0].root(), catalog)
     if found:
         check_windows(source, parts[0].root())
     for part in parts:

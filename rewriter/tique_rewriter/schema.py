@@ -201,6 +201,13 @@ class Definitions(Protocol):
     def may_call(self, schema: str | None, name: str) -> bool:
         """Whether a function of the application's of that exact name may be called."""
 
+    @property
+    def has_unsafe_functions(self) -> bool:
+        """Whether there is any function of the application's that may not be called."""
+
+    def is_unsafe(self, name: str) -> bool:
+        """Whether one of that name is there, whatever its case and schema."""
+
 
 class Catalog(Definitions, Protocol):
     """The managed tables and the views, as the planners of statements see them."""

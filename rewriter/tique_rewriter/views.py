@@ -92,6 +92,15 @@ class WithViews:
         """As the catalog's."""
         return self._catalog.may_call(schema, name)
 
+    @property
+    def has_unsafe_functions(self) -> bool:
+        """As the catalog's."""
+        return self._catalog.has_unsafe_functions
+
+    def is_unsafe(self, name: str) -> bool:
+        """As the catalog's."""
+        return self._catalog.is_unsafe(name)
+
     def query_of(self, view: View) -> ViewQuery:
         """Return the query that is read in a view's place.
 

@@ -12,8 +12,10 @@ from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import DRIVERS_OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from tique_rewriter.errors import RewriteError
+    from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source, Word
 
 
@@ -103,18 +105,19 @@ def _check_lengths(source: Source) -> None:
 def check_functions(
     source: Source,
     tree: exp.Expr,
-    may_call: Callable[[str | None, str], bool] | None = None,
+    definitions: Definitions | None = None,
 ) -> None:
     """Refuse calls of functions that are not known to keep away from tables.
 
     A function of the application's own may read tables outside the snapshot, and write
     to them. Names of relations and their columns may stand before brackets too.
-    ``may_call`` says, given schema and name, of which this is known not to be so.
+    ``definitions`` say of which this is known not to be so.
 
     Raises
     ------
     UnsupportedSQL
-        At the first name before ``(`` that is not on the dialect's list.
+        At the first name before ``(`` that is not on the dialect's list, or, where the
+        dialect has no list, that is a function of the application's own that reads tables.
     """
     relations = {
         name.meta.get("start")
@@ -123,14 +126,14 @@ def check_functions(
     }
     if isinstance(tree, exp.Update):
         relations.add(source.find("SET"))
-    check_calls(source, source.words, relations, may_call)
+    check_calls(source, source.words, relations, definitions)
 
 
 def check_calls(
     source: Source,
     words: Sequence[Word],
     relations: Iterable[int | None] = (),
-    may_call: Callable[[str | None, str], bool] | None = None,
+    definitions: Definitions | None = None,
 ) -> None:
     """Refuse names before ``(`` in these words, like :func:`check_functions`."""
     rules = source.rules
@@ -138,9 +141,11 @@ def check_calls(
         if word.keyword == "FOR" and point.keyword == "." and "phrase" in rules.draws:
             check_reserved(source, source.identifier(first), first.start)
     known = rules.before_brackets
-    if known is None:
-        return
     relations = set(relations)
+    if known is None:
+        if definitions is not None and definitions.has_unsafe_functions:
+            _check_unlisted(source, words, relations, definitions)
+        return
     for number, (word, following) in enumerate(pairwise(words)):
         if following.keyword != "(" or word.start in relations:
             continue
@@ -160,15 +165,33 @@ def check_calls(
             if name in _OF_SEQUENCES:
                 _check_sequence(source, name, words[number + 2 : number + 6])
             continue
-        if may_call is not None and may_call(schema or None, name):
+        if definitions is not None and definitions.may_call(schema or None, name):
             continue
-        shown = f"{schema}.{name}" if schema else name
-        refusal = source.unsupported(
-            f"the function {shown}()",
-            word.start,
-            "it might read or change what is in no snapshot",
-        )
-        raise source.unread(refusal)
+        raise _unsafe(source, f"{schema}.{name}" if schema else name, word)
+
+
+def _check_unlisted(
+    source: Source,
+    words: Sequence[Word],
+    relations: Collection[int | None],
+    definitions: Definitions,
+) -> None:
+    """Refuse calls of the application's own functions that are not safe."""
+    for word, following in pairwise(words):
+        if following.keyword == "(" and word.start not in relations:
+            raw = source.text[word.start : word.end]
+            name = raw[1:-1] if raw[:1] == '"' else raw
+            if definitions.is_unsafe(name):
+                raise _unsafe(source, name, word)
+
+
+def _unsafe(source: Source, name: str, word: Word) -> RewriteError:
+    refusal = source.unsupported(
+        f"the function {name}()",
+        word.start,
+        "it might read or change what is in no snapshot",
+    )
+    return source.unread(refusal)
 
 
 _SETTING = "current_setting"

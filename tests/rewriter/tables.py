@@ -83,6 +83,7 @@ class Tables:
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER)
     all_views: tuple[View, ...] = ()
     functions: tuple[tuple[str | None, str], ...] = ()
+    unsafe_functions: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}
@@ -98,6 +99,13 @@ class Tables:
 
     def may_call(self, schema: str | None, name: str) -> bool:
         return (schema, name) in self.functions
+
+    @property
+    def has_unsafe_functions(self) -> bool:
+        return bool(self.unsafe_functions)
+
+    def is_unsafe(self, name: str) -> bool:
+        return name.lower() in self.unsafe_functions
 
     def view(self, schema: str | None, name: str) -> View | None:
         schema = self.default_schema if schema is None else schema

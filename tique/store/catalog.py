@@ -98,6 +98,15 @@ class ManagedCatalog:
         """Whether every function of the application's of that name may be called."""
         return self._callable.has(schema, name)
 
+    @property
+    def has_unsafe_functions(self) -> bool:
+        """Whether there is any function of the application's that may not be called."""
+        return bool(self._callable)
+
+    def is_unsafe(self, name: str) -> bool:
+        """Whether one of that name is there, whatever its case and schema."""
+        return self._callable.is_unsafe(name)
+
     def relations(self) -> set[str]:
         """The names of all tables and views, in small letters."""
         return {name for _, name in (*self._tables, *self._views)}

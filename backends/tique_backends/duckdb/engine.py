@@ -27,6 +27,7 @@ from tique_backends.duckdb.arrow import (
 )
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_columns
+from tique_backends.duckdb.functions import macros
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.log import COMMITS, replay_statement
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.location import Location
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Function, Table, View
 
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
@@ -227,6 +228,10 @@ class DuckDBEngine(Engine):
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
+
+    @override
+    def functions(self, session: Session) -> list[Function]:
+        return macros(session)
 
     @override
     def views(self, session: Session) -> list[View]:

@@ -25,6 +25,7 @@ from tique_backends.managed import MANAGED, described
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
+from tique_backends.monetdb.functions import functions
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import NOW, decode_commits
 from tique_backends.monetdb.names import version_columns
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Address
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Function, Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -252,6 +253,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     @override
     def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
         return introspection.referencing_tables(session, table)
+
+    @override
+    def functions(self, session: Session) -> list[Function]:
+        return functions(session)
 
     @override
     def views(self, session: Session) -> list[View]:
