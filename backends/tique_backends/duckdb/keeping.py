@@ -8,8 +8,10 @@ brackets and blanks in texts and names). So the driver keeps that text, from the
 gives it to storage, and has DuckDB convert it where an application looks at it.
 
 That does not hold for UNION, whose text has no tag, for JSON inside another type, and in
-DuckDB 1.5 for texts inside another type, whose brackets it takes for its own: rows with
-these stay in the engine. Equal values may have several texts (1 month and 30 days): a
+DuckDB 1.5 for texts inside another type, whose brackets it takes for its own, and for
+moments, whose text it gives in the session's zone without the seconds of its offset (local
+mean time, before 1900 or so) and a millisecond wrong far from now: rows with these stay in
+the engine. Equal values may have several texts (1 month and 30 days): a
 column of a key is never kept so.
 """
 
@@ -33,20 +35,22 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
+_IS_15 = duckdb.__version__.startswith("1.")
+_MOMENT = "TIMESTAMP WITH TIME ZONE"
 _SCALARS = frozenset(
     (
         *("TIME", "TIME WITH TIME ZONE", "TIME_NS", "INTERVAL", "BIGNUM"),
-        *("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
+        *("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+        *(() if _IS_15 else (_MOMENT,)),
     )
 )
-_MOMENT = "TIMESTAMP WITH TIME ZONE"
 _NUMBERS = frozenset(
     (
         *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"),
         *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "BOOLEAN"),
     )
 )
-_QUOTES_TEXTS = int(duckdb.__version__.split(".")[0]) >= 2
+_QUOTES_TEXTS = not _IS_15
 """Whether the text of a list or the like says where each text in it ends."""
 
 _ELEMENTS = _SCALARS | _NUMBERS | {"DATE", "TIMESTAMP", "UUID", "BIT"}
