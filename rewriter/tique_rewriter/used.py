@@ -38,6 +38,9 @@ def used_columns(
                 return [None] * len(reads)
             if isinstance(node, exp.Join) and node.args.get("method"):
                 return [None] * len(reads)
+            if isinstance(node, exp.DataType) and node.args.get("values"):
+                # ``list[1]`` of a column that is called like a type.
+                return [None] * len(reads)
             if _names_a_join(node):
                 return [None] * len(reads)
             if isinstance(node, exp.Identifier):

@@ -191,6 +191,7 @@ def test_conflicts_with_what_an_opening_left_are_found(engine, connection):
     with failing(connection, "store", "fold"):
         engine.restart()
         one, two = engine.connect(checkpoint="manual"), engine.connect()
+        two.execute("SELECT v FROM bad WHERE id = 1").fetchall()
         one.execute("UPDATE bad SET v = 20 WHERE id = 1")
         two.execute("UPDATE bad SET v = 30 WHERE id = 1")
         one.commit()

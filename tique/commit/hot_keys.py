@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tique")
 
-_Place: TypeAlias = "tuple[str, Key]"
+_Place: TypeAlias = "tuple[str, str]"
+"""A table, and the text of a key: values of some types have no hash."""
 
 _MOST = 256
 _PAUSE = 2.0
@@ -59,9 +60,10 @@ class HotKey:
 
 
 class _Count:
-    __slots__ = ("conflicts", "in_series", "last", "merges", "since", "weight")
+    __slots__ = ("conflicts", "in_series", "key", "last", "merges", "since", "weight")
 
-    def __init__(self, weight: int) -> None:
+    def __init__(self, key: Key, weight: int) -> None:
+        self.key = key
         self.weight = weight
         self.conflicts = 0
         self.merges = 0
@@ -88,7 +90,7 @@ class HotKeys:
         """Count a commit that failed; warn if the key has had such for long."""
         now = self._clock()
         with self._lock:
-            count = self._counted((table, key))
+            count = self._counted(table, key)
             count.conflicts += 1
             if not count.in_series or now - count.last > _PAUSE:
                 count.since, count.in_series = now, 0
@@ -111,26 +113,27 @@ class HotKeys:
     def note_merge(self, table: str, key: Key) -> None:
         """Count an update that was computed again on another transaction's row."""
         with self._lock:
-            self._counted((table, key)).merges += 1
+            self._counted(table, key).merges += 1
 
     def hottest(self, most: int = 10) -> tuple[HotKey, ...]:
         """The keys with the most conflicts and merges, the hottest first."""
         with self._lock:
             found = [
-                (count.weight, HotKey(*place, count.conflicts, count.merges))
-                for place, count in self._counts.items()
+                (count.weight, HotKey(table, count.key, count.conflicts, count.merges))
+                for (table, _), count in self._counts.items()
             ]
         found.sort(key=lambda entry: entry[0], reverse=True)
         return tuple(key for _, key in found[:most])
 
-    def _counted(self, place: _Place) -> _Count:
+    def _counted(self, table: str, key: Key) -> _Count:
         """The key's count, with its weight raised by one event."""
+        place: _Place = table, repr(key)
         count = self._counts.get(place)
         if count is None:
             least = 0
             if len(self._counts) >= _MOST:
                 coldest = min(self._counts, key=lambda each: self._counts[each].weight)
                 least = self._counts.pop(coldest).weight
-            count = self._counts[place] = _Count(least)
+            count = self._counts[place] = _Count(key, least)
         count.weight += 1
         return count
