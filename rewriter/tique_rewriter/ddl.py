@@ -125,8 +125,8 @@ def _check_computed(source: Source) -> None:
         raise source.syntax(
             "a placeholder in CREATE INDEX", source.lexed.starts[0], "write a literal"
         )
-    first = next(i for i, word in enumerate(source.words) if word.keyword == "(")
-    inside = source.words[first:]
+    keywords = [word.keyword for word in source.words]
+    inside = source.words[keywords.index("(") :] if "(" in keywords else []
     # Outside of brackets neither is the name of a function.
     clauses = [
         w.start for w in inside if not w.depth and w.keyword in ("INCLUDE", "WHERE")

@@ -131,8 +131,12 @@ def why_untrusted(function: Function, relations: Iterable[str]) -> str | None:
 
 
 def _calls(function: Function, names: Collection[str]) -> bool:
-    """Whether one of these names is in a function's text."""
-    return any(word.lower() in names for word in _WORD.findall(function.body))
+    """Whether one of these names is in a function's text, or may be."""
+    words = {word.lower() for word in _WORD.findall(function.body)}
+    return any(
+        name in words if _WORD.fullmatch(name) else {*_WORD.findall(name)} & words
+        for name in names
+    )
 
 
 def _is_known(function: Function, rules: Rules) -> bool:

@@ -180,7 +180,7 @@ def _check_unlisted(
     for word, following in pairwise(words):
         if following.keyword == "(" and word.start not in relations:
             raw = source.text[word.start : word.end]
-            name = raw[1:-1] if raw[:1] == '"' else raw
+            name = raw[1:-1].replace('""', '"') if raw[:1] == '"' else raw
             if definitions.is_unsafe(name):
                 raise _unsafe(source, name, word)
 

@@ -18,7 +18,7 @@ MACROS = (
     "CREATE MACRO reads() AS (SELECT count(*) FROM t)",
     "CREATE MACRO calls_it() AS (reads() + 1)",
     "CREATE MACRO rows_of(x) AS TABLE SELECT * FROM t WHERE id > x",
-    "CREATE MACRO upper(x) AS (SELECT max(note) FROM t)",
+    'CREATE MACRO "odd ""one"(x) AS (SELECT max(note) FROM t)',
     "CREATE MACRO plus(x, y := 2) AS x + y",
     "CREATE MACRO over_it(x) AS (x), (x, y) AS (SELECT count(*) FROM t)",
 )
@@ -41,8 +41,8 @@ CALLS = (
 )
 OF_MACROS = (
     "SELECT main.reads()",
-    "SELECT upper(note) FROM t",
-    "SELECT note.upper() FROM t",
+    'SELECT "odd ""one"(note) FROM t',
+    'SELECT note."odd ""one"() FROM t',
     "SELECT over_it(1)",
 )
 

@@ -27,10 +27,10 @@ from tique_backends.duckdb.arrow import (
 )
 from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, version_columns
-from tique_backends.duckdb.functions import macros
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.log import COMMITS, replay_statement
+from tique_backends.duckdb.macros import macros
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
 from tique_backends.duckdb.views import views
@@ -126,6 +126,11 @@ class DuckDBEngine(Engine):
             self._instance = duckdb.connect(location.path, config=config)
         except Exception as error:
             raise translated(error) from error
+        try:
+            self._macros = macros(self._instance)
+        except EngineError:
+            self._instance.close()
+            raise
         collation = self._instance.execute(
             "SELECT current_setting('default_collation')"
         ).fetchone()
@@ -231,7 +236,7 @@ class DuckDBEngine(Engine):
 
     @override
     def functions(self, session: Session) -> list[Function]:
-        return macros(session)
+        return self._macros
 
     @override
     def views(self, session: Session) -> list[View]:
