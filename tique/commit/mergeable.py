@@ -132,7 +132,10 @@ class Merger:
         """Let later tickets of the batch be computed on this one's rows."""
         for writes in ticket.writes:
             rows = self._written.setdefault(writes.table.id, {})
-            for key, write in writes.buffered():
+            if writes.table.is_keyless:
+                # Looked at as a whole; its rows may have no hash.
+                rows[()] = None
+            for key, write in writes.rows.items():
                 rows[key] = None if write.deleted else write.row
 
     def _versions(self, table: Table) -> TableVersions:
