@@ -70,7 +70,7 @@ def in_database(url: str, name: str) -> str:
 
 
 def empty(url: str) -> None:
-    """Drop every schema of the database that is not PostgreSQL's own."""
+    """Drop every schema and every extension that a new database does not have."""
     with closing(psycopg.connect(url, autocommit=True)) as connection:
         # A process that a test killed may have a statement under way.
         connection.execute(
@@ -85,7 +85,12 @@ def empty(url: str) -> None:
                     connection.execute("SELECT tique.leave_client(%s)", client)
             while connection.execute("SELECT tique.doubtful()").fetchone() != (0,):
                 connection.execute("SELECT tique.fence(tique.doubtful())")
-        connection.execute("DROP EXTENSION IF EXISTS tique")
+        # Also those that a test has put into pg_catalog.
+        extensions = connection.execute(
+            "SELECT quote_ident(extname) FROM pg_extension WHERE extname <> 'plpgsql'"
+        ).fetchall()
+        for (name,) in extensions:
+            connection.execute(f"DROP EXTENSION IF EXISTS {name} CASCADE")
         schemas = connection.execute(
             "SELECT quote_ident(nspname) FROM pg_namespace "
             "WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema'"
