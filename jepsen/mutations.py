@@ -19,6 +19,7 @@ from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.mergeable import Merger
+from tique.query.statements.change import UpdateStatement
 from tique.query.transaction import Transaction
 from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
@@ -92,6 +93,20 @@ def _merges_what_was_seen() -> None:
         return True
 
     _replace(Merger, _sees_the_same)
+
+
+def _merges_without_condition() -> None:
+    """P3, P9: an update is computed again although its WHERE is no longer true."""
+    genuine = UpdateStatement._merged
+
+    def _merged(statement: Any, *arguments: Any) -> Any:
+        compared, statement._compared = statement._compared, []
+        try:
+            return genuine(statement, *arguments)
+        finally:
+            statement._compared = compared
+
+    _replace(UpdateStatement, _merged)
 
 
 def _early_sts() -> None:
@@ -234,6 +249,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "no-certification": _no_certification,
     "misses-last-commit": _misses_last_commit,
     "merges-what-was-seen": _merges_what_was_seen,
+    "merges-without-condition": _merges_without_condition,
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,

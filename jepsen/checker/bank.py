@@ -1,4 +1,4 @@
-"""Transfers between accounts: no snapshot has another total.
+"""Transfers between accounts: no snapshot has another total, or an overdrawn account.
 
 ``transfer`` of ``{"from", "to", "amount"}`` and ``read`` of ``{account: balance}``, of all
 accounts.
@@ -46,6 +46,12 @@ def check(operations: Sequence[Operation]) -> Verdict:
                 f"{sum(balances.values())}: {edn.text(balances)}",
                 f"the one at index {first_read.index} has {sum(first.values())}: "
                 f"{edn.text(first)}",
+            )
+    for each, balances in reads:
+        if overdrawn := {a: n for a, n in balances.items() if n < 0}:
+            findings.add(
+                "overdrawn",
+                f"the read at index {each.index} has {edn.text(overdrawn)}",
             )
     changes = [
         Change(each, each.invoke.value[account], sign * each.invoke.value["amount"])

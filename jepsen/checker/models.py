@@ -53,6 +53,7 @@ _SNAPSHOT_ISOLATION = (
         "internal",
         "long-fork",
         "lost-update",
+        "overdrawn",
         "phantom",
         "unexpected-accounts",
         "wrong-total",

@@ -1,4 +1,4 @@
-"""Counters that are read, added to in the client, and written back."""
+"""Counters that are added to: in the client, by an expression, or by ON CONFLICT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = 3
 
 
 class Counter(Workload):
-    """Read-modify-write of hot rows."""
+    """Additions to hot rows."""
 
     name: ClassVar[str] = "counter"
 
@@ -48,6 +48,24 @@ class Counter(Workload):
             found = rows(connection, "SELECT id, n FROM counter")
             return {str(key): int(n) for key, n in found}
         key, amount = operation.value["key"], operation.value["amount"]
+        way = self.chance.random()
+        if way < 0.3:
+            change(
+                connection,
+                "UPDATE counter SET n = n + %s WHERE id = %s",
+                amount,
+                key,
+            )
+            return operation.value
+        if way < 0.5:
+            change(
+                connection,
+                "INSERT INTO counter VALUES (%s, %s) "
+                "ON CONFLICT (id) DO UPDATE SET n = counter.n + excluded.n",
+                key,
+                amount,
+            )
+            return operation.value
         ((n,),) = rows(connection, "SELECT n FROM counter WHERE id = %s", key)
         change(connection, "UPDATE counter SET n = %s WHERE id = %s", n + amount, key)
         return operation.value

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_rewriter.plan import (
+        Comparison,
         Expression,
         Operand,
     )
@@ -125,7 +126,7 @@ class Update(Plan):
     ``source`` is `` FROM <hole> <alias> WHERE …``: put after a select list, it
     yields the rows to change. ``qualifier`` is the quoted name that the select
     list must use for the row's columns. ``key`` is set where the WHERE clause is
-    exactly an equality on the whole primary key. ``is_bound`` says that it is exactly
+    exactly an equality on the whole primary key and ``comparisons``. ``is_bound`` says that it is exactly
     the target's binding, and that nothing else is read. ``is_joined`` says that other
     relations are joined, so that ``source`` may yield a row of the table several times.
     ``joined_returning`` is there in place of ``returning`` if RETURNING looks at them.
@@ -140,6 +141,7 @@ class Update(Plan):
     returning: Returning | None = None
     is_joined: bool = False
     joined_returning: JoinedReturning | None = None
+    comparisons: tuple[Comparison, ...] = ()
 
     @property
     def changes_key(self) -> bool:
@@ -159,6 +161,7 @@ class Delete(Plan):
     returning: Returning | None = None
     is_joined: bool = False
     joined_returning: JoinedReturning | None = None
+    comparisons: tuple[Comparison, ...] = ()
 
 
 class MergeKind(Enum):

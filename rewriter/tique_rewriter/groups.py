@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import conditions_of, conjuncts, equalities, scope_of
+from tique_rewriter.comparisons import order_comparisons
 from tique_rewriter.joins import inner_join
 from tique_rewriter.operands import operand
 from tique_rewriter.outputs import aggregates, plain_columns
@@ -37,14 +38,6 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source
 
 _PARTS = frozenset({"expressions", "from_", "where", "order", "limit"})
-
-_OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.LT: ("<", ">"),
-    exp.LTE: ("<=", ">="),
-    exp.GT: (">", "<"),
-    exp.GTE: (">=", "<="),
-}
-"""How a comparison is written, and how with its sides changed."""
 
 
 def group_read(source: Source, tree: exp.Expr, reads: Reads) -> GroupRead | None:
@@ -73,12 +66,12 @@ def _of_one(
         return None
     scope = scope_of([read.node], reads)
     position_of = _positions(scope, read)
-    comparisons, others = _comparisons(source, position_of, conditions)
+    compared, others = order_comparisons(source, position_of, conditions)
     if equalities(source, scope, others, read) is None:
         return None
     plain = plain_columns(tree.expressions, scope, read)
     columns = None if plain is None else [position for position, _ in plain]
-    return _read(source, tree, position_of, columns, comparisons)
+    return _read(source, tree, position_of, columns, compared)
 
 
 def _of_two(
@@ -90,20 +83,20 @@ def _of_two(
     ways = []
     for outer, inner in permutations(reads.reads):
         position_of = _positions(scope, outer)
-        comparisons, others = _comparisons(source, position_of, conditions)
+        compared, others = order_comparisons(source, position_of, conditions)
         found = _looked_up(source, scope, outer, inner, others)
         if found is not None:
             key, bound = found
             lookup = Lookup(outer.span.index, key)
-            ways.append((bound, position_of, comparisons, lookup))
+            ways.append((bound, position_of, compared, lookup))
     if not ways:
         return None
     # The more columns are bound, the fewer rows there are to look up.
-    _, position_of, comparisons, lookup = max(ways, key=itemgetter(0))
+    _, position_of, compared, lookup = max(ways, key=itemgetter(0))
     found_columns = [position_of(_named(item)) for item in tree.expressions]
     columns = [position for position in found_columns if position is not None]
     plain = columns if len(columns) == len(found_columns) else None
-    return _read(source, tree, position_of, plain, comparisons, lookup)
+    return _read(source, tree, position_of, plain, compared, lookup)
 
 
 def _positions(scope: Scope, outer: Read) -> PositionOf:
@@ -129,7 +122,7 @@ def _read(
     tree: exp.Select,
     position_of: PositionOf,
     columns: Sequence[int] | None,
-    comparisons: tuple[Comparison, ...],
+    compared: tuple[Comparison, ...],
     lookup: Lookup | None = None,
 ) -> GroupRead | None:
     if columns is not None:
@@ -137,11 +130,11 @@ def _read(
         if order is None or limit is None:
             return None
         outputs = tuple(Output(None, position) for position in columns)
-        return GroupRead(outputs, order, limit.value, comparisons, lookup)
+        return GroupRead(outputs, order, limit.value, compared, lookup)
     found = aggregates(tree.expressions, position_of)
     if found is None or tree.args.get("order") or tree.args.get("limit"):
         return None
-    return GroupRead(found, comparisons=comparisons, lookup=lookup)
+    return GroupRead(found, comparisons=compared, lookup=lookup)
 
 
 def _looked_up(
@@ -190,52 +183,6 @@ def _looked_up(
         return None
     count = sum(position in outer.table.primary_key for position in bound)
     return tuple(key[position] for position in primary_key), count
-
-
-def _comparisons(
-    source: Source, position_of: PositionOf, conditions: Sequence[exp.Expr]
-) -> tuple[tuple[Comparison, ...], list[exp.Expr]]:
-    """Return the comparisons of a column with a value among conditions, and the others."""
-    found: list[Comparison] = []
-    others: list[exp.Expr] = []
-    for condition in conditions:
-        comparisons = [
-            _comparison(source, position_of, *sides) for sides in _sides(condition)
-        ]
-        known = [comparison for comparison in comparisons if comparison is not None]
-        if comparisons and len(known) == len(comparisons):
-            found += known
-        else:
-            others.append(condition)
-    return tuple(found), others
-
-
-def _sides(condition: exp.Expr) -> list[tuple[exp.Expr, str, exp.Expr]]:
-    operators = _OPERATORS.get(type(condition))
-    this = condition.this
-    if operators is not None:
-        written, changed = operators
-        other = condition.expression
-        if isinstance(this, exp.Column):
-            return [(this, written, other)]
-        return [(other, changed, this)]
-    if type(condition) is exp.Between and not condition.args.get("symmetric"):
-        low, high = condition.args["low"], condition.args["high"]
-        return [(this, ">=", low), (this, "<=", high)]
-    return []
-
-
-def _comparison(
-    source: Source,
-    position_of: PositionOf,
-    column: exp.Expr,
-    sign: str,
-    other: exp.Expr,
-) -> Comparison | None:
-    position, value = position_of(column), operand(source, other)
-    if position is None or value is None:
-        return None
-    return Comparison(position, sign, value)
 
 
 def _order(

@@ -16,10 +16,10 @@ from tique_rewriter.bindings import (
     equalities,
     scope_of,
     select_bindings,
-    whole_key,
 )
 from tique_rewriter.change_plans import Delete, Returning, Update
 from tique_rewriter.clauses import find_clause, plan_returning
+from tique_rewriter.comparisons import keyed_row
 from tique_rewriter.errors import DuplicateAlias
 from tique_rewriter.joined import plan_joined_returning
 from tique_rewriter.query import references_of
@@ -29,7 +29,7 @@ from tique_rewriter.shape import clause_words, starts_at
 
 if TYPE_CHECKING:
     from tique_rewriter.change_plans import JoinedReturning
-    from tique_rewriter.plan import Operand, Reference
+    from tique_rewriter.plan import Comparison, Operand, Reference
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source, Word
     from tique_rewriter.text import Text
@@ -185,10 +185,13 @@ class _Change:
         return plan_returning(self.source, self.tree, self.target, self.reads.marks)
 
     @property
-    def key(self) -> tuple[Operand, ...] | None:
+    def keyed_row(
+        self,
+    ) -> tuple[tuple[Operand, ...] | None, tuple[Comparison, ...]]:
         if self.joined:
-            return None
-        return whole_key(self.source, self.scope, self.where, self.target)
+            return None, ()
+        found = keyed_row(self.source, self.scope, self.where, self.target)
+        return (None, ()) if found is None else found
 
     @property
     def is_bound(self) -> bool:
@@ -254,6 +257,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         position_of,
         lambda start, end: source.cut(start, end, change.reads.marks),
     )
+    key, comparisons = change.keyed_row
     return Update(
         change.parameters,
         change.references,
@@ -261,11 +265,12 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         assignments,
         change.from_where(alias, where, joined),
         change.qualifier,
-        change.key,
+        key,
         change.is_bound,
         change.returning,
         is_joined=bool(change.joined),
         joined_returning=change.joined_returning,
+        comparisons=comparisons,
     )
 
 
@@ -284,17 +289,19 @@ def plan_delete(source: Source, catalog: Catalog) -> Delete:
         if last < len(words)
         else ()
     )
+    key, comparisons = change.keyed_row
     return Delete(
         change.parameters,
         change.references,
         change.target.table,
         change.from_where(alias, where, change.cut_joined(joins, last)),
         change.qualifier,
-        change.key,
+        key,
         change.is_bound,
         change.returning,
         is_joined=bool(change.joined),
         joined_returning=change.joined_returning,
+        comparisons=comparisons,
     )
 
 

@@ -144,7 +144,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A condition ``column operator operand``; the operator is <, <=, > or >=."""
+    """A condition ``column operator operand``; the operator is =, <>, <, <=, > or >=."""
 
     position: int
     operator: str

@@ -7,91 +7,17 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing, contextmanager
 
 import pytest
 
 import tique
 from tests.effort import effort
-from tique.commit import committer as committing
-from tique.commit.turns import Contender
+from tests.isolation.overtaking import held_up, overtaken, together
 from tique.writes.tickets import Ticket
 
 pytestmark = pytest.mark.one_duckdb
 
 MOST = 2**31 - 1
-
-
-@pytest.fixture
-def row(engine):
-    with engine.connect() as connection:
-        connection.execute(
-            "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, m INTEGER, "
-            "note VARCHAR(20))"
-        )
-        connection.execute("INSERT INTO t VALUES (1, 0, 0, 'a')")
-        connection.commit()
-
-        def rows():
-            found = connection.execute(
-                "SELECT n, m, note FROM t ORDER BY id"
-            ).fetchall()
-            connection.rollback()
-            return found
-
-        yield rows
-
-
-@pytest.fixture
-def losses(monkeypatch):
-    """The conflicts that connections meet."""
-    found = []
-    monkeypatch.setattr(Contender, "lose", lambda *_: found.append(None))
-    return found
-
-
-@pytest.fixture(params=[256, 1], ids=["one batch", "one after the other"])
-def batches(request, monkeypatch):
-    """How many commits there are in a group."""
-    monkeypatch.setattr(committing, "_BATCH", request.param)
-
-
-@contextmanager
-def held_up(engine):
-    """Let no commit through; those that begin meanwhile have one snapshot."""
-    with engine.connect() as connection:
-        committer = connection._database.committer
-        with committer.paused(10):
-            yield committer
-
-
-def together(engine, *statements):
-    """Run statements in threads, in autocommit; what each raises, or its row count."""
-    outcomes = [None] * len(statements)
-
-    def run(number, sql, parameters):
-        try:
-            with closing(engine.connect(autocommit=True)) as connection:
-                cursor = connection.cursor()
-                if parameters and isinstance(parameters[0], tuple):
-                    cursor.executemany(sql, parameters)
-                else:
-                    cursor.execute(sql, parameters)
-                outcomes[number] = cursor.rowcount
-        except tique.Error as error:
-            outcomes[number] = type(error)
-
-    threads = []
-    with held_up(engine) as committer:
-        for number, (sql, *parameters) in enumerate(statements):
-            thread = threading.Thread(target=run, args=(number, sql, parameters))
-            thread.start()
-            threads.append(thread)
-            while thread.is_alive() and len(committer._queue) < number + 1:
-                time.sleep(0.001)
-    for thread in threads:
-        thread.join()
-    return outcomes
 
 
 ADD = ("UPDATE t SET n = n + %s WHERE id = 1", 1)
@@ -243,27 +169,6 @@ def others(engine, row):
         )
         connection.execute("INSERT INTO u VALUES (1, 1, 0, 0), (1, 2, 0, 0)")
         connection.execute("INSERT INTO u VALUES (2, 1, 0, 0), (2, 2, 0, 0)")
-
-
-def overtaken(engine, statements, others, **options):
-    """Run statements in a transaction, others in between; commit both.
-
-    They are run some times before: what they read is in memory then.
-    """
-    with (
-        engine.connect(**options) as first,
-        engine.connect(autocommit=True) as second,
-    ):
-        for _ in range(4):
-            first.rollback()
-            for sql in statements:
-                with first.cursor() as cursor:
-                    cursor.execute(sql)
-                    if cursor.description:
-                        cursor.fetchall()
-        for sql in others:
-            second.execute(sql)
-        first.commit()
 
 
 V_OF_1 = "SELECT v FROM u WHERE a = 1 AND id = 1"

@@ -159,6 +159,15 @@ WRONG = {
         {"wrong-total", "lost-change"},
         SI,
     ),
+    "account is overdrawn": (
+        [
+            *done("read", {1: 10, 2: 10}),
+            *done("transfer", move(1, 2, 12)),
+            *done("read", {1: -2, 2: 22}),
+        ],
+        {"overdrawn"},
+        SI,
+    ),
     "account is missing": (
         [
             *done("read", {1: 10, 2: 10}),

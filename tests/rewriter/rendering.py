@@ -185,7 +185,12 @@ def _plan(made: Plan) -> Iterator[str]:
             yield f"source:{text(made.source, made.references)}"
             yield from _clauses(made)
             if made.key is not None:
-                yield f"key: {_operands(made.table, made.key)}"
+                compared = "".join(
+                    f"; {made.table.columns[c.position].name} {c.operator} "
+                    f"{_kernel(c.operand, made.table)}"
+                    for c in made.comparisons
+                )
+                yield f"key: {_operands(made.table, made.key)}{compared}"
         case change_plans.Merge():
             yield f"merge: {made.table.qualified_name} as {made.qualifier}"
             if made.before:

@@ -1,10 +1,11 @@
 """Mergeable updates: one that lost is computed again on the newest version of its row.
 
 An UPDATE of one row by its key, to values that are functions of that row alone
-(``n = n + 1``), shows the application nothing of its snapshot but that the row is there.
-If another transaction committed the row first, the update can still be committed, as one
-of a transaction that began after the other one, if everything else that this one has seen
-(:mod:`tique.writes.seen`) is still so.
+(``n = n + 1``), shows the application nothing of its snapshot but that the row is there and
+that its condition (``AND n >= 5``) is true; ON CONFLICT DO UPDATE shows that the row is
+there. If another transaction committed the row first, the update can still be committed, as
+one of a transaction that began after the other one, if everything else that this one has
+seen (:mod:`tique.writes.seen`) is still so.
 
 Argument
 --------
@@ -12,11 +13,11 @@ Argument
 is then committed with a later snapshot than the one that it began with: the state that all
 commits before it leave, those that stand before it in the batch among them. Each row,
 group and table that it saw is the same in that state, in the columns that it looked at;
-every computed row has its newest version there for a base; and its other writes are
-certified since its first snapshot. So every statement would have answered as it did, and of
-two transactions whose lifetimes overlap one committed a row, or rather: these columns of
-it. A later snapshot is allowed to every transaction, strongly: that of an earlier one
-would not be.
+every computed row has its newest version there for a base, of which its condition is true
+as well; and its other writes are certified since its first snapshot. So every statement
+would have answered as it did, and of two transactions whose lifetimes overlap one committed
+a row, or rather: these columns of it. A later snapshot is allowed to every transaction,
+strongly: that of an earlier one would not be.
 
 A row that the transaction itself had changed when it looked at it shows what it was computed
 from: then nothing of the row may have changed. In a READ COMMITTED transaction each

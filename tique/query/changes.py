@@ -23,7 +23,7 @@ from tique_backends.records import Row, Versions
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from tique.query.transaction import Transaction
     from tique.writes.table import TableWrites
@@ -90,6 +90,25 @@ def exactness(table: Table) -> Callable[[Row], bool]:
         ) and all(row[i] == row[i] for i in numbers)
 
     return is_exact
+
+
+def is_free(table: Table, changed: Collection[int]) -> bool:
+    """Whether new values of these columns can break no constraint but NOT NULL."""
+    together = [
+        table.primary_key,
+        *table.unique,
+        *table.referenced,
+        *[bound.columns for bound in table.bounds],
+        *[key.columns for key in table.foreign_keys],
+    ]
+    return not table.checks and all(
+        set(columns).isdisjoint(changed) for columns in together
+    )
+
+
+def lacks_value(table: Table, row: Row, changed: Iterable[int]) -> bool:
+    """Whether a NOT NULL column is NULL, one of those that changed."""
+    return any(row[i] is None and table.columns[i].not_null for i in changed)
 
 
 def write_changes(

@@ -7,32 +7,28 @@ is looked up by its key. Every part shows the transaction's snapshot, so the who
 
 from __future__ import annotations
 
-from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from tique.query.sources import KeyReader, operand_value
+from tique.query.comparing import ORDERED, Compared, satisfying
+from tique.query.sources import KeyReader
 from tique.store.rows import tuple_of
-from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.kernel import NotLocal
 from tique_rewriter.plan import ColumnValue
 from tique_rewriter.values import Kind, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from tique.query.comparing import BoundComparison
     from tique.query.sources import Source
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique_backends.records import Row
-    from tique_rewriter.plan import Comparison, GroupRead, Lookup, Operand
+    from tique_rewriter.plan import GroupRead, Lookup, Operand
     from tique_rewriter.schema import Column, Table
 
-_COMPARED = frozenset({"integer", "decimal", "date", "timestamp"})
-"""Types whose values every engine puts in the same order."""
-
-_LOOKED_UP = _COMPARED | {"text"}
+_LOOKED_UP = ORDERED | {"text"}
 """Types of which every engine compares two columns of the same type alike."""
-
-_OPERATORS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class Reader:
@@ -64,7 +60,7 @@ class Reader:
             self.keys |= {behind + i for i in inner.table.primary_key}
         self._needed = frozenset(i for i in looked_at if i < behind)
         compared = [
-            _Compared(comparison, self.columns) for comparison in read.comparisons
+            Compared(comparison, self.columns) for comparison in read.comparisons
         ]
         self._before = [each for each in compared if each.position < behind]
         self._after = [each for each in compared if each.position >= behind]
@@ -107,42 +103,15 @@ class Reader:
             found = self._outer.rows(transaction, parameters, self._needed, numbers)
             if found is None:
                 return None
-            rows = _satisfying(found, before)
+            rows = satisfying(found, before)
             if self._lookup is not None:
                 joined = self._lookup.joined(transaction, parameters, rows)
                 if joined is None:
                     return None
-                rows = _satisfying(joined, after)
+                rows = satisfying(joined, after)
         except NotLocal:
             return None
         return rows
-
-
-class _Bound(NamedTuple):
-    """A comparison with a value."""
-
-    position: int
-    operator: str
-    value: Any
-
-
-class _Compared:
-    """A comparison, ready for the values of each execution."""
-
-    def __init__(self, comparison: Comparison, columns: Sequence[Column]) -> None:
-        self.position = comparison.position
-        self._operator = comparison.operator
-        self._operand = comparison.operand
-        type_name = columns[comparison.position].type
-        kind = kind_of(type_name)
-        self._coerce = coercer(type_name)
-        self.is_possible = kind is not None and kind.family in _COMPARED
-
-    def bound(self, parameters: Sequence[Any]) -> _Bound:
-        value = self._coerce(operand_value(self._operand, parameters))
-        if value is None:
-            raise NotLocal
-        return _Bound(self.position, self._operator, value)
 
 
 class _InnerRows:
@@ -206,7 +175,7 @@ def _columns(read: GroupRead) -> frozenset[int]:
 
 
 def _bounds(
-    kind: Kind, position: int, comparisons: Iterable[_Bound]
+    kind: Kind, position: int, comparisons: Iterable[BoundComparison]
 ) -> tuple[int, int]:
     """The least and the greatest integer that satisfy the comparisons of one column."""
     first, last = kind.least, kind.high
@@ -218,14 +187,3 @@ def _bounds(
             else:
                 last = min(last, value - (comparison.operator == "<"))
     return first, last
-
-
-def _satisfying(rows: Sequence[Row], comparisons: Iterable[_Bound]) -> Sequence[Row]:
-    for position, sign, value in comparisons:
-        compare: Callable[[Any, Any], bool] = _OPERATORS[sign]
-        rows = [
-            row
-            for row in rows
-            if row[position] is not None and compare(row[position], value)
-        ]
-    return rows

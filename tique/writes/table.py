@@ -12,6 +12,8 @@ A statement that scans the table needs buffered rows in the engine too:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
@@ -19,11 +21,14 @@ from tique.store.rows import completed
 from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tique.store.rows import Key
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
+
+Merge = Callable[[Row], Row]
+"""Computes a written row from another version of it; raises NotLocal if it cannot."""
 
 
 class Write(NamedTuple):
@@ -33,15 +38,18 @@ class Write(NamedTuple):
     application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
     the statement read (snapshots differ within a READ COMMITTED transaction).
     ``merge`` computes the row from another version of it than the one that the
-    transaction saw, if that can be said (:mod:`tique.commit.mergeable`); it raises
-    ``NotLocal`` where only the engine could.
+    transaction saw, if that can be said (:mod:`tique.commit.mergeable`).
     """
 
     row: Row
     deleted: bool
     sequence: int
     sts: int
-    merge: Callable[[Row], Row] | None = None
+    merge: Merge | None = None
+
+
+def _one_after_the_other(first: Merge, second: Merge, row: Row) -> Row:
+    return second(first(row))
 
 
 class TableWrites:
@@ -77,16 +85,20 @@ class TableWrites:
         self.rows[key] = write
         self._unspilled[key] = None
 
-    def note_merge(self, key: Key, merge: Callable[[Row], Row]) -> None:
-        """Note how the row that was just put can be computed from another version."""
-        _, _, before = self._history[-1]
-        if before is None:
-            self.rows[key] = self.rows[key]._replace(merge=merge)
-        elif before.merge is not None:
-            earlier = before.merge
-            self.rows[key] = self.rows[key]._replace(
-                merge=lambda row: merge(earlier(row))
-            )
+    def note_merges(self, merges: Mapping[Key, Merge]) -> None:
+        """Note how rows that were put last can be computed from other versions."""
+        left = dict(merges)
+        for _, key, before in reversed(self._history):
+            if not left:
+                return
+            merge = left.pop(key, None)
+            if merge is None:
+                continue
+            if before is None:
+                self.rows[key] = self.rows[key]._replace(merge=merge)
+            elif before.merge is not None:
+                both = partial(_one_after_the_other, before.merge, merge)
+                self.rows[key] = self.rows[key]._replace(merge=both)
 
     def add(self, write: Write) -> None:
         """Buffer an inserted or deleted copy of a keyless table's row."""

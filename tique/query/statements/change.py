@@ -25,8 +25,11 @@ from tique.query.changes import (
     dated_columns,
     exactness,
     finish_staged,
+    is_free,
+    lacks_value,
     write_changes,
 )
+from tique.query.comparing import Compared
 from tique.query.constraints import check_buffered
 from tique.query.sources import KeyReader
 from tique.query.statements.assigning import Assigned
@@ -69,6 +72,11 @@ class ChangeStatement(WritingStatement):
         self._keys = (
             None if plan.key is None else KeyReader(table, table.primary_key, plan.key)
         )
+        self._compared = [
+            Compared(comparison, table.columns) for comparison in plan.comparisons
+        ]
+        if not all(compared.is_possible for compared in self._compared):
+            self._keys = None
         self._is_exact = exactness(table)
         self._can_be_merged = False
         """Whether a change by key can be computed on any version of its row."""
@@ -110,6 +118,7 @@ class ChangeStatement(WritingStatement):
             for key in self._table.foreign_keys
             if changed & set(key.columns)
         ]
+        together.append(tuple(compared.position for compared in self._compared))
         return [*columns, *dated_columns(self._table), *chain.from_iterable(together)]
 
     @override
@@ -159,6 +168,7 @@ class ChangeStatement(WritingStatement):
         ):
             try:
                 key = self._keys.read(parameters)
+                comparisons = [each.bound(parameters) for each in self._compared]
                 if self._needed is not None:
                     versions = transaction.versions(self._table)
                     if not versions.changed_columns.issuperset(self._needed):
@@ -168,10 +178,15 @@ class ChangeStatement(WritingStatement):
                     transaction.see_row(self._table, key, None)
                     return Written(0, ())
                 if self._is_exact(row):
+                    if not all(each.holds(row) for each in comparisons):
+                        columns = {each.position for each in comparisons}
+                        transaction.see_row(self._table, key, row, columns)
+                        return Written(0, ())
                     new = self._local_change(row, parameters)
                     written = self._buffer(transaction, [(row, new)], check=check)
                     if self._can_be_merged:
-                        writes.note_merge(key, partial(self._merged, parameters, row))
+                        merge = partial(self._merged, parameters, row)
+                        writes.note_merges({key: merge})
                     return written
             except NotLocal:
                 pass
@@ -420,22 +435,11 @@ class UpdateStatement(ChangeStatement):
             for column in kernel_columns(expression.kernel)
         )
         self._looked_at = columns_to_read(self._table, self._needed)
-        self._can_be_merged = self._is_mergeable()
-
-    def _is_mergeable(self) -> bool:
-        """Whether it can be computed on any version of a row, constraints included."""
-        table = self._table
-        together = [
-            *table.unique,
-            *table.referenced,
-            *(b.columns for b in table.bounds),
-        ]
-        together += [key.columns for key in table.foreign_keys]
-        return (
+        self._can_be_merged = (
             self._keys is not None
             and self._kernels is not None
-            and not (self._changes_key or table.checks or self._returns)
-            and all(set(columns).isdisjoint(self._changed) for columns in together)
+            and not self._returns
+            and is_free(self._table, self._changed)
         )
 
     @override
@@ -444,10 +448,12 @@ class UpdateStatement(ChangeStatement):
         row = merged(row, seen)
         if lacks(row, self._looked_at) or not self._is_exact(row):
             raise NotLocal
+        if not all(each.bound(parameters).holds(row) for each in self._compared):
+            # The application was told that the row was changed.
+            raise NotLocal
         new = self._local_change(row, parameters)
         assert new is not None
-        columns = self._table.columns
-        if any(new[i] is None and columns[i].not_null for i in self._changed):
+        if lacks_value(self._table, new, self._changed):
             raise NotLocal
         return new
 

@@ -17,26 +17,34 @@ NOT NULL and CHECK are checked for the rows that are written, as DuckDB does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
-from tique.query.changes import Computed, exactness, write_changes
+from tique.query.changes import (
+    Computed,
+    exactness,
+    is_free,
+    lacks_value,
+    write_changes,
+)
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
-from tique.store.rows import key_of
+from tique.store.rows import key_of, lacks, merged
 from tique_rewriter.change_plans import PROPOSED
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Reference
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tique.query.changes import Written
     from tique.query.snapshot import SnapshotText
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
+    from tique.writes.table import TableWrites
     from tique_backends.records import Row
     from tique_rewriter.change_plans import Conflict, ConflictUpdate
     from tique_rewriter.kernel import Evaluator
@@ -61,24 +69,37 @@ class _Present:
     """An existing row.
 
     ``old`` is the row before the statement, ``changed_by`` the number of the parameters
-    that wrote ``new``: None for an unchanged row.
+    that wrote ``new``: None for an unchanged row. ``updates`` are the proposed rows that
+    met it, each with its parameters.
     """
 
     old: Row | None
     new: Row
     changed_by: int | None = None
+    updates: list[tuple[Row, Sequence[Any]]] = field(default_factory=list)
 
 
 class ConflictClause:
     """ON CONFLICT, ready to be applied to proposed rows."""
 
-    def __init__(self, plan: Conflict, table: Table, text: SnapshotText) -> None:
+    def __init__(
+        self, plan: Conflict, table: Table, text: SnapshotText, *, returns: bool
+    ) -> None:
         self._table = table
         self._keys = plan.keys
         self._stored = Source(Reference(table, " AS _o", {}))
         self._update = None
         if plan.update is not None:
             self._update = _Update(plan.update, table, text)
+        self._can_be_merged = (
+            self._update is not None
+            and self._update.can_be_merged
+            and self._keys == (table.primary_key,)
+            and not returns
+        )
+        # A row that is updated is certified; one that stays as it is shows why.
+        stays = plan.update is not None and plan.update.where
+        self._seen = range(len(table.columns)) if stays else ()
 
     def write(
         self,
@@ -86,9 +107,28 @@ class ConflictClause:
         proposals: Sequence[tuple[Sequence[Any], Sequence[Row]]],
     ) -> Written:
         """Write the outcome of proposed rows: as :meth:`changes` has it."""
-        changes, changed, count = self.changes(transaction, proposals)
-        written = write_changes(transaction, self._table, changes, changed)
+        changed, count = self._changed(transaction, proposals)
+        computed = self._computed(changed, count)
+        written = write_changes(
+            transaction, self._table, computed.changes, computed.changed
+        )
+        writes = transaction.writes_to(self._table)
+        if self._can_be_merged and not writes.is_staged:
+            self._note_merges(writes, changed)
         return written._replace(rowcount=count)
+
+    def _note_merges(self, writes: TableWrites, changed: Iterable[_Present]) -> None:
+        """Note how updated rows can be computed on newer versions (tique.commit.mergeable)."""
+        assert self._update is not None
+        writes.note_merges(
+            {
+                key_of(self._table.primary_key, found.old): partial(
+                    self._update.merged, found.old, found.updates
+                )
+                for found in changed
+                if found.old is not None
+            }
+        )
 
     def changes(
         self,
@@ -110,6 +150,18 @@ class ConflictClause:
         CardinalityViolation
             If two rows of one set would change the same row.
         """
+        return self._computed(*self._changed(transaction, proposals))
+
+    def _computed(self, changed: Iterable[_Present], count: int) -> Computed:
+        positions = range(len(self._table.columns))
+        return Computed([(row.old, row.new) for row in changed], positions, count)
+
+    def _changed(
+        self,
+        transaction: Transaction,
+        proposals: Sequence[tuple[Sequence[Any], Sequence[Row]]],
+    ) -> tuple[list[_Present], int]:
+        """The rows that are new or changed, and how often some row was."""
         rows = [row for _, proposed in proposals for row in proposed]
         present = self._find(transaction, rows)
         changed: list[_Present] = []
@@ -129,16 +181,16 @@ class ConflictClause:
             if self._update is None or not met:
                 continue
             updated = self._update.rows(transaction, parameters, met)
-            for (found, _), new in zip(met, updated, strict=True):
+            for (found, proposed_row), new in zip(met, updated, strict=True):
                 self._check_once(found, number)
                 if new is None:
                     continue
                 if found.changed_by is None:
                     changed.append(found)
                 present.replace(found, new, number)
+                found.updates.append((proposed_row, parameters))
                 count += 1
-        positions = range(len(self._table.columns))
-        return Computed([(row.old, row.new) for row in changed], positions, count)
+        return changed, count
 
     def _check_once(self, found: _Present, number: int) -> None:
         if found.changed_by == number:
@@ -177,8 +229,7 @@ class ConflictClause:
         for key in keys:
             row = transaction.row(table, key, needed)
             if row is not None:
-                seen = range(len(table.columns)) if needed is None else needed
-                transaction.see_row(table, key, row, seen)
+                transaction.see_row(table, key, row, self._seen)
                 yield row
 
     def _query(
@@ -236,6 +287,9 @@ class _Update:
         self._is_exact = exactness(table)
         self._assigned = Assigned(table)
         self._kernels = _compiled(plan, table)
+        self._changed = [position for position, _ in plan.assignments]
+        self.can_be_merged = self._kernels is not None and is_free(table, self._changed)
+        """Whether an update can be computed on any version of its row."""
         self._pairs = Table(
             "",
             "",
@@ -260,15 +314,31 @@ class _Update:
         self._check_exact([row for row, _ in pairs])
         if self._kernels is not None:
             try:
-                return [
-                    self._with(
-                        row, [kernel(row + new, parameters) for kernel in self._kernels]
-                    )
-                    for row, new in pairs
-                ]
+                return [self._local(row, new, parameters) for row, new in pairs]
             except NotLocal:
                 pass
         return self._queried(transaction, parameters, pairs)
+
+    def merged(
+        self, seen: Row, updates: Iterable[tuple[Row, Sequence[Any]]], row: Row
+    ) -> Row:
+        """The updated row, of a newer version ``row`` than the one that was ``seen``."""
+        # What the newer version has as a gap has not changed since the other one.
+        row = merged(row, seen)
+        if lacks(row, range(len(row))) or not self._is_exact(row):
+            raise NotLocal
+        for proposed, parameters in updates:
+            row = self._local(row, proposed, parameters)
+        if lacks_value(self._table, row, self._changed):
+            raise NotLocal
+        return row
+
+    def _local(self, row: Row, proposed: Row, parameters: Sequence[Any]) -> Row:
+        """The updated row, computed here; raises NotLocal if the engine must say."""
+        if self._kernels is None:
+            raise NotLocal
+        pair = row + proposed
+        return self._with(row, [kernel(pair, parameters) for kernel in self._kernels])
 
     def _with(self, row: Row, values: Sequence[Any]) -> Row:
         changed = list(row)
@@ -306,7 +376,7 @@ class _Update:
                 self._assigned.ask(
                     transaction,
                     parameters,
-                    [position for position, _ in plan.assignments],
+                    self._changed,
                     f"SELECT {', '.join(texts)} FROM {source} AS {plan.qualifier}",
                     plan.bound(parameters),
                 )

@@ -57,7 +57,12 @@ class InsertStatement(WritingStatement):
         self._conflict = (
             None
             if plan.conflict is None
-            else ConflictClause(plan.conflict, plan.table, self.text)
+            else ConflictClause(
+                plan.conflict,
+                plan.table,
+                self.text,
+                returns=plan.returning is not None,
+            )
         )
 
     def _can_buffer(self, transaction: Transaction) -> bool:
