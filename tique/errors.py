@@ -156,6 +156,9 @@ class SerializationError(OperationalError):
         The table to which both transactions wrote.
     key
         The key that both wrote.
+    columns
+        The names of the columns that the other transaction changed; empty where that is
+        not known, and where it deleted or inserted the row.
     winner
         The commit timestamp of the transaction that committed first.
     sqlstate
@@ -169,12 +172,14 @@ class SerializationError(OperationalError):
         *args: object,
         table: str | None = None,
         key: tuple[object, ...] | None = None,
+        columns: tuple[str, ...] = (),
         winner: int | None = None,
         sqlstate: str | None = None,
     ) -> None:
         super().__init__(*args, sqlstate=sqlstate)
         self.table = table
         self.key = key
+        self.columns = columns
         self.winner = winner
 
 

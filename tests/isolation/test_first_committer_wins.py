@@ -46,6 +46,25 @@ def test_the_loser_learns_which_row_and_who(engine, pair):
     assert one.outcome(winner) == "committed"
 
 
+def test_the_loser_learns_which_columns(engine):
+    one, two = engine.connect(), engine.connect()
+    one.execute("CREATE TABLE w (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c INTEGER)")
+    one.execute("INSERT INTO w VALUES (1, 1, 'x', 1)")
+    one.commit()
+    for change, columns in (
+        ("UPDATE w SET a = a + 1, b = 'y' WHERE id = 1", ("a", "b")),
+        ("UPDATE w SET c = c + 1 WHERE id = 1", ("c",)),
+        ("DELETE FROM w WHERE id = 1", ()),
+    ):
+        two.execute("SELECT a, b, c FROM w WHERE id = 1").fetchall()
+        two.execute("UPDATE w SET a = a + 5 WHERE id = 1")
+        one.execute(change)
+        one.commit()
+        conflict = refused(two)
+        assert conflict.columns == columns
+        assert ", ".join(columns) in str(conflict)
+
+
 def test_a_unique_key(pair):
     one, two = pair
     one.execute("INSERT INTO u VALUES (7, 'same')")

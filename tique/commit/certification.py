@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from tique.store.rows import Key, key_of
 from tique.writes.tickets import Conflict
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tique.store.catalog import ManagedCatalog
+    from tique.store.versions import TableVersions
     from tique.writes.table import TableWrites, Write
     from tique_backends.forms import Forms
     from tique_backends.session import Session
@@ -142,7 +144,8 @@ class MemoryCertifier:
         for key, write in writes.rows.items():
             winner = versions.last_commit(key)
             if winner > write.sts:
-                return Conflict(table, key, winner)
+                columns = _changed_columns(versions, table, key, write.sts)
+                return Conflict(table, key, winner, columns)
         for constraint, positions in enumerate(table.unique):
             for write in writes.rows.values():
                 if write.deleted:
@@ -152,3 +155,20 @@ class MemoryCertifier:
                 if winner > write.sts and None not in values:
                     return Conflict(table, values, winner)
         return None
+
+
+def _changed_columns(
+    versions: TableVersions, table: Table, key: Key, sts: int
+) -> tuple[str, ...]:
+    """The names of the columns that the newest version changed, where both are known."""
+    newest, seen = versions.newest(key), versions.newest_visible(key, sts)
+    old = versions.storage_row(key)[1] if seen is None else seen[1]
+    if newest is None or newest[1] is None or old is None:
+        return ()
+    return tuple(
+        [
+            column.name
+            for column, new, value in zip(table.columns, newest[1], old, strict=True)
+            if new is not MISSING and value is not MISSING and new != value
+        ]
+    )

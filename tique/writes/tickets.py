@@ -58,11 +58,15 @@ class Committing(Protocol):
 
 
 class Conflict(NamedTuple):
-    """A key that another transaction committed first, and that commit's timestamp."""
+    """A key that another transaction committed first, and that commit's timestamp.
+
+    ``columns`` are those that were changed since the snapshot, where that is known.
+    """
 
     table: Table
     key: Key
     winner: int
+    columns: tuple[str, ...] = ()
 
 
 class Ticket:
@@ -118,13 +122,15 @@ class Ticket:
 
 def serialization_error(conflict: Conflict) -> errors.SerializationError:
     """The error when another transaction committed first (P3)."""
-    table = conflict.table.qualified_name
+    table, columns = conflict.table.qualified_name, conflict.columns
+    shown = f" ({', '.join(columns)})" if columns else ""
     return errors.SerializationError(
-        f"another transaction committed first: a row of {table} was changed since "
+        f"another transaction committed first: a row of {table} was changed{shown} since "
         f"this transaction's snapshot, at cts {conflict.winner}; run the "
         "transaction again",
         table=table,
         key=conflict.key,
+        columns=columns,
         winner=conflict.winner,
     )
 
