@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tique_rewriter.dialects import DUCKDB, Lexicon
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
+from tique_rewriter.unicode_escapes import UNCERTAIN, WRITES_ESCAPE, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
+_DOUBLED_QUOTES = {
+    "'": (re.compile(r"'(?:[^']|'')*'"), "string"),
+    '"': (_QUOTED_NAME, "quoted name"),
+}
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
 _NEEDS_BLANK = re.compile(r"[^\s$%?]*[$%?]|\w")
 _NAMED = re.compile(r"%\(([^)]*)\)s")
@@ -173,6 +178,8 @@ class _Lexer:
 
     def step(self, start: int, found: str) -> int:
         """Handle the match at ``start`` and return where to go on."""
+        if found in ("'", '"') and self.is_escaped(start):
+            return self.escaped(start, found)
         if found == "'":
             return self.string(start)
         if found == '"':
@@ -230,9 +237,46 @@ class _Lexer:
         return self.sql[begin:start]
 
     def check_before(self, start: int) -> None:
-        """Refuse ``U&'…'`` and ``U&"…"``, whose escape character stands elsewhere."""
+        """Refuse U& before another word than the quote that it belongs to."""
         if self.sql[max(start - 2, 0) : start].lower() == "u&":
             self.refuse("a Unicode escape (U&)", start - 2, "write the characters")
+
+    def is_escaped(self, start: int) -> bool:
+        """Whether a quote belongs to ``U&`` that no letter or digit stands before."""
+        if not self.lexicon.unicode_escapes.count(self.sql[start]):
+            return False
+        before = self.sql[max(start - 3, 0) : start].lower()
+        return before[-2:] == "u&" and not (
+            len(before) == 3 and _JOINS_LITERAL.match(before)
+        )
+
+    def escaped(self, start: int, quote: str) -> int:
+        """Write the characters of ``U&'…'`` and ``U&"…"`` in the place of their escapes.
+
+        So the engine, the parser and whatever reads a literal's text see the same.
+        """
+        pattern, what = _DOUBLED_QUOTES[quote]
+        match = pattern.match(self.sql, start)
+        if match is None:
+            self.fail(f"unterminated {what}", start)
+        end = match.end()
+        goes_on = quote == "'" and _CONTINUED.match(self.sql, end)
+        inside = self.sql[start + 1 : end - 1]
+        is_uncertain = self.lexicon.unicode_quirks and UNCERTAIN.search(inside)
+        if goes_on or is_uncertain or WRITES_ESCAPE.match(self.sql, end):
+            self.refuse("a Unicode escape (U&)", start - 2, "write the characters")
+        inside = inside.replace("%%", "%") if self.percent else inside
+        written = decoded(inside, quote)
+        if written is None:
+            self.fail("a wrong Unicode escape", start - 2)
+        if quote == '"' and _UNCERTAIN_IN_NAME.search(written):
+            self.refuse("a backslash or control character in a name", start)
+        if self.lexicon.escapes:
+            written = written.replace("\\", "\\\\")
+        self.replace(start - 2, end, f"{quote}{written}{quote}")
+        begin = self.edits[-1].start
+        self.quotes.append((begin, begin + self.edits[-1].length))
+        return end
 
     def character(self, start: int, found: str) -> int:
         if found.isalpha():

@@ -21,6 +21,15 @@ _ORDERS = {
     TokenType.GT: (TokenType.DESC, "DESC"),
 }
 _OF_LISTS = frozenset({"VALUE", "ABSENT", "RETURNING"})
+_SAME_AS = [TokenType.RLIKE, TokenType.EQ]
+_BEFORE_VALUES = frozenset(
+    (
+        *("SELECT", "WHERE", "HAVING", "ON", "BY", "RETURNING", "AND", "OR", "NOT"),
+        *("WHEN", "THEN", "ELSE", "BETWEEN", "DISTINCT", "ALL"),
+        *("(", ",", "[", "=", "<", ">", "<=", ">=", "<>", "!=", "+", "-", "*", "/"),
+    )
+)
+"""Words and operators after which a value begins."""
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 
 
@@ -48,6 +57,12 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             yield following[0]
             token = _other(following[0], TokenType.R_PAREN, ")")
             number += 1
+        elif "absolute" in rules.phrases and _begins_value(tokens, number):
+            # @ is another operator of one value, of which as little is known.
+            token = _other(token, TokenType.RLIKE, "~")
+        elif "same as" in rules.phrases and _is_same_as(tokens[number : number + 2]):
+            number += 1
+            token = _other(token, TokenType.LT_AT, "<@")
         elif "sort operators" in rules.phrases and _sorts(tokens[number : number + 2]):
             # USING is ASC or DESC, by the operator after it.
             number += 1
@@ -83,6 +98,24 @@ def _is_plain_object(tokens: Sequence[Token], rules: Rules) -> bool:
         if depth == 1 and is_list and token.token_type not in _QUOTED:
             return False
     return False
+
+
+def _begins_value(tokens: Sequence[Token], number: int) -> bool:
+    """Whether this is ``@`` where no value stands before it."""
+    if tokens[number].text != "@" or tokens[number].token_type in _QUOTED:
+        return False
+    before = tokens[number - 1]
+    return (
+        bool(number)
+        and before.token_type not in _QUOTED
+        and before.text.upper() in _BEFORE_VALUES
+    )
+
+
+def _is_same_as(tokens: Sequence[Token]) -> bool:
+    return [token.token_type for token in tokens] == _SAME_AS and (
+        tokens[0].end + 1 == tokens[1].start
+    )
 
 
 def _sorts(tokens: Sequence[Token]) -> bool:

@@ -31,6 +31,11 @@ SCRIPTS = {
         "INSERT INTO made OVERRIDING SYSTEM VALUE SELECT 8, 'c' RETURNING id",
         "INSERT INTO made OVERRIDING SYSTEM VALUE VALUES (7, 'a') ON CONFLICT DO NOTHING",
     ],
+    "left out": [
+        "INSERT INTO made OVERRIDING USER VALUE VALUES (7, 'a'), (DEFAULT, 'b') RETURNING *",
+        "INSERT INTO beside OVERRIDING USER VALUE VALUES (7, 1, 'a'), (8, NULL, 'b') RETURNING *",
+        "INSERT INTO beside (k) OVERRIDING USER VALUE SELECT 9 RETURNING *",
+    ],
     "of a wrong type": [
         "INSERT INTO made OVERRIDING SYSTEM VALUE SELECT 'x'::text, 'c'"
     ],

@@ -164,7 +164,7 @@ def test_what_makes_no_sense(text: str, position: int):
             for character in "`@:!{}[]\\¬\u00d7\u200b\ufeff\u00a0\u2028\x1c"
         ),
         ("SELECT 'a\0b'", 9),
-        ("SELECT U&'a'", 7),
+        ("SELECT xU&'a'", 8),
         ('SELECT u&"a"', 7),
         ("SELECT n'a'", 8),
         ("SELECT 1r'a'", 9),

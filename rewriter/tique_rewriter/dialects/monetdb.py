@@ -84,6 +84,8 @@ MONETDB = Rules(
         dollar_quotes=False,
         escapes=True,
         strict=True,
+        unicode_escapes="'",
+        unicode_quirks=True,
     ),
     chains=True,
     default_schema="sys",

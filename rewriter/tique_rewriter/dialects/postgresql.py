@@ -85,6 +85,7 @@ POSTGRESQL = Rules(
         dollar_quotes=True,
         strict=True,
         escapes_go_on=True,
+        unicode_escapes="'\"",
         question_operators=True,
     ),
     default_schema="public",
@@ -187,7 +188,9 @@ POSTGRESQL = Rules(
     renames_indexes=True,
     has_cursors=True,
     samples_rows=True,
-    phrases=frozenset({"sort operators", "rows from", "select into"}),
+    phrases=frozenset(
+        {"sort operators", "rows from", "select into", "absolute", "same as"}
+    ),
     defines_functions=True,
     extensions={
         **dict.fromkeys(

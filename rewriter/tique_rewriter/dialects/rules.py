@@ -48,6 +48,11 @@ class Lexicon:
     escapes_go_on
         Whether a string that follows ``E'…'`` on another line is a part of it, with the
         same escapes.
+    unicode_escapes
+        The quotes before which ``U&`` may stand: of strings, of names.
+    unicode_quirks
+        Whether the engine keeps a doubled quote doubled there, and does not join the
+        halves of surrogate pairs.
     question_operators
         Whether ``?`` may be (a part of) an operator: ``??`` stands for it where ``?``
         is a placeholder.
@@ -61,6 +66,8 @@ class Lexicon:
     escapes: bool = False
     strict: bool = False
     escapes_go_on: bool = False
+    unicode_escapes: str = ""
+    unicode_quirks: bool = False
     question_operators: bool = False
 
 
@@ -198,7 +205,8 @@ class Rules:
         "phrase" if NEXT VALUE FOR a sequence is an expression.
     phrases
         What the parser does not read: "sort operators" (ORDER BY … USING), "rows from"
-        (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table).
+        (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table),
+        "absolute" (``@`` before a value), "same as" (the operator ``~=``).
     literal_types
         Folded names of types that may stand before a string and that the parser does not
         know there.
