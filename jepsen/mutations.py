@@ -109,6 +109,16 @@ def _merges_without_condition() -> None:
     _replace(UpdateStatement, _merged)
 
 
+def _moves_past_what_was_seen() -> None:
+    """P1: a snapshot is moved forward although what was seen has changed."""
+
+    def _has_seen_the_same(*_: Any) -> bool:
+        """Say that it is the same."""
+        return True
+
+    _replace(Transaction, _has_seen_the_same)
+
+
 def _early_sts() -> None:
     """P2: sts covers a commit before its versions are there."""
 
@@ -250,6 +260,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "misses-last-commit": _misses_last_commit,
     "merges-what-was-seen": _merges_what_was_seen,
     "merges-without-condition": _merges_without_condition,
+    "moves-past-what-was-seen": _moves_past_what_was_seen,
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,

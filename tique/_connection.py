@@ -408,6 +408,7 @@ class Connection(Generic[RowT]):
             self._controls.isolation or self._isolation,
             read_only=self._controls.is_read_only(default=self._sessions.is_read_only),
             merges=self._merges,
+            contender=self._contender,
         )
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction
@@ -455,7 +456,7 @@ class Connection(Generic[RowT]):
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError) and transaction is not None:
                 has_lost = True
-                self._contender.lose(transaction)
+                self._contender.lose(transaction, error)
                 if error.table is not None and error.key:
                     self._database.hot_keys.note_conflict(error.table, error.key)
             raise
@@ -477,7 +478,7 @@ class Connection(Generic[RowT]):
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
         if transaction is not None and not has_lost:
-            self._contender.end()
+            self._contender.end(transaction)
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
             transaction.end()

@@ -149,8 +149,8 @@ def test_one_that_does_not_come_back_holds_others_up_for_a_moment(engine):
     Counters(engine)
     with engine.connect() as first, engine.connect() as second:
         loses(engine, first)
-        add_one(second)
         started = time.monotonic()
+        add_one(second)
         second.commit()
         assert 0.01 < time.monotonic() - started < patience(2)
         time.sleep(0.1)

@@ -18,7 +18,11 @@ SECONDS = 3
 PATIENCE = 100
 """Seconds in which it must be found: two minutes, with the time of the last run."""
 
-WORKLOADS = {"merges-what-was-seen": "counter", "merges-without-condition": "bank"}
+WORKLOADS = {
+    "merges-what-was-seen": "counter",
+    "merges-without-condition": "bank",
+    "moves-past-what-was-seen": "bank",
+}
 """Where it is another one than list-append, which appends to texts."""
 
 

@@ -17,10 +17,13 @@ A, B, C = ((1, (0,), (key,)) for key in "abc")
 
 def test_the_first_place_has_the_turn():
     queues = Turns()
-    first, second = queues.take([A], 60), queues.take([A], 60)
+    first, second = (
+        queues.take(dict.fromkeys([A]), 60),
+        queues.take(dict.fromkeys([A]), 60),
+    )
     assert first.opened.is_set()
     assert not second.opened.is_set()
-    assert queues.first([A]) is first
+    assert queues.holders({A: None}) == {first}
     queues.leave(first)
     assert first.gone.is_set()
     assert second.opened.is_set()
@@ -30,12 +33,18 @@ def test_the_first_place_has_the_turn():
 
 def test_a_place_has_its_turn_when_it_is_the_first_for_all_its_keys():
     queues = Turns()
-    first, other = queues.take([A], 60), queues.take([B], 60)
-    both, behind = queues.take([A, B], 60), queues.take([B, C], 60)
+    first, other = (
+        queues.take(dict.fromkeys([A]), 60),
+        queues.take(dict.fromkeys([B]), 60),
+    )
+    both, behind = (
+        queues.take(dict.fromkeys([A, B]), 60),
+        queues.take(dict.fromkeys([B, C]), 60),
+    )
     queues.leave(first)
     assert not both.opened.is_set()
     assert not behind.opened.is_set()
-    assert queues.first([A]) is None
+    assert not queues.holders({A: None})
     queues.leave(other)
     assert both.opened.is_set()
     assert not behind.opened.is_set()
@@ -45,17 +54,23 @@ def test_a_place_has_its_turn_when_it_is_the_first_for_all_its_keys():
 
 def test_a_turn_that_is_over_is_passed_on():
     queues = Turns()
-    first, second = queues.take([A], 0.01), queues.take([A], 60)
+    first, second = (
+        queues.take(dict.fromkeys([A]), 0.01),
+        queues.take(dict.fromkeys([A]), 60),
+    )
     assert 0 <= queues.patience(second) <= 0.01
     time.sleep(0.02)
-    assert queues.first([A]) is second
+    assert queues.holders({A: None}) == {second}
     assert first.gone.is_set()
     assert second.opened.is_set()
 
 
 def test_a_place_is_left_twice():
     queues = Turns()
-    first, second = queues.take([A, B], 60), queues.take([A, B], 60)
+    first, second = (
+        queues.take(dict.fromkeys([A, B]), 60),
+        queues.take(dict.fromkeys([A, B]), 60),
+    )
     queues.leave(first)
     queues.leave(first)
     assert second.opened.is_set()
@@ -65,7 +80,7 @@ class Transaction:
     """A write set of nothing but its keys."""
 
     def __init__(self, monkeypatch, *claims):
-        monkeypatch.setattr(turns, "_claims", lambda _: set(claims))
+        monkeypatch.setattr(turns, "_claims", lambda _: dict.fromkeys(claims))
 
 
 def test_a_contender_that_does_not_try_again_has_no_turn(monkeypatch):

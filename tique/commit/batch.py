@@ -113,6 +113,9 @@ class BatchCertifier:
                     conflict = self._claim(ticket, claimed, within)
                     if conflict is None:
                         merger.note(ticket)
+                    else:
+                        columns = merger.changed_columns(conflict.table, conflict.key)
+                        conflict = conflict._replace(columns=columns)
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)

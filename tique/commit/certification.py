@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tique.store.versions import TableVersions
     from tique.writes.table import TableWrites, Write
     from tique_backends.forms import Forms
+    from tique_backends.records import Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -160,15 +161,20 @@ class MemoryCertifier:
 def _changed_columns(
     versions: TableVersions, table: Table, key: Key, sts: int
 ) -> tuple[str, ...]:
-    """The names of the columns that the newest version changed, where both are known."""
+    """The names of the columns that the newest version changed since a snapshot."""
     newest, seen = versions.newest(key), versions.newest_visible(key, sts)
     old = versions.storage_row(key)[1] if seen is None else seen[1]
-    if newest is None or newest[1] is None or old is None:
+    return differing(table, None if newest is None else newest[1], old)
+
+
+def differing(table: Table, new: Row | None, old: Row | None) -> tuple[str, ...]:
+    """The names of the columns in which two rows differ, where both are known."""
+    if new is None or old is None:
         return ()
     return tuple(
         [
             column.name
-            for column, new, value in zip(table.columns, newest[1], old, strict=True)
-            if new is not MISSING and value is not MISSING and new != value
+            for column, one, other in zip(table.columns, new, old, strict=True)
+            if one is not MISSING and other is not MISSING and one != other
         ]
     )

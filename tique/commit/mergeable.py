@@ -48,11 +48,10 @@ Only the leader of a group commit calls this.
 
 from __future__ import annotations
 
-from decimal import Decimal
-from math import copysign
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tique_backends.records import MISSING
+from tique.commit.certification import differing
+from tique.writes.seen import is_same_row
 from tique_rewriter.kernel import NotLocal
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Merger:
             base = self._newest(writes.table, key)
             assert write.merge is not None
             try:
-                row = None if base is None else write.merge(base)
+                row = None if base is None else write.merge.compute(base)
             except NotLocal:
                 row = None
             if row is None:
@@ -138,6 +137,13 @@ class Merger:
                 rows[()] = None
             for key, write in writes.rows.items():
                 rows[key] = None if write.deleted else write.row
+
+    def changed_columns(self, table: Table, key: Key) -> tuple[str, ...]:
+        """The names of the columns of a row that tickets before in the batch changed."""
+        versions = self._versions(table)
+        newest = versions.newest(key)
+        old = versions.storage_row(key)[1] if newest is None else newest[1]
+        return differing(table, self._written.get(table.id, {}).get(key), old)
 
     def _versions(self, table: Table) -> TableVersions:
         return self._catalog.versions(table)
@@ -213,7 +219,7 @@ class Merger:
             and self._versions(table).last_commit(key) <= sts
         ):
             return True
-        return _is_same(self._newest(table, key), row, columns)
+        return is_same_row(self._newest(table, key), row, columns)
 
     def _has_same_rows(self, table: Table, group: SeenGroup, sts: int) -> bool:
         versions = self._versions(table)
@@ -242,29 +248,9 @@ class Merger:
                 known, row = versions.storage_row(key, columns)
                 if not known:
                     return False
-            if not _is_same(self._newest(table, key), row, columns):
+            if not is_same_row(self._newest(table, key), row, columns):
                 return False
         return True
-
-
-def _is_same(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:
-    """Whether a row is there as before, in some columns; a gap is no change."""
-    if newest is None or seen is None:
-        return newest is seen
-    return all(
-        newest[i] is MISSING or _is_same_value(newest[i], seen[i]) for i in columns
-    )
-
-
-def _is_same_value(new: Any, old: Any) -> bool:
-    """Whether a value is the same, to the last digit."""
-    if new is old:
-        return True
-    if type(new) is not type(old) or new != old:
-        return False
-    if isinstance(new, float):
-        return copysign(1, new) == copysign(1, old)
-    return not isinstance(new, Decimal) or new.same_quantum(old)
 
 
 def _mergeable(ticket: Ticket) -> Iterator[tuple[TableWrites, Key, Write]]:

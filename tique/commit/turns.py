@@ -10,6 +10,13 @@ queues of all keys that it wrote, and :meth:`Contender.wait` returns when it is 
 in each: its *turn*. Until its next transaction ends, or the turn's time is over, other
 contenders that are about to commit one of these keys wait (:meth:`Contender.give_way`).
 
+A key at which a commit was just lost is *contested*. A transaction that is about to read
+such a row takes a place before it does (:meth:`Contender.come_to`), so that it does not
+lose: a :class:`Habit` tells statements whose transactions write the row back from others.
+
+A place says which columns its contender looks at. An update that can be computed again
+(:mod:`tique.commit.mergeable`) and changes none of them need not wait.
+
 Argument
 --------
 *Safety.* Turns decide when a transaction is certified, never whether it may commit: that
@@ -35,17 +42,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique.commit.certification import written_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
+    from tique.errors import SerializationError
     from tique.store.rows import Key
     from tique.writes.tickets import Committing
 
 _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
+_Claims: TypeAlias = "Mapping[_Claim, frozenset[int] | None]"
+"""Keys, with the columns that a transaction looks at or changes; None: all of them."""
 
 _SHORTEST_TURN = 0.05
 """In seconds: a thread may have to wait so long for the GIL, among others."""
@@ -55,6 +66,40 @@ _TIMES = 4.0
 _PATIENCE = 5.0
 _MOST_CLAIMS = 64
 """Of a larger write set only so many keys are reserved."""
+_CONTESTED = 1.0
+"""For so many seconds after a commit was lost, or a turn waited for, a key is contested."""
+_MOST_CONTESTED = 1024
+_SELDOM = 16
+"""A statement whose transactions do not write the row back has a turn each so many times."""
+
+
+class Habit:
+    """Whether transactions that read a row by one statement go on to write it."""
+
+    __slots__ = ("is_bad", "times")
+
+    def __init__(self) -> None:
+        self.is_bad = False
+        self.times = 0
+
+    @property
+    def is_worth_a_turn(self) -> bool:
+        """Whether to wait this time."""
+        self.times += 1
+        return not self.is_bad or self.times % _SELDOM == 0
+
+
+@dataclass(slots=True)
+class _Contest:
+    """A key at which a commit was lost, and the columns that had changed; None: all."""
+
+    until: float
+    columns: frozenset[int] | None
+
+
+def _overlap(one: frozenset[int] | None, other: frozenset[int] | None) -> bool:
+    """Whether two sets of columns have one in common; None is all columns."""
+    return one is None or other is None or not one.isdisjoint(other)
 
 
 class _Place:
@@ -62,7 +107,7 @@ class _Place:
 
     __slots__ = ("claims", "gone", "lasting", "opened", "over")
 
-    def __init__(self, claims: Collection[_Claim], lasting: float) -> None:
+    def __init__(self, claims: _Claims, lasting: float) -> None:
         self.claims = claims
         self.lasting = lasting
         self.over: float | None = None
@@ -77,18 +122,51 @@ class Turns:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queues: dict[_Claim, deque[_Place]] = {}
+        self._contested: dict[_Claim, _Contest] = {}
+
+    @property
+    def are_contested(self) -> bool:
+        """Whether any key is, or was a while ago."""
+        return bool(self._contested)
+
+    def is_contested(self, claim: _Claim, columns: frozenset[int] | None) -> bool:
+        """Whether a commit has just been lost at one of a key's columns."""
+        contest = self._contested.get(claim)
+        return (
+            contest is not None
+            and contest.until > time.monotonic()
+            and _overlap(contest.columns, columns)
+        )
+
+    def contest(self, claim: _Claim, columns: frozenset[int] | None) -> None:
+        """Note that a commit was lost at a key, where these columns had changed."""
+        now = time.monotonic()
+        with self._lock:
+            if len(self._contested) >= _MOST_CONTESTED:
+                self._contested = {
+                    each: contest
+                    for each, contest in self._contested.items()
+                    if contest.until > now
+                }
+                if len(self._contested) >= _MOST_CONTESTED:
+                    self._contested.clear()
+            self._contested[claim] = _Contest(now + _CONTESTED, columns)
 
     @property
     def are_taken(self) -> bool:
         """Whether there is any place; without the lock a newcomer may be too early."""
         return bool(self._queues)
 
-    def take(self, claims: Collection[_Claim], lasting: float) -> _Place:
+    def take(self, claims: _Claims, lasting: float) -> _Place:
         """Take a place behind all others, in the queues of all these keys."""
         place = _Place(claims, lasting)
         with self._lock:
             for claim in claims:
-                self._queues.setdefault(claim, deque()).append(place)
+                queue = self._queues.setdefault(claim, deque())
+                contest = self._contested.get(claim)
+                if queue and contest is not None:
+                    contest.until = time.monotonic() + _CONTESTED
+                queue.append(place)
             self._open(place)
         return place
 
@@ -97,11 +175,16 @@ class Turns:
         with self._lock:
             self._remove(place)
 
-    def first(self, claims: Collection[_Claim]) -> _Place | None:
-        """The open turn with one of these keys that is over last."""
+    def holders(self, claims: _Claims) -> set[_Place]:
+        """The open turns with one of these keys, and one of the changed columns."""
+        now = time.monotonic()
         with self._lock:
-            found = self._open_in(claims, time.monotonic())
-            return max(found, key=lambda place: place.over or 0.0, default=None)
+            return {
+                place
+                for claim, columns in claims.items()
+                for place in self._open_in((claim,), now)
+                if _overlap(place.claims[claim], columns)
+            }
 
     def patience(self, place: _Place) -> float:
         """Seconds after which to look again whether a turn ahead of a place is over."""
@@ -156,8 +239,12 @@ class Contender:
     """
 
     def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+        self.turns = turns
         self._place: _Place | None = None
+        self._came_by: Habit | None = None
+        """That of the statement that took the place, unless :meth:`lose` did."""
+        self._lasted = 0.0
+        """The seconds from the last place that :meth:`come_to` took to the end."""
         self._began = 0.0
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""
@@ -170,58 +257,134 @@ class Contender:
             self._tries_again = self._began < self._expected
             self._expected = None
 
-    def end(self) -> None:
-        """Note that the transaction ended: the turn is over."""
+    def end(self, transaction: Committing | None = None) -> None:
+        """Note that a transaction ended: the turn is over."""
         place, self._place = self._place, None
-        if place is not None:
-            self._turns.leave(place)
+        if place is None:
+            return
+        self.turns.leave(place)
+        habit, self._came_by = self._came_by, None
+        if habit is not None and transaction is not None:
+            self._lasted = time.monotonic() - self._began
+            ((table, _, key),) = place.claims
+            writes = transaction.writes.get(table)
+            habit.is_bad = writes is None or key not in writes.rows
+
+    def come_to(
+        self, claim: _Claim, columns: frozenset[int] | None, habit: Habit
+    ) -> bool:
+        """Wait for the turn at a contested key, before its row is read.
+
+        Returns
+        -------
+        bool
+            Whether other transactions may have committed the row since this one began.
+        """
+        if (
+            self._place is not None
+            or not self.turns.is_contested(claim, columns)
+            or not habit.is_worth_a_turn
+        ):
+            return False
+        lasting = _lasting(self._lasted)
+        self._place = self.turns.take({claim: columns}, lasting)
+        self._came_by = habit
+        self._await()
+        return True
 
     def give_way(self, transaction: Committing) -> None:
-        """Wait while a key of the write set is reserved for another contender."""
-        if not self._turns.are_taken:
+        """Wait for the turns that other contenders have now at keys of the write set.
+
+        Not for later ones: if such a turn ends with a commit, this transaction loses
+        and has a place of its own.
+        """
+        if not self.turns.are_taken:
             return
         claims = _claims(transaction)
         if self._place is not None:
-            claims.difference_update(self._place.claims)
+            for claim in self._place.claims:
+                claims.pop(claim, None)
         latest = time.monotonic() + _PATIENCE
-        while (place := self._turns.first(claims)) and time.monotonic() < latest:
-            place.gone.wait(self._turns.patience(place))
+        for place in self.turns.holders(claims):
+            while not place.gone.wait(self.turns.patience(place)):
+                if time.monotonic() > latest:
+                    return
 
-    def lose(self, transaction: Committing) -> None:
-        """Take a place in the queues of the keys, for the next attempt."""
-        self.end()
+    def lose(
+        self, transaction: Committing, error: SerializationError | None = None
+    ) -> None:
+        """Take a place in the queues of the keys, for the next attempt.
+
+        The error says at which of them the commit was lost.
+        """
+        self.end(transaction)
         now = time.monotonic()
-        lasting = min(max(_SHORTEST_TURN, _TIMES * (now - self._began)), _LONGEST_TURN)
+        lasting = _lasting(now - self._began)
         self._expected = now + lasting
         claims = _claims(transaction)
+        if error is not None and error.key:
+            self._contest(transaction, error)
         if claims and self._tries_again:
-            self._place = self._turns.take(claims, lasting)
+            looked_at = {
+                claim: None if columns is None else _seen(transaction, claim)
+                for claim, columns in claims.items()
+            }
+            self._place = self.turns.take(looked_at, lasting)
 
     def wait(self) -> None:
         """Wait for the turn that :meth:`lose` asked for; at most ``_PATIENCE`` seconds."""
         place = self._place
-        if place is None:
-            return
+        if place is not None:
+            self._await()
+            self._expected = time.monotonic() + place.lasting
+
+    def _contest(self, transaction: Committing, error: SerializationError) -> None:
+        """Note the key at which a commit was lost, if it is a written row's."""
+        for writes in transaction.writes.values():
+            table, key = writes.table, error.key
+            if table.qualified_name == error.table and key in writes.rows:
+                names = [column.name for column in table.columns]
+                columns = frozenset(names.index(name) for name in error.columns)
+                self.turns.contest((table.id, table.primary_key, key), columns or None)
+
+    def _await(self) -> None:
+        """Wait until it is the place's turn; give it up after ``_PATIENCE`` seconds."""
+        place = self._place
+        assert place is not None
         latest = time.monotonic() + _PATIENCE
         try:
-            while not place.opened.wait(self._turns.patience(place)):
+            while not place.opened.wait(self.turns.patience(place)):
                 if time.monotonic() > latest:
                     self.end()
                     break
         except BaseException:
             self.end()
             raise
-        self._expected = time.monotonic() + place.lasting
 
 
-def _claims(transaction: Committing) -> set[_Claim]:
-    claims: set[_Claim] = set()
+def _seen(transaction: Committing, claim: _Claim) -> frozenset[int] | None:
+    """The columns of a row that a transaction looked at; the row can be computed again."""
+    table, _, key = claim
+    if (table, key) in transaction.seen.own:
+        return None
+    _, columns = transaction.seen.rows.get((table, key), (None, frozenset()))
+    return columns
+
+
+def _lasting(attempt: float) -> float:
+    """The seconds that a turn lasts, given those of an attempt."""
+    return min(max(_SHORTEST_TURN, _TIMES * attempt), _LONGEST_TURN)
+
+
+def _claims(transaction: Committing) -> dict[_Claim, frozenset[int] | None]:
+    claims: dict[_Claim, frozenset[int] | None] = {}
     for writes in transaction.writes.values():
         if writes.is_staged:
             continue
         for positions, entries in written_keys(writes):
-            for key, _ in entries:
-                claims.add((writes.table.id, positions, key))
+            for key, write in entries:
+                claim = writes.table.id, positions, key
+                claims[claim] = None if write.merge is None else write.merge.columns
                 if len(claims) >= _MOST_CLAIMS:
                     return claims
     return claims

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import weakref
     from collections.abc import Callable, Mapping
 
+    from tique.commit.turns import Contender
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
@@ -188,6 +189,7 @@ class Database:
         *,
         read_only: bool,
         merges: bool,
+        contender: Contender,
     ) -> Transaction:
         """Begin a transaction; its connection adds it to the open ones.
 
@@ -208,6 +210,7 @@ class Database:
             isolation,
             read_only=read_only,
             merges=merges,
+            contender=contender,
         )
 
     def outcome(self, txid: int) -> str:

@@ -14,7 +14,7 @@ from tique import errors
 from tique.query.constraint_modes import ConstraintModes
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
-from tique.writes.seen import Seen
+from tique.writes.seen import Seen, is_same_row
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.records import MISSING, Row
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
     from tique.store.catalog import ManagedCatalog
@@ -135,6 +136,8 @@ class Transaction:
         Whether writes are refused.
     merges
         Whether its updates that lost may be computed again.
+    contender
+        Its connection, where several want the same rows; None: it waits for no turn.
     """
 
     def __init__(
@@ -149,6 +152,7 @@ class Transaction:
         *,
         read_only: bool = False,
         merges: bool = True,
+        contender: Contender | None = None,
     ) -> None:
         self.engine = engine
         self.catalog = catalog
@@ -175,6 +179,7 @@ class Transaction:
         """The last sequence number that a statement's own reads may see."""
         self.savepoints: list[tuple[str, int]] = []
         self.merges = merges
+        self.contender = contender
         self.seen = Seen()
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
@@ -221,6 +226,39 @@ class Transaction:
         if self.touched or self.has_writes:
             return False
         self.sts = self._timeline.refresh(self.txid)
+        return True
+
+    def move_forward(self) -> None:
+        """Take a newer snapshot if it has all that was seen (:mod:`tique.query.contested`)."""
+        if not self.has_one_snapshot:
+            self.renew()
+            return
+        sts = self._timeline.refresh(self.txid, keeps=True)
+        if sts > self.sts and self._has_seen_the_same(sts):
+            self.sts = sts
+            self._read.clear()
+
+    def _has_seen_the_same(self, sts: int) -> bool:
+        """Whether a newer snapshot has everything that the application saw."""
+        seen, catalog = self.seen, self.catalog
+        whole = {*seen.tables, *(group.table_id for group in seen.groups)}
+        for table in seen.definitions.values():
+            versions = catalog.versions(table)
+            if versions.last_cts <= self.sts:
+                continue
+            if (
+                table.id in whole
+                or table.is_keyless
+                or not versions.is_complete
+                or not catalog.is_current(table)
+            ):
+                return False
+        for (table_id, key), (row, columns) in seen.rows.items():
+            versions = catalog.versions(seen.definitions[table_id])
+            if versions.last_commit(key) > self.sts:
+                newer = versions.newest_visible(key, sts)
+                if newer is None or not is_same_row(newer[1], row, columns):
+                    return False
         return True
 
     def savepoint(self, name: str) -> None:

@@ -15,13 +15,15 @@ seen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from decimal import Decimal
+from math import copysign
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique.store.rows import merged
+from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from typing import Any
 
     from tique.store.rows import Key
     from tique_backends.records import Row
@@ -81,3 +83,23 @@ class Seen:
         """Note that anything of a table may have been seen."""
         self.definitions[table.id] = table
         self.tables.add(table.id)
+
+
+def is_same_row(newest: Row | None, seen: Row | None, columns: Iterable[int]) -> bool:
+    """Whether a row is there as before, in some columns; a gap is no change."""
+    if newest is None or seen is None:
+        return newest is seen
+    return all(
+        newest[i] is MISSING or _is_same_value(newest[i], seen[i]) for i in columns
+    )
+
+
+def _is_same_value(new: Any, old: Any) -> bool:
+    """Whether a value is the same, to the last digit."""
+    if new is old:
+        return True
+    if type(new) is not type(old) or new != old:
+        return False
+    if isinstance(new, float):
+        return copysign(1, new) == copysign(1, old)
+    return not isinstance(new, Decimal) or new.same_quantum(old)

@@ -12,8 +12,6 @@ A statement that scans the table needs buffered rows in the engine too:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
@@ -21,14 +19,26 @@ from tique.store.rows import completed
 from tique_backends.records import Row, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tique.store.rows import Key
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
-Merge = Callable[[Row], Row]
-"""Computes a written row from another version of it; raises NotLocal if it cannot."""
+
+class Merge(NamedTuple):
+    """How a written row is computed from another version of it.
+
+    ``compute`` raises ``NotLocal`` if it cannot; ``columns`` are those that it changes.
+    """
+
+    compute: Callable[[Row], Row]
+    columns: frozenset[int]
+
+    def after(self, earlier: Merge) -> Merge:
+        """Both, one after the other."""
+        first, second = earlier.compute, self.compute
+        return Merge(lambda row: second(first(row)), self.columns | earlier.columns)
 
 
 class Write(NamedTuple):
@@ -46,10 +56,6 @@ class Write(NamedTuple):
     sequence: int
     sts: int
     merge: Merge | None = None
-
-
-def _one_after_the_other(first: Merge, second: Merge, row: Row) -> Row:
-    return second(first(row))
 
 
 class TableWrites:
@@ -97,7 +103,7 @@ class TableWrites:
             if before is None:
                 self.rows[key] = self.rows[key]._replace(merge=merge)
             elif before.merge is not None:
-                both = partial(_one_after_the_other, before.merge, merge)
+                both = merge.after(before.merge)
                 self.rows[key] = self.rows[key]._replace(merge=both)
 
     def add(self, write: Write) -> None:

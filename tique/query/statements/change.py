@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
+from tique.commit.turns import Habit
 from tique.query.changes import (
     BUFFERED_ROWS,
     EVERY_ROW,
@@ -31,12 +32,14 @@ from tique.query.changes import (
 )
 from tique.query.comparing import Compared
 from tique.query.constraints import check_buffered
+from tique.query.contested import come_to
 from tique.query.sources import KeyReader
 from tique.query.statements.assigning import Assigned
 from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import columns_to_read, lacks, merged
+from tique.writes.table import Merge
 from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import kernel_columns
@@ -80,6 +83,8 @@ class ChangeStatement(WritingStatement):
         self._is_exact = exactness(table)
         self._can_be_merged = False
         """Whether a change by key can be computed on any version of its row."""
+        self._merged_columns: frozenset[int] = frozenset()
+        self._habit = Habit()
 
     def _check_assigned(
         self,
@@ -169,6 +174,8 @@ class ChangeStatement(WritingStatement):
             try:
                 key = self._keys.read(parameters)
                 comparisons = [each.bound(parameters) for each in self._compared]
+                if not self._can_be_merged:
+                    come_to(transaction, self._table, key, None, self._habit)
                 if self._needed is not None:
                     versions = transaction.versions(self._table)
                     if not versions.changed_columns.issuperset(self._needed):
@@ -185,8 +192,8 @@ class ChangeStatement(WritingStatement):
                     new = self._local_change(row, parameters)
                     written = self._buffer(transaction, [(row, new)], check=check)
                     if self._can_be_merged:
-                        merge = partial(self._merged, parameters, row)
-                        writes.note_merges({key: merge})
+                        compute = partial(self._merged, parameters, row)
+                        writes.note_merges({key: Merge(compute, self._merged_columns)})
                     return written
             except NotLocal:
                 pass
@@ -441,6 +448,7 @@ class UpdateStatement(ChangeStatement):
             and not self._returns
             and is_free(self._table, self._changed)
         )
+        self._merged_columns = frozenset(self._changed)
 
     @override
     def _merged(self, parameters: Sequence[Any], seen: Row, row: Row) -> Row:

@@ -32,6 +32,7 @@ from tique.query.changes import (
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
 from tique.store.rows import key_of, lacks, merged
+from tique.writes.table import Merge
 from tique_rewriter.change_plans import PROPOSED
 from tique_rewriter.kernel import NotLocal, compile_kernel
 from tique_rewriter.plan import Reference
@@ -122,8 +123,9 @@ class ConflictClause:
         assert self._update is not None
         writes.note_merges(
             {
-                key_of(self._table.primary_key, found.old): partial(
-                    self._update.merged, found.old, found.updates
+                key_of(self._table.primary_key, found.old): Merge(
+                    partial(self._update.merged, found.old, found.updates),
+                    frozenset(self._update.changed),
                 )
                 for found in changed
                 if found.old is not None
@@ -287,8 +289,8 @@ class _Update:
         self._is_exact = exactness(table)
         self._assigned = Assigned(table)
         self._kernels = _compiled(plan, table)
-        self._changed = [position for position, _ in plan.assignments]
-        self.can_be_merged = self._kernels is not None and is_free(table, self._changed)
+        self.changed = [position for position, _ in plan.assignments]
+        self.can_be_merged = self._kernels is not None and is_free(table, self.changed)
         """Whether an update can be computed on any version of its row."""
         self._pairs = Table(
             "",
@@ -329,7 +331,7 @@ class _Update:
             raise NotLocal
         for proposed, parameters in updates:
             row = self._local(row, proposed, parameters)
-        if lacks_value(self._table, row, self._changed):
+        if lacks_value(self._table, row, self.changed):
             raise NotLocal
         return row
 
@@ -376,7 +378,7 @@ class _Update:
                 self._assigned.ask(
                     transaction,
                     parameters,
-                    self._changed,
+                    self.changed,
                     f"SELECT {', '.join(texts)} FROM {source} AS {plan.qualifier}",
                     plan.bound(parameters),
                 )

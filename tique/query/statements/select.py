@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique.commit.turns import Habit
 from tique.query.answers import Answer, group_answer
+from tique.query.contested import come_to
 from tique.query.naming import ResultNames
 from tique.query.reading import Reader
 from tique.query.sources import KeyReader
@@ -77,6 +79,8 @@ class PointSelectStatement(SelectStatement):
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
         self._needed = point.columns
         self._project = tuple_of(point.columns)
+        self._looked_at = frozenset(point.columns)
+        self._habit = Habit()
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -85,6 +89,7 @@ class PointSelectStatement(SelectStatement):
             key = self._keys.read(parameters)
         except NotLocal:
             return super().run(transaction, parameters)
+        come_to(transaction, self._table, key, self._looked_at, self._habit)
         transaction.refresh()
         row = transaction.row(self._table, key, self._needed)
         transaction.see_row(self._table, key, row, self._needed)

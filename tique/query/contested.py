@@ -1,0 +1,51 @@
+"""Contested rows: a transaction comes to one in its turn, and sees it as it is then.
+
+A transaction that reads a row by its key and writes it back (``SELECT n``, ``UPDATE … SET
+n = %s``) fails if another one commits the row in between. Where that has just happened to
+a key, it waits before it reads the row until the transactions that came before it have
+ended (:mod:`tique.commit.turns`), and takes a newer snapshot, which has what they committed.
+
+Argument
+--------
+*Snapshot isolation (P1, P3).* The snapshot is moved forward only if everything that the
+transaction has seen is the same in the newer one, in the columns that it looked at, and
+before it has written anything. So it is a transaction that began later, and every earlier
+statement would have answered as it did. That an earlier commit is in the newer snapshot
+follows from P2: it was published before the snapshot could cover it. The earlier snapshot
+stays registered, so that no fold has taken away a version that the comparison needs. In
+READ COMMITTED the statement has a new snapshot in any case.
+
+*Liveness (P6).* A turn is a hint: it is waited for during a bounded time, and certification
+decides as ever. A transaction that has a turn, or has written, waits for none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tique.commit.turns import Habit
+    from tique.query.transaction import Transaction
+    from tique.store.rows import Key
+    from tique_rewriter.schema import Table
+
+
+def come_to(
+    transaction: Transaction,
+    table: Table,
+    key: Key,
+    columns: frozenset[int] | None,
+    habit: Habit,
+) -> None:
+    """Wait for the turn at a row if it is contested.
+
+    ``columns`` are those that the statement looks at; None: all.
+    """
+    contender = transaction.contender
+    if contender is None or not contender.turns.are_contested:
+        return
+    if transaction.has_writes or transaction.read_only:
+        return
+    claim = table.id, table.primary_key, key
+    if contender.come_to(claim, columns, habit):
+        transaction.move_forward()
