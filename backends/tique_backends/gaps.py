@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tique_backends.records import Row
+    from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
 
@@ -33,3 +34,26 @@ def completed(row: Row, base: Row) -> Row:
     return tuple(
         [b if value is MISSING else value for value, b in zip(row, base, strict=True)]
     )
+
+
+def whole_in_keys(
+    session: Session, table: Table, rows: Mapping[Row, Row | None]
+) -> dict[Row, Row]:
+    """Those of the rows, by primary key, without gaps that change a UNIQUE key.
+
+    An UPDATE of storage would meet the value that another row is about to give up: such
+    rows are deleted before any is inserted.
+    """
+    unique = {i for columns in table.unique for i in columns} - {*table.primary_key}
+    gaps = {
+        key: row
+        for key, row in rows.items()
+        if unique
+        and row is not None
+        and is_partial(row)
+        and any(row[i] is not MISSING for i in unique)
+    }
+    stored = session.read_rows(table, list(gaps))
+    return {
+        key: completed(row, stored[key]) for key, row in gaps.items() if key in stored
+    }

@@ -143,3 +143,23 @@ def test_read_committed_swaps_lose_nothing(engine, connection):
     other.commit()
     connection.rollback()
     assert content(connection) == [(1, "b", 20), (2, "a", 11), (3, "c", 30)]
+
+
+def test_a_value_is_handed_to_a_new_row(engine, connection):
+    """P4, P7: a fold whose update frees a value that another row has by then."""
+    connection.checkpoint()
+    other = engine.connect(checkpoint="manual")
+    other.execute("UPDATE t SET name = name || 'x' WHERE id < 3")
+    other.execute("UPDATE t SET name = 'a' WHERE id = 2")
+    other.commit()
+    connection.execute("INSERT INTO t VALUES (4, 'b', 40)")
+    connection.commit()
+    connection.checkpoint()
+    assert content(connection, "id < 9") == [
+        (1, "ax", 10),
+        (2, "a", 20),
+        (3, "c", 30),
+        (4, "b", 40),
+    ]
+    engine.close()
+    assert len(content(engine.connect(), "id < 9")) == 4

@@ -36,6 +36,7 @@ from tique_backends.duckdb.settings import RULES
 from tique_backends.duckdb.views import views
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.gaps import whole_in_keys
 from tique_backends.managed import MANAGED, described
 from tique_backends.names import (
     cache_name,
@@ -355,6 +356,8 @@ class DuckDBEngine(Engine):
         since: int | None = None,
     ) -> None:
         assert isinstance(session, DuckDBSession)
+        if table.unique:
+            rows = {**rows, **whole_in_keys(session, table, rows)}
         whole = {
             key: row for key, row in rows.items() if row is None or MISSING not in row
         }
