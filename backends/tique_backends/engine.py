@@ -225,6 +225,13 @@ class Engine(ABC):
         """
         return
 
+    def unique_indexes(self, session: Session) -> Sequence[Row]:
+        """Schema, table and name of each unique index that belongs to no constraint.
+
+        On all of the application's tables. None if the engine's keep no duplicates out.
+        """
+        return ()
+
     def check_versions(self, session: Session, table: Table) -> None:
         """Refuse a new index that storage could not bring recent versions to (P4).
 

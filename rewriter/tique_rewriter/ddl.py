@@ -46,9 +46,11 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
 
 def plan_drop_index(source: Source) -> DropIndex:
     """Return the plan of DROP INDEX."""
-    for node in _tables(source, _drop(source, _DROP_PARTS)):
+    nodes = _tables(source, _drop(source, _DROP_PARTS))
+    for node in nodes:
         check_private(source, node)
-    return DropIndex(0, (), source.words_text(source.words))
+    names = tuple([(node.db or None, node.name) for node in nodes])
+    return DropIndex(0, (), source.words_text(source.words), names)
 
 
 def _drop(source: Source, parts: frozenset[str]) -> exp.Drop:
@@ -75,7 +77,21 @@ def _tables(source: Source, tree: exp.Drop) -> list[exp.Table]:
 
 
 def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
-    """Return the plan of CREATE INDEX on a managed table."""
+    """Return the plan of CREATE [UNIQUE] INDEX on a managed table."""
+    is_unique = source.words[1].keyword == "UNIQUE"
+    if is_unique and not source.rules.unique_indexes:
+        raise source.unsupported(
+            "CREATE UNIQUE INDEX",
+            source.words[0].start,
+            f"{source.rules.engine}'s lets duplicates in; write ALTER TABLE … ADD "
+            "CONSTRAINT … UNIQUE (…)",
+        )
+    if is_unique and "NULLS NOT DISTINCT" in " ".join(source.keywords()):
+        raise source.unsupported(
+            "NULLS NOT DISTINCT",
+            source.find("NULLS"),
+            "certification takes NULLs for different values",
+        )
     tree = source.parse()
     index = tree.this if isinstance(tree, exp.Create) else None
     if not isinstance(index, exp.Index) or not isinstance(
@@ -103,7 +119,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         if isinstance(column, exp.Opclass) and source.rules.index_parts:
             column = column.this
         if not isinstance(column, exp.Column):
-            if "where" in source.rules.index_parts:
+            if "where" in source.rules.index_parts and not is_unique:
                 is_computed = True
                 continue
             raise source.unsupported(
@@ -113,10 +129,17 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             raise unknown_column(
                 source, table, column.name, column.this.meta.get("start", 0)
             )
+    if is_unique and is_computed:
+        raise source.unsupported(
+            "a unique index with a condition",
+            source.find("WHERE"),
+            "certification takes a key of all rows",
+        )
     if is_computed:
         _check_computed(source)
     text = kept_text(source, source.words, left_out)
-    return CreateIndex(0, (), table, text, is_computed)
+    unless = index.name if is_unique and tree.args.get("exists") else None
+    return CreateIndex(0, (), table, text, is_computed, is_unique, unless)
 
 
 def _check_computed(source: Source) -> None:

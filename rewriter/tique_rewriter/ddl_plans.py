@@ -41,18 +41,26 @@ class CreateIndex(Plan):
     """CREATE INDEX on a managed table: an index of the storage table.
 
     One that ``is_computed`` has expressions or a condition, which may fail for a row.
+    One that ``is_unique`` is a key of the table from then on. ``unless`` is such a one's
+    name if IF NOT EXISTS says that it may be there.
     """
 
     table: Table
     text: str
     is_computed: bool = False
+    is_unique: bool = False
+    unless: str | None = None
 
 
 @dataclass(frozen=True)
 class DropIndex(Plan):
-    """DROP INDEX, passed to the engine as it stands."""
+    """DROP INDEX, passed to the engine as it stands.
+
+    ``names`` are those of the indexes, each behind its schema if that is given.
+    """
 
     text: str
+    names: tuple[tuple[str | None, str], ...]
 
 
 @dataclass(frozen=True)

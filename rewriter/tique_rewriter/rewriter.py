@@ -323,7 +323,7 @@ class Rewriter:
                 self._rules.replaces_tables
             ):
                 return self._create_table(source)
-            case ["CREATE", "INDEX", *_]:
+            case ["CREATE", "INDEX", *_] | ["CREATE", "UNIQUE", "INDEX", *_]:
                 return plan_create_index(source, self._catalog)
             case ["DROP", "TABLE", *_]:
                 return plan_drop_table(source, self._catalog)
@@ -351,12 +351,6 @@ class Rewriter:
                 return plan_object(source, self._catalog)
             case ["CREATE", "OR", "REPLACE", kind, *_] if kind in OBJECTS:
                 return plan_object(source, self._catalog)
-            case ["CREATE", "UNIQUE", *_]:
-                raise source.unsupported(
-                    "CREATE UNIQUE INDEX",
-                    source.words[0].start,
-                    "declare UNIQUE in CREATE TABLE",
-                )
             case ["CREATE", "OR", "REPLACE", kind, *_]:
                 raise source.unsupported(
                     f"CREATE OR REPLACE {kind}", source.words[0].start

@@ -92,7 +92,9 @@ class Table:
     used; nothing else is known of it then. ``referenced`` are the keys that FOREIGN KEY
     constraints reference, of this table or of others, and ``referencing`` these
     constraints, each as its table's schema and name and its own name. ``key_names`` has
-    the names of keys that ON CONFLICT may give for them.
+    the names of keys that ON CONFLICT may give for them. Behind the UNIQUE constraints,
+    ``unique`` has the columns of unique indexes, by position; ``unique_names`` has the
+    index's name at the same place, None for a constraint.
     """
 
     schema: str
@@ -110,6 +112,7 @@ class Table:
     key_names: tuple[tuple[str, tuple[int, ...]], ...] = field(
         default=(), compare=False
     )
+    unique_names: tuple[str | None, ...] = field(default=(), compare=False)
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -120,6 +123,11 @@ class Table:
     def types(self) -> tuple[str, ...]:
         """The columns' types."""
         return tuple([column.type for column in self.columns])
+
+    def unique_index(self, columns: tuple[int, ...]) -> str | None:
+        """The name of the index that keeps these columns UNIQUE, if one does."""
+        names = dict(zip(self.unique, self.unique_names, strict=False))
+        return names.get(columns)
 
     @property
     def is_keyless(self) -> bool:

@@ -96,10 +96,44 @@ REFUSED = {
         "CREATE TABLE t (a INTEGER)",
         "CREATE RULE nothing AS ON DELETE TO t DO INSTEAD NOTHING",
     ),
-    "unique_index": (
-        "has a unique index, sole",
+    **{
+        f"unique_index_{name}": (
+            f"has a unique index {why}, sole",
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b VARCHAR(9))",
+            f"CREATE UNIQUE INDEX sole ON t {shape}",
+        )
+        for name, why, shape in (
+            ("of_some", "with a condition", "(a) WHERE id > 0"),
+            ("on_expression", "on an expression", "(b, lower(a))"),
+            ("collated", "with another collation", '(b, a COLLATE "C")'),
+            (
+                "by_pattern",
+                "with an operator class other than the type's own",
+                "(a text_pattern_ops)",
+            ),
+            # Both are the default of a type that TEXT and VARCHAR pass for.
+            (
+                "padded",
+                "with an operator class other than the type's own",
+                "(id, a bpchar_ops)",
+            ),
+            (
+                "padded_varchar",
+                "with an operator class other than the type's own",
+                "(b bpchar_ops)",
+            ),
+        )
+    },
+    "unique_index_invalid": (
+        "has a unique index that is not valid, sole",
         "CREATE TABLE t (a INTEGER)",
-        "CREATE UNIQUE INDEX sole ON t (a) WHERE a > 0",
+        "CREATE UNIQUE INDEX sole ON t (a)",
+        "UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'sole'::regclass",
+    ),
+    "unique_index_nulls_equal": (
+        "has a key in which NULL is equal to NULL, sole",
+        "CREATE TABLE t (a INTEGER)",
+        "CREATE UNIQUE INDEX sole ON t (a) NULLS NOT DISTINCT",
     ),
     "deferrable": (
         "has a deferrable constraint, t_pkey",
@@ -176,6 +210,75 @@ def test_refused(url, case):
         tique.adopt(url, ["t"])
     assert message in str(caught.value)
     assert traces(url) == []
+
+
+def test_unique_indexes_of_all_types(url):
+    """P9: with the operator class that a UNIQUE constraint has, a key as that is."""
+    kinds = (
+        *("INTEGER", "TEXT", "VARCHAR(5)", "CHAR(5)", "INET", "CIDR", "UUID", "JSONB"),
+        *(
+            "INTEGER[]",
+            "INT4RANGE",
+            "small",
+            "mood",
+            "pair",
+            "NUMERIC",
+            "BYTEA",
+            "name",
+        ),
+    )
+    columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(kinds))
+    natively(
+        url,
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE TYPE pair AS (a INTEGER, b TEXT)",
+        "CREATE DOMAIN tiny AS VARCHAR",
+        "CREATE DOMAIN small AS tiny CHECK (VALUE <> '')",
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, {columns})",
+        *[f"CREATE UNIQUE INDEX i{i} ON t (c{i})" for i in range(len(kinds))],
+        "CREATE UNIQUE INDEX more ON t (id DESC, c1 text_ops NULLS FIRST) INCLUDE (c2, c3)",
+        "INSERT INTO t (id, c2, c3, c10) VALUES (1, 'a', 'a', 'a')",
+    )
+    assert tique.adopt(url) == ["public.t"]
+    with closing(tique.connect(url, autocommit=True)) as connection:
+        keys = connection._database.catalog.find(None, "t").unique
+        assert keys == ((0, 2), *((i,) for i in range(1, len(kinds) + 1)))
+        for column, value in (("c2", "a"), ("c3", "a   "), ("c10", "a")):
+            with pytest.raises(tique.IntegrityError, match=f"index i{column[1:]}"):
+                connection.execute(
+                    f"INSERT INTO t (id, {column}) VALUES (2, %s)", (value,)
+                )
+    tique.detach(url)
+    count = (
+        "SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass AND indisunique"
+    )
+    assert natively(url, count) == [(len(kinds) + 2,)]
+
+
+def test_a_unique_index_that_comes_without_tique(url):
+    """P3: it is a key when the catalog is read again; versions before do not know it."""
+    with (
+        closing(tique.connect(url, checkpoint="manual")) as one,
+        closing(tique.connect(url)) as two,
+    ):
+        one.execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER UNIQUE)"
+        )
+        natively(url, "CREATE UNIQUE INDEX sole ON t (a)")
+        one.execute("INSERT INTO t VALUES (1, 1, 1)")
+        one.commit()
+        one.execute("CREATE TABLE u (id INTEGER)")
+        with pytest.raises(tique.IntegrityError, match="index sole"):
+            one.execute("INSERT INTO t VALUES (2, 1, 2)")
+        one.rollback()
+        one.execute("INSERT INTO t VALUES (2, 2, 2)")
+        two.execute("INSERT INTO t VALUES (3, 2, 3)")
+        one.commit()
+        with pytest.raises(tique.SerializationError):
+            two.commit()
+        two.rollback()
+        one.checkpoint()
+        assert one.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
 
 
 def test_a_name_of_more_bytes_than_a_cache_table_can_have(url):

@@ -254,9 +254,14 @@ def _plan(made: Plan) -> Iterator[str]:
                 yield f"missing: {', '.join(made.missing)}"
         case ddl_plans.CreateIndex():
             computed = "computed " * made.is_computed
-            yield f"{computed}index: {made.table.qualified_name}: {made.text}"
+            unique = "unique " * made.is_unique
+            yield f"{computed}{unique}index: {made.table.qualified_name}: {made.text}"
+            if made.unless is not None:
+                yield f"unless: {made.unless}"
         case ddl_plans.DropIndex():
             yield f"drop index: {made.text}"
+            names = [".".join(filter(None, name)) for name in made.names]
+            yield f"named: {', '.join(names)}"
         case ddl_plans.DefineViews():
             verb = "create views" if made.creates else "drop views"
             yield f"{verb}: {', '.join(map('.'.join, made.names))}: {made.text}"

@@ -106,6 +106,34 @@ def test_altered_beside_a_writer(pair):
     expect_nothing_unfinished(first)
 
 
+@pytest.mark.written_for(["postgresql"], reason="MonetDB's lets duplicates in")
+def test_a_unique_index_beside_a_writer(pair):
+    """P3, P9: no row that was written without a key is committed beside it."""
+    first, second = pair
+    first.commit("UPDATE t SET v = id")
+    second.run("INSERT INTO t VALUES (3, 1, 'c')")
+    first.commit("CREATE UNIQUE INDEX sole ON t (v)")
+    with pytest.raises(tique.SerializationError, match="changed meanwhile"):
+        second.connection.commit()
+    second.run("INSERT INTO t VALUES (3, 7, 'c')")
+    first.run("INSERT INTO t VALUES (4, 7, 'd')")
+    first.connection.commit()
+    with pytest.raises(tique.SerializationError):
+        second.connection.commit()
+    second.connection.rollback()
+    with pytest.raises(tique.IntegrityError, match="index sole"):
+        second.run("UPDATE t SET v = 7 WHERE id = 1")
+    second.connection.rollback()
+    second.run("UPDATE t SET v = 8 WHERE id = 1")
+    first.commit("DROP INDEX sole")
+    with pytest.raises(tique.SerializationError, match="changed meanwhile"):
+        second.connection.commit()
+    second.commit("UPDATE t SET v = 7")
+    for one in pair:
+        assert one.rows("SELECT id, v FROM t ORDER BY id") == [(1, 7), (2, 7), (4, 7)]
+    expect_nothing_unfinished(first)
+
+
 @pytest.mark.parametrize("follows", [False, True])
 def test_altered_beside_a_snapshot(pair, follows):
     """P1: it sees its rows, by the old definition until the process follows."""

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.query.schema_changes import refuse_writes
+from tique.query.unique_indexes import unchanged
 from tique.store.rows import key_of
 from tique_rewriter.foreign_keys import are_comparable
 
@@ -111,7 +112,12 @@ class Alterations:
         if plan.changes or plan.statement:
             engine.unmanage(session, before)
             table = engine.forms.plain(before)
-            session.execute(plan.statement or f"ALTER TABLE {table} {plan.changes}")
+            if plan.statement:
+                others = [other for other in self._catalog if other.id != before.id]
+                with unchanged(engine, session, others):
+                    session.execute(plan.statement)
+            else:
+                session.execute(f"ALTER TABLE {table} {plan.changes}")
             described = engine.describe(session, plan.after.schema, plan.after.name)
             _expect_same_columns(described, plan.after)
             engine.check_definition(session, described)

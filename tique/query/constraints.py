@@ -146,7 +146,9 @@ def check_unique(
         )
         if _has_rows(transaction, sql):
             names = ", ".join(table.columns[i].name for i in columns)
-            raise duplicate_key(table, f"UNIQUE ({names})")
+            index = table.unique_index(columns)
+            of_index = "" if index is None else f" of the index {index}"
+            raise duplicate_key(table, f"UNIQUE ({names}){of_index}")
 
 
 def _has_rows(transaction: Transaction, sql: str) -> bool:

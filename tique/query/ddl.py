@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.query.schema_changes import refuse_writes
+from tique.query.unique_indexes import unchanged
 from tique_backends.foreign_keys import adding, dropping
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class DDL:
             self._engine.unmanage(session, table)
 
     def define(self, transaction: Transaction, table: Table | None, text: str) -> None:
-        """Run DDL that concerns the storage table only (an index).
+        """Run DDL that concerns the storage table only (an index that is not unique).
 
         A new index has to fit the recent versions of its table too, which storage gets
         later.
@@ -181,7 +182,8 @@ class DDL:
                 self._catalog.versions(table).drain(session)
 
             def change() -> None:
-                session.execute(text)
+                with unchanged(engine, session, self._catalog):
+                    session.execute(text)
                 if table is not None:
                     described = engine.describe(session, table.schema, table.name)
                     engine.check_definition(session, described)

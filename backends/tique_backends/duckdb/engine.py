@@ -33,6 +33,7 @@ from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.macros import macros
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
+from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
 from tique_backends.duckdb.views import views
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
@@ -234,6 +235,10 @@ class DuckDBEngine(Engine):
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
+
+    @override
+    def unique_indexes(self, session: Session) -> Sequence[Row]:
+        return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
     def functions(self, session: Session) -> list[Function]:

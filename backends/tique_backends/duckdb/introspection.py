@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tique_backends.duckdb.unique_indexes import unique_indexes
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.keys import with_unique_indexes
 from tique_backends.names import quote
 from tique_rewriter.schema import Check, Column, Table
 
@@ -32,11 +34,6 @@ WHERE database_name = current_database() AND NOT internal AND NOT temporary
   AND system.main.lower(schema_name) = system.main.lower($1)
   AND system.main.lower(table_name) = system.main.lower($2)
   AND schema_name <> 'tique'"""
-
-_UNIQUE_INDEXES = """
-SELECT index_name FROM duckdb_indexes()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
-  AND is_unique AND sql IS NOT NULL"""
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -93,12 +90,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         raise EngineError(
             ErrorKind.UNSUPPORTED, f"table {label} has a column with a collation"
         )
-    if indexes := session.execute(_UNIQUE_INDEXES, [schema, name]).fetch_all():
-        raise EngineError(
-            ErrorKind.UNSUPPORTED,
-            f"table {label} has a unique index, {indexes[0][0]}; make it a UNIQUE "
-            "constraint of the table",
-        )
     if session.execute(_REFERENCED, [schema, name]).fetch_all():
         raise EngineError(
             ErrorKind.UNSUPPORTED,
@@ -120,6 +111,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             raise EngineError(
                 ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
             )
-    return Table(
+    table = Table(
         schema, name, columns, primary_key, tuple(unique), tuple(checks), table_id
     )
+    return with_unique_indexes(table, unique_indexes(session, schema, name, positions))

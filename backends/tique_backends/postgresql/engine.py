@@ -44,6 +44,7 @@ from tique_backends.postgresql.types import (
     rows_to_arrow,
     survives_python,
 )
+from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES
 from tique_backends.postgresql.views import views
 from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
@@ -283,6 +284,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         purity.check_definition(session, table)
+
+    @override
+    def unique_indexes(self, session: Session) -> Sequence[Row]:
+        return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
     def check_versions(self, session: Session, table: Table) -> None:

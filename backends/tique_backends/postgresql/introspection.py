@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
+from tique_backends.keys import with_unique_indexes
 from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
+from tique_backends.postgresql.unique_indexes import unique_indexes
 from tique_rewriter.schema import Action, Check, Column, Table
 
 if TYPE_CHECKING:
@@ -95,13 +97,6 @@ _ACTIONS = {
     "n": Action.SET_NULL,
     "d": Action.SET_DEFAULT,
 }
-
-_UNIQUE_INDEXES = """
-SELECT c.relname FROM pg_catalog.pg_index AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = $1 AND i.indisunique AND NOT EXISTS
-  (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.conindid = i.indexrelid
-   AND k.contype IN ('p', 'u')) LIMIT 1"""
 
 _NULLS_EQUAL = """
 SELECT c.relname FROM pg_catalog.pg_index AS i
@@ -211,11 +206,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     if triggers := ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
         refuse_new(f"has a trigger or a rule, {triggers[0][0]}")
-    if indexes := ask(_UNIQUE_INDEXES, number):
-        refuse_new(
-            f"has a unique index, {indexes[0][0]}; make it a UNIQUE constraint of the "
-            "table"
-        )
     if indexes := ask(_NULLS_EQUAL, number):
         refuse_new(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
     primary: tuple[int, ...] = ()
@@ -253,6 +243,9 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         table_id,
         bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
         key_names=tuple(key_names),
+    )
+    table = with_unique_indexes(
+        table, unique_indexes(session, number, numbers, refuse_new)
     )
     # A managed table was checked before, and perhaps this role may not read it.
     if table.is_keyless and not table_id:

@@ -126,6 +126,7 @@ MONETDB = Rules(
     session_verbs=frozenset({"SET", "ANALYZE"}),
     types=re.compile("|".join(_TYPES)),
     checks=False,
+    unique_indexes=False,
     merges=frozenset({"matched"}),
     default_may_lack=False,
     exact_quoted_names=True,

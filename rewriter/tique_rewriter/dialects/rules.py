@@ -184,6 +184,8 @@ class Rules:
         The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. With "where" there may be expressions too: the
         engine's staging table refuses a row for which one fails (P4).
+    unique_indexes
+        Whether CREATE UNIQUE INDEX keeps duplicates out.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     conflict_needs_key
@@ -340,6 +342,7 @@ class Rules:
     hidden_columns: frozenset[str] = frozenset()
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
+    unique_indexes: bool = True
     comma_may_end: bool = False
     conflict_needs_key: bool = False
     recursive_sees_all: bool = False

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique import errors
 from tique.query.new_tables import NewTable
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.select import SelectStatement
+from tique.query.unique_indexes import is_there, owner
 from tique_rewriter.alter import AlterTable
 from tique_rewriter.schema import Table
 
@@ -102,26 +104,35 @@ class CreateIndexStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Create the index; it takes effect at once."""
         create, table = self._create, self._create.table
-        if not create.is_computed:
+        if not create.is_computed and not create.is_unique:
             transaction.ddl.define(transaction, table, create.text)
             return Outcome()
         # A row that another transaction has buffered may be one for which the index's
-        # expression fails: that transaction finds that the table has another number (P4).
-        plan = AlterTable(
-            parameters=0,
-            references=(),
-            before=table,
-            after=table,
-            changes="",
-            origins=tuple(range(len(table.columns))),
-            retyped=frozenset(),
-            new_keys=frozenset(),
-            cascade=False,
-            statement=create.text,
-        )
+        # expression fails, or a duplicate: that transaction finds that the table has
+        # another number (P4).
         with transaction.statement():
-            transaction.alterations.alter(transaction, plan)
+            if create.unless is None or not is_there(
+                transaction, table.schema, create.unless
+            ):
+                _alter(transaction, table, create.text)
         return Outcome()
+
+
+def _alter(transaction: Transaction, table: Table, statement: str) -> None:
+    """Run a statement about a table's index as an alteration of the table."""
+    plan = AlterTable(
+        parameters=0,
+        references=(),
+        before=table,
+        after=table,
+        changes="",
+        origins=tuple(range(len(table.columns))),
+        retyped=frozenset(),
+        new_keys=frozenset(),
+        cascade=False,
+        statement=statement,
+    )
+    transaction.alterations.alter(transaction, plan)
 
 
 class DropIndexStatement(Statement):
@@ -129,12 +140,24 @@ class DropIndexStatement(Statement):
 
     def __init__(self, plan: DropIndex) -> None:
         super().__init__(plan)
-        self._text = plan.text
+        self._drop = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the index; it takes effect at once."""
-        transaction.ddl.define(transaction, None, self._text)
+        drop = self._drop
+        with transaction.statement():
+            owners = [owner(transaction, *name) for name in drop.names]
+            table = next((table for table in owners if table is not None), None)
+            if table is None:
+                transaction.ddl.define(transaction, None, drop.text)
+            elif len(owners) > 1:
+                raise errors.NotSupportedError(
+                    f"a unique index of {table.qualified_name} is dropped by itself; "
+                    "write a statement for each index"
+                )
+            else:
+                _alter(transaction, table, drop.text)
         return Outcome()
 
 

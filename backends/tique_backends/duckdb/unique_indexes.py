@@ -1,0 +1,63 @@
+"""Unique indexes of DuckDB's tables, which belong to no constraint.
+
+An index on columns keeps duplicates out just as a UNIQUE constraint on them does, so that
+certification has to know it as a key of the table. DuckDB's catalog has its columns as
+text: a name, quoted where it has to be. Everything else is an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tique_backends.session import Session
+
+UNIQUE_INDEXES = """
+SELECT schema_name, table_name, index_name FROM duckdb_indexes()
+WHERE database_name = current_database() AND is_unique AND sql IS NOT NULL
+  AND schema_name <> 'tique'
+ORDER BY 1, 2, 3"""
+"""A query for schema, table and name of all there are."""
+
+_OF_TABLE = """
+SELECT index_name, CAST(expressions AS VARCHAR[]) FROM duckdb_indexes()
+WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+  AND is_unique AND sql IS NOT NULL
+ORDER BY index_name"""
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+def unique_indexes(
+    session: Session, schema: str, name: str, positions: Mapping[str, int]
+) -> dict[tuple[int, ...], str]:
+    """Return a table's unique indexes: the name of one by the positions of its columns.
+
+    ``positions`` are those of the columns, by name in small letters.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED if one is on an expression.
+    """
+    found: dict[tuple[int, ...], str] = {}
+    for index, columns in session.execute(_OF_TABLE, [schema, name]).fetch_all():
+        key = [positions.get(_column(text)) for text in columns]
+        if None in key:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {schema}.{name} has a unique index on an expression, {index}; "
+                "certification takes a key of columns",
+            )
+        found.setdefault(tuple([i for i in key if i is not None]), index)
+    return found
+
+
+def _column(text: str) -> str:
+    quoted = _QUOTED.fullmatch(text)
+    return (quoted[1].replace('""', '"') if quoted else text).lower()
