@@ -112,6 +112,8 @@ class SessionStatements:
             self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
             return Outcome()
         engine = self._connection._database.engine
+        if self._is_there(name, plan.values):
+            return Outcome()
         rules.check(name, plan.values, engine.search_path)
         if name in rules.fixed:
             return Outcome()
@@ -121,6 +123,16 @@ class SessionStatements:
             return Outcome()
         self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
         return Outcome()
+
+    def _is_there(self, name: str, values: Sequence[str] | None) -> bool:
+        """Whether a setting that nothing changes has this value; None is its first one."""
+        query = self._rules.kept.get(name)
+        if query is None:
+            return False
+        if values is None:
+            return self._rules.resets_all
+        rows = self._connection._live_session().execute(query).fetch_all()
+        return [*values] in [[row[0]] for row in rows]
 
     def _check_scope(self, name: str, scope: Scope) -> None:
         rules = self._rules

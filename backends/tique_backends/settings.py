@@ -44,6 +44,9 @@ class SettingRules:
     paths
         Names of the list of schemas in which names are looked for: they may be given
         the schemas that they have.
+    kept
+        Names that are never changed, each with a query of the values that mean what is
+        there already.
     aliases
         Names that mean others.
     has_local
@@ -65,6 +68,7 @@ class SettingRules:
     fixed: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
     custom: Pattern[str] | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     has_local: bool = False
     is_transactional: bool = False

@@ -1,4 +1,4 @@
-"""CREATE and DROP of functions and procedures, and of extensions.
+"""CREATE and DROP of functions, procedures and aggregates, and of extensions.
 
 The engine runs them as they stand. To create a function does nothing but to make its
 name: a statement calls it only if :mod:`tique_rewriter.functions` knows that it may. So
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source, Word
 
-FUNCTIONS = frozenset({"FUNCTION", "PROCEDURE"})
+FUNCTIONS = frozenset({"FUNCTION", "PROCEDURE", "AGGREGATE"})
 """The kinds of objects that :func:`plan_function` reads."""
 
 
 def plan_function(source: Source, catalog: Definitions) -> DefineObjects:
-    """Return the plan of CREATE [OR REPLACE] or DROP of a function or a procedure.
+    """Return the plan of CREATE [OR REPLACE] or DROP of a function, a procedure or an aggregate.
 
     Raises
     ------

@@ -53,7 +53,9 @@ def plan_grant(source: Source) -> Grant:
     on = _first(words, begin, "ON")
     if on == len(words):
         raise source.unsupported(
-            f"{verb} of a role", words[0].start, "roles are the server's; use psql"
+            f"{verb} of a role",
+            words[0].start,
+            "roles are the server's; use its own client",
         )
     privileges = [_privilege(source, piece) for piece in split(words[begin:on])]
     to = _first(words, on, "TO" if verb == "GRANT" else "FROM")

@@ -185,7 +185,7 @@ REFUSED = {
         "SET client_encoding = 'LATIN1'": "UTF8",
         "SET NAMES 'utf8'": "UTF8",
         "SET ROLE postgres": "privileges",
-        "RESET ROLE": "privileges",
+        'SET ROLE "NONE"': "privileges",
         "SET SESSION AUTHORIZATION postgres": "privileges",
         "SET session_replication_role = replica": "constraints",
         "SET row_security = off": "row-level",
@@ -204,12 +204,14 @@ REFUSED = {
     "monetdb": {
         "SET SCHEMA tmp": "schema",
         "SET ROLE sysadmin": "privileges",
+        "SET ROLE none": "privileges",
         "SET SESSION AUTHORIZATION other": "privileges",
         "SET current_user = 'other'": "privileges",
         "SET optimizer = 'minimal_pipe'": "every statement",
         "SET made_up = 1": "not known",
         "SET TIME ZONE 'UTC'": "interval",
         "CALL sys.setquerytimeout(1)": "CALL",
+        'SET ROLE "MONETDB"': "privileges",
         "SET LOCAL TIME ZONE LOCAL": "LOCAL",
     },
 }
@@ -222,6 +224,20 @@ def test_settings_that_could_matter_are_refused_by_name(engine, connection):
             connection.execute(sql)
         assert caught.value.sqlstate == "0A000", sql
     assert hours(connection, "") == {0}
+
+
+@pytest.mark.written_for(["postgresql", "monetdb"], reason="DuckDB has no roles")
+def test_the_role_that_is_there_may_be_set(engine, connection):
+    """P11: which changes nothing."""
+    told = "SELECT current_user, current_role"
+    before = connection.execute(told).fetchall()
+    texts = {
+        "postgresql": ("SET ROLE NONE", "SET LOCAL ROLE 'none'", "RESET ROLE"),
+        "monetdb": ("SET ROLE monetdb",),
+    }
+    for text in texts[engine.name]:
+        connection.execute(text)
+        assert connection.execute(told).fetchall() == before
 
 
 KNOWN = {

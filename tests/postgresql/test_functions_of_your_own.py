@@ -272,3 +272,25 @@ def test_types_of_extensions_are_compared_as_they_are(database, connection):
     ]
     connection.execute("DROP TABLE u")
     connection.execute("DROP EXTENSION citext")
+
+
+def test_aggregates_are_created_and_not_called(connection):
+    """P1, P10: their functions run in the server; one may share a function's name."""
+    connection.execute(
+        "CREATE AGGREGATE total (integer) (sfunc = int4pl, stype = integer)"
+    )
+    connection.execute(
+        "CREATE OR REPLACE AGGREGATE s.total (integer) (sfunc = int4mi, stype = integer)"
+    )
+    for call in ("total(v)", "s.total(v)", "total(v) OVER ()"):
+        with pytest.raises(tique.NotSupportedError, match=REFUSED):
+            connection.execute(f"SELECT {call} FROM t")
+    create(connection, "AS 'SELECT a + 1'")
+    assert called(connection)[0] == (11,)
+    connection.execute("CREATE AGGREGATE f (text) (sfunc = textcat, stype = text)")
+    with pytest.raises(tique.NotSupportedError, match=REFUSED):
+        called(connection, "f(v)")
+    connection.execute("DROP AGGREGATE f (text), total (integer)")
+    assert called(connection)[0] == (11,)
+    with pytest.raises(tique.ProgrammingError):
+        connection.execute("DROP AGGREGATE total (integer)")

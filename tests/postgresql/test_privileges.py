@@ -409,6 +409,14 @@ def test_a_role_that_is_set(shop):
     both.connection.rollback()
     with denied():
         both.run("UPDATE open SET v = 1 WHERE id = 1")
+    both.connection.rollback()
+    # It would be the owner's role again.
+    with pytest.raises(tique.NotSupportedError, match="privileges"):
+        both.run("SET ROLE NONE")
+    both.connection.rollback()
+    both.run("RESET ROLE")
+    with denied():
+        both.run("SELECT v FROM closed WHERE id = 1")
 
 
 def test_after_a_restart_the_owner_comes_first(shop):

@@ -29,5 +29,6 @@ RULES = SettingRules(
         "names": "the server's encoding is UTF-8",
     },
     fixed=frozenset({"schema", "search_path", "current_schema"}),
+    kept={"role": "SELECT current_role"},
     aliases={"current_timezone": "timezone"},
 )

@@ -100,6 +100,8 @@ RULES = SettingRules(
         r"(?!(?:tique|plpgsql|plperl\w*|pltcl\w*|plpython\w*|citus|session_\w*|"
         r"auto_explain|pg_\w+|timescaledb)\.)[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)+"
     ),
+    # A connection may have begun with a role (?options=-crole%3D…), which stays.
+    kept={"role": "SELECT 'none' WHERE pg_catalog.current_setting('role') = 'none'"},
     aliases={"time zone": "timezone"},
     has_local=True,
     is_transactional=True,

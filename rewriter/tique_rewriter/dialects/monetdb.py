@@ -88,6 +88,7 @@ MONETDB = Rules(
         unicode_quirks=True,
     ),
     chains=True,
+    grants=True,
     default_schema="sys",
     queries=frozenset({"SELECT", "VALUES", "("}),
     system_schemas=frozenset({"tmp", "logging"}),
