@@ -70,7 +70,8 @@ class BulkStatements:
             return connection._in_transaction(statement, (data,), statement.run)
 
     def _find(self, schema: str | None, name: str) -> Table:
-        table = self._connection._database.catalog.find(schema, name)
+        temporary = self._connection._temporaries.find(schema, name)
+        table = temporary or self._connection._database.catalog.find(schema, name)
         if table is None:
             shown = name if schema is None else f"{schema}.{name}"
             raise errors.ProgrammingError(

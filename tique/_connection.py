@@ -31,6 +31,7 @@ from tique.query.statements import (
     Statement,
     executable,
 )
+from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from tique.rows import RowFactory
     from tique_backends.records import ResultColumn, Row
     from tique_backends.session import Session
-    from tique_rewriter import Prepared
+    from tique_rewriter import Prepared, Rewriter
 
 _STATEMENTS = 1000
 _TRIES_FOR = 10.0
@@ -60,8 +61,11 @@ OtherT = TypeVar("OtherT")
 class _Holder:
     """The parts of a connection to clean up if the application does not close it."""
 
-    def __init__(self, database: Database, session: Session) -> None:
+    def __init__(
+        self, database: Database, session: Session, temporaries: Temporaries
+    ) -> None:
         self.database = database
+        self.temporaries = temporaries
         self.session = session
         self.transaction: Transaction | None = None
 
@@ -73,6 +77,7 @@ class _Holder:
         if self.transaction is not None:
             self.database.sequencer.end(self.transaction.txid)
             self.database.transactions.pop(self.transaction.txid, None)
+        self.temporaries.forget()
         self.database.abandon(self.session)
 
 
@@ -114,7 +119,8 @@ class Connection(Generic[RowT]):
         self._autocommit = autocommit
         self._lock = threading.RLock()
         self._process = process.current()
-        self._rewriter = database.rewriters[paramstyle]
+        self._usual_rewriter = database.rewriters[paramstyle]
+        self._temporaries = Temporaries(database.engine, database.catalog, paramstyle)
         self._statements: dict[Prepared, Statement] = {}
         with translating():
             self._session = database.engine.session()
@@ -123,7 +129,7 @@ class Connection(Generic[RowT]):
         self._portals = Portals(self)
         self._sessions = SessionStatements(self)
         self._bulk = BulkStatements(self)
-        self._holder = _Holder(database, self._session)
+        self._holder = _Holder(database, self._session, self._temporaries)
         self._finalizer = weakref.finalize(self, self._holder.abandon)
         self._finalizer.atexit = False
         database.users.add(weakref.ref(self, database.users.discard))
@@ -279,6 +285,10 @@ class Connection(Generic[RowT]):
                 # The turn was waited for; but the conflict may be another process's.
                 time.sleep(_PAUSE)
 
+    @property
+    def _rewriter(self) -> Rewriter:
+        return self._temporaries.rewriter or self._usual_rewriter
+
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
         """Plan a statement, by the catalog with which its transaction begins."""
         if self._database.timeline.is_shared and self._holder.transaction is None:
@@ -409,6 +419,7 @@ class Connection(Generic[RowT]):
             read_only=self._controls.is_read_only(default=self._sessions.is_read_only),
             merges=self._merges,
             contender=self._contender,
+            temporaries=self._temporaries,
         )
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction
@@ -421,6 +432,9 @@ class Connection(Generic[RowT]):
         if self._session.is_lost or settings.is_unsure:
             with suppress(EngineError):
                 self._session.close()
+            if self._temporaries:
+                self._temporaries.lose("its connection to the engine was lost")
+                self._temporaries.forget_engine()
             self._session = self._holder.session = self._database.engine.session()
             settings.is_unsure = True
             settings.give_all()
@@ -444,6 +458,9 @@ class Connection(Generic[RowT]):
     def _commit(self) -> None:
         transaction = self._holder.transaction
         committed = has_lost = False
+        own = {}
+        if self._temporaries and transaction is not None:
+            own = self._temporaries.withdraw(transaction)
         try:
             if transaction is not None and transaction.has_writes:
                 if transaction.deferred:
@@ -452,6 +469,8 @@ class Connection(Generic[RowT]):
                 self._contender.give_way(transaction)
                 self._database.committer.commit(transaction)
             committed = True
+            if self._temporaries and transaction is not None:
+                self._temporaries.keep(transaction, own)
         except errors.Error as error:
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError) and transaction is not None:
@@ -461,6 +480,8 @@ class Connection(Generic[RowT]):
                     self._database.hot_keys.note_conflict(error.table, error.key)
             raise
         finally:
+            if transaction is not None:
+                transaction.writes.update(own)
             self._end(committed=committed, has_lost=has_lost)
             if has_lost:
                 self._contender.wait()
@@ -482,6 +503,8 @@ class Connection(Generic[RowT]):
         if transaction is not None:
             self._database.transactions.pop(transaction.txid, None)
             transaction.end()
+        if self._temporaries:
+            self._temporaries.end(self._session, committed=committed)
         # The transaction's outcome stands, even if a result cannot be closed.
         with suppress(EngineError):
             self._portals.end(committed=committed)
@@ -587,6 +610,7 @@ class Connection(Generic[RowT]):
                     with suppress(EngineError, errors.Error):
                         self._end()
                         self._contender.end()
+                    self._temporaries.forget()
                     with suppress(EngineError):
                         self._session.close()
             finally:

@@ -10,7 +10,7 @@ from tique import errors
 from tique._settings import Settings
 from tique.query.constraint_modes import named_constraints
 from tique.query.foreign_keys import set_constraints
-from tique.query.statements import Outcome
+from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
 from tique_rewriter.maintenance import Checkpoint, Maintain
@@ -250,6 +250,8 @@ class SessionStatements:
                 f"DISCARD {plan.what} cannot run inside a transaction", sqlstate="25001"
             )
         session = connection._live_session()
+        if plan.what in ("ALL", "TEMP"):
+            connection._temporaries.forget()
         if plan.what != "ALL":
             session.discard(plan.what)
             return Outcome()
@@ -336,7 +338,16 @@ class SessionStatements:
                 sqlstate="54000",
             )
         body = plan.body.rstrip("; \t\r\n")
-        session = self._connection._live_session()
+        connection = self._connection
+        session = connection._live_session()
+        if self._rules.prepares_once and connection._temporaries:
+            # The engine looks at the text for its types, and knows them by other names.
+            needs = executable(connection._rewriter.plan_body(body).plan).needs
+            if any(table.is_temporary for table, _ in needs):
+                raise errors.NotSupportedError(
+                    "PREPARE of a statement with a temporary table is not supported: "
+                    "give it to execute() with its parameters"
+                )
         types = session.types_to_prepare(body, plan.types)
         self._prepared[plan.name] = _Named(body, types)
         return Outcome()

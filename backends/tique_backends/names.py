@@ -16,13 +16,26 @@ def quote(identifier: str) -> str:
 
 
 def storage_name(table: Table) -> str:
-    """The storage table: the application's own."""
+    """The storage table: the application's own.
+
+    A temporary one has a name of tique's: no statement that reaches the engine as it
+    stands can mean it, nor another table because of it.
+    """
+    if table.is_temporary:
+        return f"{quote(table.schema)}.{quote(f'tique_temporary_{table.id}')}"
     return f"{quote(table.schema)}.{quote(table.name)}"
 
 
 def cache_name(table: Table) -> str:
-    """The cache table, in tique's schema."""
+    """The cache table, in tique's schema; a temporary table's is always empty."""
+    if table.is_temporary:
+        return f"{quote(table.schema)}.{quote(f'tique_cache_{table.id}')}"
     return f"tique.{quote(table.qualified_name)}"
+
+
+def stage_label(table: Table) -> str:
+    """The name of a session's staging table, without its schema, not quoted."""
+    return f"tique_stage_{table.id if table.is_temporary else table.qualified_name}"
 
 
 def column_list(table: Table, prefix: str = "") -> str:

@@ -18,7 +18,7 @@ from tique_rewriter.values import normal_type
 from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
-    from tique_rewriter.schema import Catalog
+    from tique_rewriter.schema import Catalog, Definitions
     from tique_rewriter.source import Source, Word
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
@@ -91,7 +91,7 @@ class Head:
     end: int
 
 
-def read_head(source: Source, catalog: Catalog) -> Head:
+def read_head(source: Source, catalog: Definitions) -> Head:
     """Read CREATE [OR REPLACE] TABLE [IF NOT EXISTS] and the name.
 
     Raises
@@ -212,7 +212,7 @@ def qualified_name(source: Source, number: int, default: str) -> tuple[str, str,
 
 
 def _check_free(
-    source: Source, catalog: Catalog, schema: str, name: str, word: Word
+    source: Source, catalog: Definitions, schema: str, name: str, word: Word
 ) -> None:
     """Refuse a name that differs from another table's in case alone."""
     table = catalog.find(schema, name)

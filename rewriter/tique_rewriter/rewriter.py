@@ -45,6 +45,7 @@ from tique_rewriter.session_statements import (
 )
 from tique_rewriter.source import Source
 from tique_rewriter.table_queries import is_table_query, written_as_select
+from tique_rewriter.temporary import Lasting, is_temporary, plan_create_temporary
 from tique_rewriter.tidying import plan_tidying
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
@@ -165,6 +166,9 @@ class Rewriter:
         self._rules = rules_of(dialect)
         self._definitions = catalog
         self._catalog = WithViews(catalog, self._rules)
+        self._lasting = self._catalog
+        if catalog.lasting is not catalog:
+            self._lasting = WithViews(Lasting(catalog), self._rules)
         self._paramstyle = paramstyle
         self._cache_size = cache_size
         self._cache: dict[tuple[str, int, bool | str], Prepared] = {}
@@ -261,7 +265,7 @@ class Rewriter:
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
         if (into := into_of(source)) is not None:
-            return plan_select_into(source, self._catalog, into, self._statement)
+            return plan_select_into(source, self._lasting, into, self._statement)
         if is_table_query(source):
             return self._statement(written_as_select(source))
         if keywords[0] == "WITH" and (
@@ -312,9 +316,11 @@ class Rewriter:
         )
 
     def _definition(self, source: Source, keywords: list[str]) -> Plan:
+        if keywords[0] == "CREATE" and is_temporary(source):
+            return self._create_temporary(source)
         match keywords:
             case ["ALTER", "TABLE", *_]:
-                return plan_alter(source, self._catalog)
+                return plan_alter(source, self._lasting)
             case ["CREATE", "TABLE", *_]:
                 return self._create_table(source)
             case ["CREATE", "UNLOGGED", "TABLE", *_] if self._rules.has_unlogged:
@@ -324,33 +330,33 @@ class Rewriter:
             ):
                 return self._create_table(source)
             case ["CREATE", "INDEX", *_] | ["CREATE", "UNIQUE", "INDEX", *_]:
-                return plan_create_index(source, self._catalog)
+                return plan_create_index(source, self._lasting)
             case ["DROP", "TABLE", *_]:
                 return plan_drop_table(source, self._catalog)
             case ["DROP", "INDEX", *_]:
                 return plan_drop_index(source)
             case ["CREATE", "VIEW", *_] | ["CREATE", "OR", "REPLACE", "VIEW", *_]:
-                return plan_create_view(source, self._catalog)
+                return plan_create_view(source, self._lasting)
             case ["DROP", "VIEW", *_]:
-                return plan_drop_view(source, self._catalog)
+                return plan_drop_view(source, self._lasting)
             case ["ALTER", "VIEW", *_] if self._rules.alters_views:
-                return plan_alter_view(source, self._catalog)
+                return plan_alter_view(source, self._lasting)
             case ["ALTER", "INDEX", *_] if self._rules.renames_indexes:
-                return plan_alter_index(source, self._catalog)
+                return plan_alter_index(source, self._lasting)
             case ["COMMENT", *_]:
-                return plan_comment(source, self._catalog)
+                return plan_comment(source, self._lasting)
             case [_, kind, *_] if kind in TYPES:
-                return plan_type(source, self._catalog)
+                return plan_type(source, self._lasting)
             case [_, kind, *_] if self._defines_function(kind):
-                return plan_function(source, self._catalog)
+                return plan_function(source, self._lasting)
             case ["CREATE", "OR", "REPLACE", kind, *_] if self._defines_function(kind):
-                return plan_function(source, self._catalog)
+                return plan_function(source, self._lasting)
             case [_, "EXTENSION", *_] if self._rules.extensions:
                 return plan_extension(source)
             case [_, kind, *_] if kind in OBJECTS:
-                return plan_object(source, self._catalog)
+                return plan_object(source, self._lasting)
             case ["CREATE", "OR", "REPLACE", kind, *_] if kind in OBJECTS:
-                return plan_object(source, self._catalog)
+                return plan_object(source, self._lasting)
             case ["CREATE", "OR", "REPLACE", kind, *_]:
                 raise source.unsupported(
                     f"CREATE OR REPLACE {kind}", source.words[0].start
@@ -364,8 +370,17 @@ class Rewriter:
 
     def _create_table(self, source: Source) -> Plan:
         if is_from_query(source):
-            return plan_create_as(source, self._catalog, self._part, self._statement)
-        return plan_create_table(source, self._catalog)
+            return plan_create_as(source, self._lasting, self._part, self._statement)
+        return plan_create_table(source, self._lasting)
+
+    def _create_temporary(self, source: Source) -> Plan:
+        return plan_create_temporary(source, self._catalog.lasting, self._as_temporary)
+
+    def _as_temporary(self, source: Source) -> Plan:
+        lasting = WithViews(self._definitions.lasting, self._rules)
+        if is_from_query(source):
+            return plan_create_as(source, lasting, self._part, self._statement)
+        return plan_create_table(source, lasting)
 
 
 _IN_PARTS = ("UPDATE", "DELETE")

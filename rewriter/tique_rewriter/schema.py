@@ -94,7 +94,8 @@ class Table:
     constraints, each as its table's schema and name and its own name. ``key_names`` has
     the names of keys that ON CONFLICT may give for them. Behind the UNIQUE constraints,
     ``unique`` has the columns of unique indexes, by position; ``unique_names`` has the
-    index's name at the same place, None for a constraint.
+    index's name at the same place, None for a constraint. One that
+    ``is_temporary`` belongs to one connection.
     """
 
     schema: str
@@ -113,6 +114,7 @@ class Table:
         default=(), compare=False
     )
     unique_names: tuple[str | None, ...] = field(default=(), compare=False)
+    is_temporary: bool = False
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -184,6 +186,10 @@ class Definitions(Protocol):
     @property
     def version(self) -> int:
         """A number that changes whenever any table does: plan cache key."""
+
+    @property
+    def lasting(self) -> Definitions:
+        """The same without temporary tables."""
 
     @property
     def default_schema(self) -> str:

@@ -72,6 +72,11 @@ class WithViews:
         return self._catalog.version
 
     @property
+    def lasting(self) -> Definitions:
+        """As the catalog's."""
+        return self._catalog.lasting
+
+    @property
     def default_schema(self) -> str:
         """As the catalog's."""
         return self._catalog.default_schema
@@ -120,9 +125,13 @@ class WithViews:
         return found
 
     def inside(self, schema: str, *above: int) -> WithViews:
-        """Return the catalog as the query of a view in that schema sees it."""
+        """Return the catalog as the query of a view in that schema sees it.
+
+        A view names no temporary table: it means the same to every connection.
+        """
         home = schema if self._rules.views_look_at_home else None
-        found = WithViews(self._catalog, self._rules, home, (*self._above, *above))
+        above = (*self._above, *above)
+        found = WithViews(self._catalog.lasting, self._rules, home, above)
         found._queries = self._queries
         return found
 

@@ -19,6 +19,7 @@ from tique_rewriter import (
     session_describe,
     session_prepare,
     session_set_config,
+    temporary,
     truncate,
 )
 from tique_rewriter.text import Hole, Label, Outer, Text, Variant
@@ -239,6 +240,16 @@ def _plan(made: Plan) -> Iterator[str]:
             rows = "" if made.has_rows else " without rows"
             yield f"create: {head.schema}.{head.name}{made.columns}{flags}{rows}"
             yield from _plan(made.select)
+        case temporary.CreateTemporary():
+            flags = (
+                " or replace" * made.replaces + " if not exists" * made.if_not_exists
+            )
+            yield f"temporary: {made.name}{made.columns}{flags} {made.on_commit.value}"
+            if made.layout:
+                yield f"layout: {made.layout}"
+            if made.select is not None:
+                yield f"rows: {'all' if made.has_rows else 'none'}"
+                yield from _plan(made.select)
         case truncate.Truncate():
             names = [table.qualified_name for table in made.tables]
             how = " as delete" if made.is_delete else " cascade" if made.cascade else ""

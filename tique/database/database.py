@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tique.commit.turns import Contender
+    from tique.query.temporary import Temporaries
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
@@ -190,6 +191,7 @@ class Database:
         read_only: bool,
         merges: bool,
         contender: Contender,
+        temporaries: Temporaries | None = None,
     ) -> Transaction:
         """Begin a transaction; its connection adds it to the open ones.
 
@@ -211,6 +213,7 @@ class Database:
             read_only=read_only,
             merges=merges,
             contender=contender,
+            temporaries=temporaries,
         )
 
     def outcome(self, txid: int) -> str:

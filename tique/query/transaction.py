@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.query.constraint_modes import ConstraintModes
+from tique.query.temporary import Temporaries
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
 from tique.writes.seen import Seen, is_same_row
@@ -138,6 +139,8 @@ class Transaction:
         Whether its updates that lost may be computed again.
     contender
         Its connection, where several want the same rows; None: it waits for no turn.
+    temporaries
+        The connection's temporary tables.
     """
 
     def __init__(
@@ -153,6 +156,7 @@ class Transaction:
         read_only: bool = False,
         merges: bool = True,
         contender: Contender | None = None,
+        temporaries: Temporaries | None = None,
     ) -> None:
         self.engine = engine
         self.catalog = catalog
@@ -180,6 +184,9 @@ class Transaction:
         self.savepoints: list[tuple[str, int]] = []
         self.merges = merges
         self.contender = contender
+        self.temporaries = (
+            temporaries if temporaries is not None else Temporaries(engine, catalog)
+        )
         self.seen = Seen()
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
@@ -187,8 +194,8 @@ class Transaction:
 
     @property
     def has_writes(self) -> bool:
-        """Whether there is anything to commit."""
-        return any(self.writes.values())
+        """Whether there is anything to commit, but to temporary tables."""
+        return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
 
     def end(self) -> None:
         """Leave the set of active snapshots and drop staged rows."""
@@ -290,6 +297,7 @@ class Transaction:
                 stack.callback(writes.rollback_to, sequence, self.session)
             self.references.rollback_to(sequence)
             self.modes.rollback_to(sequence)
+            self.temporaries.undo(sequence)
 
     # Reading
 
@@ -297,6 +305,8 @@ class Transaction:
         self, table: Table, key: Key, row: Row | None, columns: Collection[int] = ()
     ) -> None:
         """Note that the application learns of a row, or that it is not there."""
+        if table.is_temporary:
+            return
         writes = self.writes.get(table.id)
         if writes is not None and key in writes.rows:
             self.seen.own_row(table, key)
@@ -307,6 +317,8 @@ class Transaction:
         self, table: Table, bound: Mapping[int, Any], columns: Iterable[int]
     ) -> None:
         """Note that the application learns of all rows with values in key columns."""
+        if table.is_temporary:
+            return
         if self.writes.get(table.id):
             self.seen.table(table)
         elif self.has_one_snapshot:
@@ -314,6 +326,9 @@ class Transaction:
 
     def see_table(self, table: Table) -> None:
         """Note that the application may learn anything of a table."""
+        if table.is_temporary:
+            # No other transaction changes it.
+            return
         if self.has_one_snapshot or self.writes.get(table.id):
             self.seen.table(table)
 
@@ -535,7 +550,7 @@ class Transaction:
         OperationalError
             In a read-only transaction (SQLSTATE 25006).
         """
-        if self.read_only:
+        if self.read_only and not table.is_temporary:
             raise errors.OperationalError(
                 f"cannot write to {table.qualified_name} in a read-only transaction",
                 sqlstate="25006",

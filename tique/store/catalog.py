@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
+    from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import ForeignKey, Function, Table, View
 
 _Found = TypeVar("_Found")
@@ -44,6 +45,8 @@ class ManagedCatalog:
         self._by_id: dict[int, Table] = {}
         self._versions: dict[int, TableVersions] = {}
         self._buffered: dict[int, bool] = {}
+        self._temporary: dict[int, tuple[TableVersions, bool]] = {}
+        """Of connections' temporary tables, by id: no versions, and whether rows are held."""
         self._referencing: dict[int, list[tuple[Table, ForeignKey]]] = {}
         self._trusted: dict[str, str] = {}
         self._callable = NO_FUNCTIONS
@@ -53,6 +56,11 @@ class ManagedCatalog:
     def version(self) -> int:
         """A number that changes whenever any table's definition does."""
         return self._version
+
+    @property
+    def lasting(self) -> ManagedCatalog:
+        """The same: its tables and views are no connection's."""
+        return self
 
     @property
     def default_schema(self) -> str:
@@ -150,6 +158,8 @@ class ManagedCatalog:
         OperationalError
             If recovery could not bring its versions back.
         """
+        if table.is_temporary:
+            return self._of_temporary(table)[0]
         found = self._present(self._versions, table)
         if found.is_behind:
             raise errors.OperationalError(
@@ -183,6 +193,8 @@ class ManagedCatalog:
 
     def buffers(self, table: Table) -> bool:
         """Whether the driver can hold the table's rows unchanged."""
+        if table.is_temporary:
+            return self._of_temporary(table)[1]
         return self._present(self._buffered, table)
 
     def referencing(self, table: Table) -> Sequence[tuple[Table, ForeignKey]]:
@@ -250,6 +262,25 @@ class ManagedCatalog:
         self._note(functions)
         self._version += 1
 
+    def add_temporary(self, table: Table) -> None:
+        """Note a connection's temporary table, or that its storage has changed."""
+        self._temporary[table.id] = (
+            self._new_versions(table),
+            self._is_buffered(table),
+        )
+
+    def remove_temporary(self, number: int) -> None:
+        """Forget the temporary table with that id."""
+        self._temporary.pop(number, None)
+
+    def _of_temporary(self, table: Table) -> tuple[TableVersions, bool]:
+        try:
+            return self._temporary[table.id]
+        except KeyError:
+            raise errors.ProgrammingError(
+                f"the temporary table {table.name} is gone", sqlstate="42P01"
+            ) from None
+
     def _present(self, found: Mapping[int, _Found], table: Table) -> _Found:
         try:
             return found[table.id]
@@ -269,18 +300,21 @@ class ManagedCatalog:
         known = self._versions.get(table.id)
         if known is not None and known.table.fault == table.fault:
             return known
-        columnar = [self._engine.columnar(column.type) for column in table.columns]
-        found = TableVersions(
-            table,
-            self.policy,
-            self._cache,
-            self._engine.shared,
-            unlike=frozenset(i for i, alike in enumerate(columnar) if not alike),
-        )
+        found = self._new_versions(table, self._cache, self._engine.shared)
         # Its versions are in the log, as for a table that recovery could not bring
         # back.
         found.is_behind = known is not None or table.fault is not None
         return found
+
+    def _new_versions(
+        self,
+        table: Table,
+        cache: Cache | None = None,
+        shared: SharedSequencer | None = None,
+    ) -> TableVersions:
+        columnar = [self._engine.columnar(column.type) for column in table.columns]
+        unlike = frozenset(i for i, alike in enumerate(columnar) if not alike)
+        return TableVersions(table, self.policy, cache, shared, unlike=unlike)
 
     def _is_buffered(self, table: Table) -> bool:
         # The values of a key are compared here; a keyless table's key is the whole row.

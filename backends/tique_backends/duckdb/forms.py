@@ -19,6 +19,7 @@ from tique_backends.names import (
     key_equality,
     key_list,
     quote,
+    stage_label,
     storage_name,
 )
 
@@ -37,7 +38,7 @@ _LITERAL_VALUES = 24
 
 def stage_name(table: Table) -> str:
     """The session's staging table."""
-    return f"temp.{quote('tique_stage_' + table.qualified_name)}"
+    return f"temp.{quote(stage_label(table))}"
 
 
 def equality(table: Table, position: int, value: Any, prefix: str = "") -> str:

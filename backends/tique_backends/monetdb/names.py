@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.monetdb.literals import typed
 from tique_backends.monetdb.types import is_text
-from tique_backends.names import quote
+from tique_backends.names import quote, stage_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def stage_name(table: Table) -> str:
     """The session's staging table; local temporary tables live in schema tmp."""
-    return f"tmp.{quote('tique_stage_' + table.qualified_name)}"
+    return f"tmp.{quote(stage_label(table))}"
 
 
 def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:

@@ -50,7 +50,14 @@ from tique_backends.monetdb.reply import Reply, read_reply
 from tique_backends.monetdb.results import MonetDBResult
 from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
-from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
+from tique_backends.names import (
+    cache_name,
+    column_list,
+    key_list,
+    quote,
+    stage_label,
+    storage_name,
+)
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.retrying import persist
 from tique_backends.server_forms import newest
@@ -415,7 +422,7 @@ class MonetDBSession(Session):
     def create_stage(self, table: Table) -> None:
         # NOT NULL is the engine's: a statement that breaks it fails here.
         layout = version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
-        name = quote("tique_stage_" + table.qualified_name)
+        name = quote(stage_label(table))
         # There may be one whose removal was interrupted.
         self.drop_stage(table)
         self._run(

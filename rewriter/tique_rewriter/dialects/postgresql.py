@@ -89,6 +89,8 @@ POSTGRESQL = Rules(
         question_operators=True,
     ),
     default_schema="public",
+    temporary_schema="pg_temp",
+    ends_temporaries=("PRESERVE ROWS", "DELETE ROWS", "DROP"),
     queries=frozenset({"SELECT", "VALUES", "TABLE", "("}),
     listings=LISTINGS,
     listing_schemas=("pg_catalog",),

@@ -89,6 +89,16 @@ class Rules:
         Where a table lives that is created without naming a schema.
     queries
         The first words of a query (``(`` is one).
+    temporary_schema
+        The schema of temporary tables, in small letters.
+    ends_temporaries
+        What may become of their rows when a transaction ends (ON COMMIT …), as
+        :class:`~tique_rewriter.temporary.OnCommit` has it; the first if nothing is said.
+    first_rows_stay
+        Whether ON COMMIT DELETE ROWS leaves the rows of the transaction that created the
+        table, until another one changes it.
+    local_temporaries
+        Whether LOCAL may stand before TEMPORARY.
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
@@ -300,6 +310,8 @@ class Rules:
     syntax: type[Dialect]
     lexicon: Lexicon
     default_schema: str
+    temporary_schema: str
+    ends_temporaries: tuple[str, ...]
     queries: frozenset[str]
     listings: Mapping[str, str]
     listing_schemas: tuple[str, ...]
@@ -315,6 +327,8 @@ class Rules:
     )
     refused_joins: frozenset[str] = frozenset()
     crashing_windows: frozenset[str] = frozenset()
+    first_rows_stay: bool = False
+    local_temporaries: bool = True
     lateral_functions: bool = True
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None

@@ -15,6 +15,7 @@ from tique.query.statements.definition import (
     CreateIndexStatement,
     CreateTableAsStatement,
     CreateTableStatement,
+    CreateTemporaryStatement,
     DropIndexStatement,
     DropTableStatement,
 )
@@ -36,6 +37,7 @@ from tique_rewriter import change_plans, ddl_plans, plan
 from tique_rewriter.alter import AlterNothing, AlterTable
 from tique_rewriter.create_as import CreateTableAs
 from tique_rewriter.session_describe import Described, SetVariable
+from tique_rewriter.temporary import CreateTemporary
 from tique_rewriter.truncate import Truncate
 
 __all__ = [
@@ -58,6 +60,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     change_plans.CopyOut: CopyOutStatement,
     ddl_plans.CreateTable: CreateTableStatement,
     CreateTableAs: CreateTableAsStatement,
+    CreateTemporary: CreateTemporaryStatement,
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,

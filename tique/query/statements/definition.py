@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tique_rewriter.alter import AlterNothing
     from tique_rewriter.create_as import CreateTableAs
     from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
+    from tique_rewriter.temporary import CreateTemporary
 
 
 class CreateTableStatement(Statement):
@@ -75,6 +76,25 @@ class CreateTableAsStatement(Statement):
         return Outcome()
 
 
+class CreateTemporaryStatement(Statement):
+    """CREATE TEMPORARY TABLE, with a list of columns or a query."""
+
+    def __init__(self, plan: CreateTemporary) -> None:
+        super().__init__(plan)
+        self._create = plan
+        self._select = None if plan.select is None else SelectStatement(plan.select)
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the table for this connection; a rollback takes it back."""
+        with transaction.statement():
+            query = None
+            if self._select is not None:
+                query = self._select.query(transaction, parameters)
+            transaction.temporaries.create(transaction, self._create, query)
+        return Outcome()
+
+
 class DropTableStatement(Statement):
     """DROP TABLE."""
 
@@ -86,10 +106,13 @@ class DropTableStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Drop the tables; it takes effect at once."""
-        if self._tables:
-            transaction.ddl.drop_tables(
-                transaction, self._tables, cascade=self._cascade
-            )
+        own = [table for table in self._tables if table.is_temporary]
+        managed = [table for table in self._tables if not table.is_temporary]
+        if managed:
+            transaction.ddl.drop_tables(transaction, managed, cascade=self._cascade)
+        if own:
+            with transaction.statement():
+                transaction.temporaries.drop(transaction, own)
         return Outcome()
 
 

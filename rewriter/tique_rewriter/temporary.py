@@ -1,0 +1,251 @@
+"""Temporary tables: of one connection, made by CREATE TEMPORARY TABLE.
+
+A temporary table is read and written like a managed one, so its name is a hole in a
+statement's text and a managed table's name beside it is one too. Its definition is
+planned as that of a table without the words that make it temporary. No other DDL
+concerns it: other definitions are planned by :class:`Lasting`, which refuses its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tique_rewriter.create_as import CreateTableAs
+from tique_rewriter.ddl_plans import CreateTable
+from tique_rewriter.definition import read_head
+from tique_rewriter.errors import UnsupportedSQL
+from tique_rewriter.plan import Plan, Select
+from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_rewriter.schema import Definitions, Table, View
+
+_WORDS = ("TEMP", "TEMPORARY")
+_COMMIT = ["ON", "COMMIT"]
+
+
+class OnCommit(Enum):
+    """What becomes of a temporary table at the end of a transaction."""
+
+    PRESERVE = "PRESERVE ROWS"
+    DELETE = "DELETE ROWS"
+    DROP = "DROP"
+
+
+@dataclass(frozen=True)
+class CreateTemporary(Plan):
+    """CREATE TEMPORARY TABLE.
+
+    ``layout`` is the text after the name, of a table with a list of columns. Else
+    ``select`` is the query that it comes from, ``columns`` a list of names in brackets or
+    nothing, and the table stays empty without ``has_rows``.
+    """
+
+    name: str
+    layout: str
+    on_commit: OnCommit
+    if_not_exists: bool
+    replaces: bool
+    select: Select | None = None
+    columns: str = ""
+    has_rows: bool = False
+
+
+def is_temporary(source: Source) -> bool:
+    """Whether a statement is CREATE [OR REPLACE] [LOCAL] TEMP[ORARY] TABLE."""
+    return _kind(source) is not None
+
+
+def _kind(source: Source) -> tuple[int, int] | None:
+    """The numbers of the first word that makes a table temporary, and of TABLE."""
+    keywords = source.keywords()
+    first = number = 3 if keywords[1:3] == ["OR", "REPLACE"] else 1
+    if keywords[number : number + 1] == ["LOCAL"] and source.rules.local_temporaries:
+        number += 1
+    if keywords[number : number + 1] not in ([word] for word in _WORDS):
+        return None
+    number += 1
+    return (first, number) if keywords[number : number + 1] == ["TABLE"] else None
+
+
+def plan_create_temporary(
+    source: Source, catalog: Definitions, plan: Callable[[Source], Plan]
+) -> CreateTemporary:
+    """Return the plan of CREATE TEMPORARY TABLE.
+
+    Parameters
+    ----------
+    source, catalog
+        The statement, and the tables that definitions may name.
+    plan
+        Returns the plan of CREATE TABLE.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a name with a schema other than that of temporary tables, a FOREIGN KEY, or an
+        end of transactions that the engine does not have.
+    """
+    kind = _kind(source)
+    assert kind is not None
+    start = source.words[0].start
+    source = _without(source, *kind)
+    source, number = _without_schema(source)
+    source, on_commit = _without_commit(source, number)
+    made = plan(source)
+    head = read_head(source, catalog)
+    if catalog.named(None, head.name) or catalog.view(None, head.name):
+        raise source.unsupported(
+            f'a temporary table with the name of "{head.name}", which is there already,',
+            source.words[head.end - 1].start,
+            "give it another name",
+        )
+    if isinstance(made, CreateTableAs):
+        return CreateTemporary(
+            made.parameters,
+            made.references,
+            head.name,
+            "",
+            on_commit,
+            head.if_not_exists,
+            head.replaces,
+            made.select,
+            made.columns,
+            made.has_rows,
+        )
+    if not isinstance(made, CreateTable):
+        raise source.unsupported("this form of CREATE TEMPORARY TABLE", start)
+    if made.table.foreign_keys:
+        raise source.unsupported("FOREIGN KEY of a temporary table", start)
+    layout = source.words_text(source.words[head.end :])
+    return CreateTemporary(
+        0, (), head.name, layout, on_commit, head.if_not_exists, head.replaces
+    )
+
+
+def _without(source: Source, first: int, end: int) -> Source:
+    """Return the statement with blanks in the place of some words."""
+    start, stop = source.words[first].start, source.words[end - 1].end
+    text = source.lexed.replaced(start, stop, " " * (stop - start))
+    return Source(text, source.rules)
+
+
+def _without_schema(source: Source) -> tuple[Source, int]:
+    """Return the statement without the schema of temporary tables; the name's number."""
+    number = 4 if source.keywords(1)[:2] == ["OR", "REPLACE"] else 2
+    if source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]:
+        number += 3
+    if source.keywords(number + 1)[:1] != ["."]:
+        return source, number
+    word = source.words[number]
+    if source.identifier(word).lower() != source.rules.temporary_schema:
+        raise source.unsupported(
+            "a temporary table in a schema", word.start, "leave the schema out"
+        )
+    if source.text[word.start] == '"':
+        raise source.unsupported(
+            "a quoted schema of a temporary table", word.start, "leave it out"
+        )
+    return _without(source, number, number + 2), number
+
+
+def _without_commit(source: Source, number: int) -> tuple[Source, OnCommit]:
+    """Return the statement without ON COMMIT …, and what that says."""
+    rules = source.rules
+    found = None
+    for at in range(number, len(source.words) - 1):
+        if not source.words[at].depth and source.keywords(at)[:2] == _COMMIT:
+            found = at
+            break
+    if found is None:
+        return source, OnCommit(rules.ends_temporaries[0])
+    wanted = next(
+        (each for each in OnCommit if _follows(source, found, each)), OnCommit.PRESERVE
+    )
+    if (
+        not _follows(source, found, wanted)
+        or wanted.value not in rules.ends_temporaries
+    ):
+        raise source.unsupported(
+            "this form of ON COMMIT",
+            source.words[found].start,
+            f"there is {', '.join(rules.ends_temporaries)}",
+        )
+    return _without(source, found, found + 2 + len(wanted.value.split())), wanted
+
+
+def _follows(source: Source, number: int, end: OnCommit) -> bool:
+    words = end.value.split()
+    return source.keywords(number + 2)[: len(words)] == words
+
+
+class Lasting:
+    """The tables and views that definitions may name: no temporary ones.
+
+    Parameters
+    ----------
+    definitions
+        All of them, as statements see them.
+    """
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._all = definitions
+        self._lasting = definitions.lasting
+
+    @property
+    def version(self) -> int:
+        """As of all."""
+        return self._all.version
+
+    @property
+    def lasting(self) -> Definitions:
+        """The tables and views of the database."""
+        return self._lasting
+
+    @property
+    def default_schema(self) -> str:
+        """As of all."""
+        return self._all.default_schema
+
+    def find(self, schema: str | None, name: str) -> Table | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.find(schema, name)
+
+    def named(self, schema: str | None, name: str) -> Table | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.named(schema, name)
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        """As of the database, unless there is a temporary table of that name."""
+        self._refuse(schema, name)
+        return self._lasting.view(schema, name)
+
+    def may_call(self, schema: str | None, name: str) -> bool:
+        """As of all."""
+        return self._all.may_call(schema, name)
+
+    @property
+    def has_unsafe_functions(self) -> bool:
+        """As of all."""
+        return self._all.has_unsafe_functions
+
+    def is_unsafe(self, name: str) -> bool:
+        """As of all."""
+        return self._all.is_unsafe(name)
+
+    def _refuse(self, schema: str | None, name: str) -> None:
+        """Refuse a name that would mean another table to the engine than to tique."""
+        found = self._all.named(schema, name)
+        if found is None and schema == self._all.default_schema:
+            found = self._all.named(None, name)
+        if found is not None and found.is_temporary:
+            raise UnsupportedSQL(
+                f'this statement is not supported while "{name}" is a temporary table of '
+                "this connection: drop it first"
+            )
