@@ -44,7 +44,7 @@ def come_to(
     contender = transaction.contender
     if contender is None or not contender.turns.are_contested:
         return
-    if transaction.has_writes or transaction.read_only:
+    if transaction.read_only or table.is_temporary or any(transaction.writes.values()):
         return
     claim = table.id, table.primary_key, key
     if contender.come_to(claim, columns, habit):
