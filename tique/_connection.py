@@ -513,10 +513,18 @@ class Connection(Generic[RowT]):
             self._sessions.settings.end(committed=committed)
 
     @contextmanager
-    def transaction(self) -> Iterator[Self]:
+    def transaction(self, *, priority: bool = False) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
         Inside a transaction it is a savepoint, as in psycopg.
+
+        Parameters
+        ----------
+        priority
+            Whether the transaction is a long one. If it meets a conflict, the keys that
+            it wrote are reserved for the connection's next attempt: other connections of
+            this process that write one of them wait with their commits, for four times
+            as long as the attempt took, at most 30 seconds (otherwise one).
         """
         if self.in_transaction:
             with self._controls.savepoint():
@@ -525,12 +533,16 @@ class Connection(Generic[RowT]):
         with self._lock:
             self._check_usable()
             self._controls.is_explicit = True
+        self._contender.has_priority = priority
         try:
             yield self
         except BaseException:
             self.rollback()
             raise
-        self.commit()
+        else:
+            self.commit()
+        finally:
+            self._contender.has_priority = False
 
     def checkpoint(self) -> int:
         """Fold all stable versions into storage now.

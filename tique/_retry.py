@@ -27,6 +27,7 @@ def run_transaction(
     work: Callable[[Connection], _Result],
     *,
     attempts: int = 20,
+    priority: bool = False,
 ) -> _Result:
     """Run ``work(connection)`` in a transaction, again if it meets a conflict.
 
@@ -38,6 +39,9 @@ def run_transaction(
         The transaction's work; it must not commit, and may be run more than once.
     attempts
         How often it is tried, at most.
+    priority
+        Whether it is a long one, whose later attempts may hold others up
+        (:meth:`Connection.transaction`).
 
     Returns
     -------
@@ -58,7 +62,7 @@ def run_transaction(
         )
     for attempt in range(1, attempts + 1):
         try:
-            with connection.transaction():
+            with connection.transaction(priority=priority):
                 return work(connection)
         except SerializationError:
             if attempt == attempts:

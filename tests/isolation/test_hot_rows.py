@@ -12,6 +12,7 @@ import pytest
 
 import tique
 from tests.effort import effort, patience
+from tique.commit import turns
 from tique.commit.committer import Committer
 
 pytestmark = pytest.mark.one_duckdb
@@ -199,3 +200,37 @@ def test_a_statement_is_not_run_again_for_ever(engine, monkeypatch):
             connection.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
         assert time.monotonic() - started < patience(5)
         assert len(attempts) > 1
+
+
+@pytest.mark.parametrize("priority", [True, False])
+def test_a_long_transaction(engine, monkeypatch, priority):
+    """With priority its second attempt holds the others up until it has committed."""
+    monkeypatch.setattr(turns, "_LONGEST_TURN", 0.05)
+    counters = Counters(engine, threads=3)
+    done = threading.Event()
+
+    def work(connection):
+        add_one(connection)
+        time.sleep(0.4)
+
+    def write():
+        with engine.connect() as connection:
+            while not done.is_set():
+                in_a_loop(connection)
+
+    threads = [threading.Thread(target=write) for _ in counters.commits]
+    for thread in threads:
+        thread.start()
+    try:
+        with engine.connect() as connection:
+            options = {"attempts": 2, "priority": priority}
+            if priority:
+                tique.run_transaction(connection, work, **options)
+            else:
+                with pytest.raises(tique.SerializationError):
+                    tique.run_transaction(connection, work, **options)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(patience(5))
+    assert not any(thread.is_alive() for thread in threads)

@@ -80,7 +80,7 @@ class Transaction:
     """A write set of nothing but its keys."""
 
     def __init__(self, monkeypatch, *claims):
-        monkeypatch.setattr(turns, "_claims", lambda _: dict.fromkeys(claims))
+        monkeypatch.setattr(turns, "_claims", lambda *_: dict.fromkeys(claims))
 
 
 def test_a_contender_that_does_not_try_again_has_no_turn(monkeypatch):

@@ -28,9 +28,9 @@ makes others wait, and it waits for no turn: a contender ends its own before it 
 another place.
 
 *Bounds.* A turn lasts for a few times as long as the attempt that failed, at most
-``_LONGEST_TURN``; each look at a queue removes turns that are over. A waiting
-contender looks again when the turn before it is over. No wait is longer than
-``_PATIENCE``. So a contender that does not come back, or whose thread died, holds
+``_LONGEST_TURN``, or ``_LONGEST_PRIORITY`` where the application asks for it; each look at a queue removes turns that are over. A waiting
+contender looks again when the turn before it is over. No wait for a turn of one's own is
+longer than ``_PATIENCE``, none for another's longer than that one. So a contender that does not come back, or whose thread died, holds
 others up for the rest of one turn.
 
 *No reservation for a contender that does not try again.* One that did not begin a
@@ -61,11 +61,14 @@ _Claims: TypeAlias = "Mapping[_Claim, frozenset[int] | None]"
 _SHORTEST_TURN = 0.05
 """In seconds: a thread may have to wait so long for the GIL, among others."""
 _LONGEST_TURN = 1.0
+_LONGEST_PRIORITY = 30.0
+"""That of a transaction with priority."""
 _TIMES = 4.0
 """A turn lasts for so many times as long as the attempt that failed."""
 _PATIENCE = 5.0
 _MOST_CLAIMS = 64
 """Of a larger write set only so many keys are reserved."""
+_MOST_WITH_PRIORITY = 4096
 _CONTESTED = 1.0
 """For so many seconds after a commit was lost, or a turn waited for, a key is contested."""
 _MOST_CONTESTED = 1024
@@ -249,6 +252,8 @@ class Contender:
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""
         self._tries_again = True
+        self.has_priority = False
+        """Whether the transaction is long, and its next attempt may hold others up."""
 
     def begin(self) -> None:
         """Note that a transaction begins."""
@@ -286,7 +291,7 @@ class Contender:
             or not habit.is_worth_a_turn
         ):
             return False
-        lasting = _lasting(self._lasted)
+        lasting = _lasting(self._lasted, _LONGEST_TURN)
         self._place = self.turns.take({claim: columns}, lasting)
         self._came_by = habit
         self._await()
@@ -304,11 +309,10 @@ class Contender:
         if self._place is not None:
             for claim in self._place.claims:
                 claims.pop(claim, None)
-        latest = time.monotonic() + _PATIENCE
         for place in self.turns.holders(claims):
+            # It is gone when its time is over.
             while not place.gone.wait(self.turns.patience(place)):
-                if time.monotonic() > latest:
-                    return
+                pass
 
     def lose(
         self, transaction: Committing, error: SerializationError | None = None
@@ -319,9 +323,11 @@ class Contender:
         """
         self.end(transaction)
         now = time.monotonic()
-        lasting = _lasting(now - self._began)
+        longest = _LONGEST_PRIORITY if self.has_priority else _LONGEST_TURN
+        lasting = _lasting(now - self._began, longest)
         self._expected = now + lasting
-        claims = _claims(transaction)
+        most = _MOST_WITH_PRIORITY if self.has_priority else _MOST_CLAIMS
+        claims = _claims(transaction, most)
         if error is not None and error.key:
             self._contest(transaction, error)
         if claims and self._tries_again:
@@ -371,12 +377,14 @@ def _seen(transaction: Committing, claim: _Claim) -> frozenset[int] | None:
     return columns
 
 
-def _lasting(attempt: float) -> float:
+def _lasting(attempt: float, longest: float) -> float:
     """The seconds that a turn lasts, given those of an attempt."""
-    return min(max(_SHORTEST_TURN, _TIMES * attempt), _LONGEST_TURN)
+    return min(max(_SHORTEST_TURN, _TIMES * attempt), longest)
 
 
-def _claims(transaction: Committing) -> dict[_Claim, frozenset[int] | None]:
+def _claims(
+    transaction: Committing, most: int = _MOST_CLAIMS
+) -> dict[_Claim, frozenset[int] | None]:
     claims: dict[_Claim, frozenset[int] | None] = {}
     for writes in transaction.writes.values():
         if writes.is_staged:
@@ -385,6 +393,6 @@ def _claims(transaction: Committing) -> dict[_Claim, frozenset[int] | None]:
             for key, write in entries:
                 claim = writes.table.id, positions, key
                 claims[claim] = None if write.merge is None else write.merge.columns
-                if len(claims) >= _MOST_CLAIMS:
+                if len(claims) >= most:
                     return claims
     return claims
