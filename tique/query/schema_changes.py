@@ -197,7 +197,9 @@ def refuse_writes(transaction: Transaction) -> None:
         )
     if transaction.has_writes:
         raise errors.NotSupportedError(
-            "DDL cannot run in a transaction that has uncommitted writes; commit or "
-            "roll back first",
+            "DDL cannot run in a transaction that has uncommitted writes: it takes "
+            "effect at once, and a rollback would not undo it; commit or roll back "
+            "first. A migration runs with autocommit, or as transactions that each have "
+            "their DDL before their writes",
             sqlstate="25001",
         )
