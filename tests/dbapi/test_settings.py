@@ -208,6 +208,7 @@ REFUSED = {
         "SET SESSION AUTHORIZATION other": "privileges",
         "SET current_user = 'other'": "privileges",
         "SET optimizer = 'minimal_pipe'": "every statement",
+        "SET optimizer = 'default_pipe,x'": "every statement",
         "SET made_up = 1": "not known",
         "SET TIME ZONE 'UTC'": "interval",
         "CALL sys.setquerytimeout(1)": "CALL",
@@ -532,3 +533,14 @@ def test_hostile_values_stay_values(engine, connection):
         with pytest.raises(tique.NotSupportedError):
             connection.execute(f"SET {name} = 1")
     assert hours(connection) == {0}
+
+
+@pytest.mark.written_for(["monetdb"], reason="it has optimizers by name")
+def test_the_server_s_own_optimizer_changes_nothing(connection):
+    """P9: tique still chooses one for each statement."""
+    connection.execute("SET optimizer = 'default_pipe'")
+    connection.execute("UPDATE t SET moment = NULL WHERE id = 2")
+    assert connection.execute("SELECT count(moment) FROM t").fetchall() == [(1,)]
+    connection.rollback()
+    connection.execute("SET optimizer = DEFAULT")
+    assert hours(connection, "") == {0}

@@ -7,9 +7,9 @@ import pytest
 from tests.differential import corpus
 
 MOST = {
-    "duckdb": (0.01, 0.04),
-    "postgresql": (0.051, 0.103),
-    "monetdb": (0.01, 0.075),
+    "duckdb": (0.01, 0.026),
+    "postgresql": (0.024, 0.067),
+    "monetdb": (0.01, 0.043),
 }
 """The share that may be refused: of queries and changes, and of everything."""
 

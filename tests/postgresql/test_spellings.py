@@ -38,6 +38,9 @@ FORMS = (
     "SELECT id, i FROM t ORDER BY i USING >, words USING < NULLS FIRST",
     "SELECT array_agg(id ORDER BY i USING >) FROM t",
     "SELECT i FROM t ORDER BY i USING <>",
+    "SELECT id, pg_column_size(i), pg_column_size(words) FROM t",
+    "SELECT setseed(2)",
+    "UPDATE t SET i = (SELECT 1 FROM setseed(0.1)) WHERE id = 3" + RETURNED,
     "SELECT * FROM ROWS FROM (generate_series(1, 3), generate_series(4, 5)) "
     "WITH ORDINALITY AS r (a, b, n) LEFT JOIN t ON t.id = a",
     "SELECT t.id, r.a FROM t, LATERAL ROWS FROM (generate_series(1, t.id)) AS r (a)",
@@ -129,3 +132,30 @@ def test_a_table_of_a_query_s_rows(pair, sql):
         return sorted(map(repr, found))
 
     pair.same(body)
+
+
+def test_random_numbers_begin_anew(pair):
+    """P9: those of the connection, whatever statements of tique's are between."""
+
+    def body(connection):
+        found = []
+        for seed in (0.5, -0.25, 0.5):
+            connection.execute("SELECT setseed(%s)", (seed,))
+            found += connection.execute("SELECT random(), random()").fetchall()
+            connection.commit()
+            connection.execute("UPDATE t SET i = i + 1 WHERE id = 1")
+            found += connection.execute(
+                "SELECT random() FROM t WHERE id = 1"
+            ).fetchall()
+            connection.execute(
+                "INSERT INTO t (id, double) SELECT g, random() FROM generate_series(50, 59) AS g"
+            )
+            made = "SELECT double FROM t WHERE id >= 50 ORDER BY id"
+            found += connection.execute(made).fetchall()
+            connection.rollback()
+            found += connection.execute("SELECT random()").fetchall()
+        return found
+
+    found = pair.same(body)
+    assert found[:13] == found[26:]
+    assert len(set(found)) > 20

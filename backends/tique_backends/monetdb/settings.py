@@ -16,6 +16,8 @@ RULES = SettingRules(
         "timezone": re.compile(r"interval '[+-]?\d+(?::\d+)?'"),
         "schema": re.compile("sys"),
         "current_schema": re.compile("sys"),
+        # The server's own: tique takes it, or one that cuts statements into fewer pieces.
+        "optimizer": re.compile("default_pipe"),
     },
     reasons={
         "timezone": "give an interval: SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE",
@@ -28,7 +30,7 @@ RULES = SettingRules(
         "optimizer": "tique chooses it for every statement",
         "names": "the server's encoding is UTF-8",
     },
-    fixed=frozenset({"schema", "search_path", "current_schema"}),
+    fixed=frozenset({"schema", "search_path", "current_schema", "optimizer"}),
     kept={"role": "SELECT current_role"},
     aliases={"current_timezone": "timezone"},
 )

@@ -3,7 +3,8 @@
 Functions are on the list that look at nothing but their arguments, at system catalogs
 or at a clock. Not on it: those that run a text as SQL or read a table by its name, that
 see transactions, sessions or files as the server has them, and that have an effect
-(those of sequences aside, which no transaction takes back either).
+(those of sequences and ``setseed`` aside, which no transaction takes back either: the
+session whose random numbers it begins anew is the connection's own).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ numnode numrange obj_description octet_length oid oidvectortypes overlaps overla
 parse_ident path pclose percent_rank percentile_cont percentile_disc
 pg_backend_pid
 pg_char_to_encoding pg_client_encoding pg_collation_for pg_collation_is_visible
-pg_column_is_updatable pg_conversion_is_visible pg_describe_object
+pg_column_is_updatable pg_column_size pg_conversion_is_visible pg_describe_object
 pg_encoding_max_length pg_encoding_to_char pg_function_is_visible
 pg_get_catalog_foreign_keys pg_get_constraintdef pg_get_expr
 pg_get_function_arg_default pg_get_function_arguments
@@ -79,7 +80,7 @@ regexp_instr regexp_like regexp_match regexp_matches regexp_replace
 regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat
 replace reverse right round row_number row_security_active row_to_json rpad rtrim
-scale session_user set_bit set_byte set_masklen setweight sha224 sha256 sha384
+scale session_user set_bit set_byte set_masklen setseed setweight sha224 sha256 sha384
 sha512 setval shobj_description sign similar_to_escape sin sind sinh slope split_part sqrt starts_with
 statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array
 string_to_table strip strpos substr substring sum tan tand tanh text textcat time
