@@ -139,6 +139,16 @@ SCENARIOS = {
         "checkpoint",
         ("DROP TABLE bag",),
     ],
+    "unique indexes": [
+        ("UPDATE account SET balance = 20 + id", "INSERT INTO bag VALUES (9, 'nine')"),
+        ("CREATE UNIQUE INDEX sole ON account (balance)",),
+        ("UPDATE account SET balance = 49 - balance",),
+        ("DELETE FROM account WHERE id = 1", "INSERT INTO account VALUES (10, 28)"),
+        "checkpoint",
+        ("DROP INDEX sole",),
+        ("UPDATE account SET balance = 0",),
+        "reopen",
+    ],
     "altering": [
         ("UPDATE wide SET a = 1 WHERE id = 1", "DELETE FROM wide WHERE id = 3"),
         ("ALTER TABLE wide ADD COLUMN e INTEGER DEFAULT 7",),
