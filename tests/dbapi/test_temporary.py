@@ -336,14 +336,22 @@ def test_a_table_that_comes_later(one, two):
     one.commit()
     two.execute("CREATE TABLE s (id INTEGER PRIMARY KEY, v VARCHAR(20))")
     two.execute("CREATE VIEW w AS SELECT v FROM s")
+    two.execute("CREATE SCHEMA other")
+    two.execute(f"CREATE VIEW other.w AS SELECT v FROM {schema}.s")
+    if not _is_monetdb(one):
+        two.execute("CREATE VIEW other.bare AS SELECT v FROM s")
     two.execute("INSERT INTO s VALUES (1, 'managed')")
     two.commit()
     assert one.execute("SELECT v FROM s").fetchall() == [("own",)]
     assert one.execute(f"SELECT v FROM {schema}.s").fetchall() == [("managed",)]
-    assert one.execute("SELECT v FROM w").fetchall() == [("managed",)]
+    for view in ("w", "other.w", "w" if _is_monetdb(one) else "other.bare"):
+        assert one.execute(f"SELECT v FROM {view}").fetchall() == [("managed",)]
     one.execute("DROP TABLE s")
     one.commit()
     assert one.execute("SELECT v FROM s").fetchall() == [("managed",)]
+    one.commit()
+    one.execute("DROP VIEW w")
+    one.execute("DROP SCHEMA other CASCADE")
 
 
 @pytest.mark.written_for(["postgresql", "monetdb"], reason="DuckDB has PRESERVE only")
@@ -599,3 +607,32 @@ def test_as_the_engine(engine, one):
     ):
         native.execute(statement)
     assert found == content(native, "s")
+
+
+def test_open_results(one):
+    """P1: a result that is being fetched keeps its rows, whatever becomes of the table."""
+    make(one, "")
+    one.execute(f"INSERT INTO s SELECT number, 'x' FROM {numbers(5000)}")
+    one.commit()
+    cursor = one.execute("SELECT id FROM s")
+    first = cursor.fetchmany(3)
+    one.execute("DELETE FROM s WHERE id > 0")
+    one.execute(f"CREATE TEMPORARY TABLE other (id INTEGER) {KEEP}")
+    one.commit()
+    one.execute("DROP TABLE s")
+    one.commit()
+    assert len(first + cursor.fetchall()) == 5000
+
+
+@pytest.mark.written_for(["postgresql"], reason="cursors are PostgreSQL's")
+def test_definitions_beside_open_cursors(one):
+    """P8: a cursor of the transaction stays open."""
+    one.execute("DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id")
+    assert one.execute("FETCH 1 FROM c").fetchall() == [(1,)]
+    make(one)
+    assert one.execute("FETCH 1 FROM c").fetchall() == [(2,)]
+    one.execute("INSERT INTO s VALUES (1, 'x')")
+    one.execute("DECLARE d CURSOR FOR SELECT id FROM s")
+    assert one.execute("FETCH 1 FROM c").fetchall() == [(3,)]
+    one.commit()
+    assert content(one, "s") == [(1, "x")]

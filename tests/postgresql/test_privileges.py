@@ -349,6 +349,7 @@ def test_values_that_are_logged_as_text(shop):
     "statement",
     [
         "CREATE TABLE another (id INTEGER PRIMARY KEY)",
+        "CREATE TEMPORARY TABLE another (id INTEGER)",
         "DROP TABLE open",
         "CREATE INDEX another ON open (v)",
     ],
