@@ -248,6 +248,18 @@ class Engine(ABC):
         """Functions that are not its own; a statement may not call any of them."""
         return []
 
+    def check_macro(self, session: Session, name: str, expression: str) -> None:
+        """Refuse a macro that would be called in the engine's own place, or is impure.
+
+        Only asked of engines whose dialect has macros.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, with the reason.
+        """
+        raise NotImplementedError
+
     def views(self, session: Session) -> list[View]:
         """The application's views, read from the engine's catalog."""
         return []

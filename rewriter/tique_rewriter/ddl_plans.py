@@ -87,6 +87,14 @@ class DefineObjects(Plan):
 
 
 @dataclass(frozen=True)
+class DefineMacro(DefineObjects):
+    """CREATE MACRO of one expression, as it stands; its name is folded."""
+
+    name: str = ""
+    expression: str = ""
+
+
+@dataclass(frozen=True)
 class Grant(Plan):
     """GRANT and REVOKE of privileges, as they stand."""
 

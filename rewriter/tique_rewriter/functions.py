@@ -156,10 +156,11 @@ def _is_expression(function: Function, rules: Rules) -> bool:
     texts = [body]
     if function.defaults:
         texts.append(f"SELECT {function.defaults}")
-    return all(_reads_nothing(text, rules) for text in texts)
+    return all(reads_nothing(text, rules) for text in texts)
 
 
-def _reads_nothing(text: str, rules: Rules) -> bool:
+def reads_nothing(text: str, rules: Rules) -> bool:
+    """Whether a text is a query that names no relation and calls what statements may call."""
     try:
         lexed = number_placeholders(text, OWN_STYLE, lexicon=rules.lexicon)
         source = Source(lexed, rules)

@@ -26,6 +26,7 @@ from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
+from tique_rewriter.macros import MACROS, plan_macro
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
@@ -351,6 +352,12 @@ class Rewriter:
                 return plan_function(source, self._lasting)
             case ["CREATE", "OR", "REPLACE", kind, *_] if self._defines_function(kind):
                 return plan_function(source, self._lasting)
+            case [_, kind, *_] if kind in MACROS and self._rules.has_macros:
+                return plan_macro(source, self._lasting)
+            case ["CREATE", "OR", "REPLACE", kind, *_] if (
+                kind in MACROS and self._rules.has_macros
+            ):
+                return plan_macro(source, self._lasting)
             case [_, "EXTENSION", *_] if self._rules.extensions:
                 return plan_extension(source)
             case [_, kind, *_] if kind in OBJECTS:

@@ -18,7 +18,7 @@ import duckdb
 from typing_extensions import override
 
 from tique_backends import foreign_keys
-from tique_backends.duckdb import introspection, purity
+from tique_backends.duckdb import introspection, macros, purity
 from tique_backends.duckdb.arrow import (
     arrow_type,
     is_kept,
@@ -30,7 +30,6 @@ from tique_backends.duckdb.forms import DuckDBForms, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.log import COMMITS, replay_statement
-from tique_backends.duckdb.macros import macros
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
 from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
@@ -129,7 +128,8 @@ class DuckDBEngine(Engine):
         except Exception as error:
             raise translated(error) from error
         try:
-            self._macros = macros(self._instance)
+            instance = self._instance
+            macros.check_names(lambda *asked: instance.execute(*asked).fetchall())
         except EngineError:
             self._instance.close()
             raise
@@ -242,7 +242,11 @@ class DuckDBEngine(Engine):
 
     @override
     def functions(self, session: Session) -> list[Function]:
-        return self._macros
+        return macros.functions(_asking(session))
+
+    @override
+    def check_macro(self, session: Session, name: str, expression: str) -> None:
+        macros.check_new(_asking(session), name, expression)
 
     @override
     def views(self, session: Session) -> list[View]:
@@ -496,6 +500,10 @@ class DuckDBEngine(Engine):
     @override
     def close(self) -> None:
         self._instance.close()
+
+
+def _asking(session: Session) -> macros.Ask:
+    return lambda *asked: session.execute(*asked).fetch_all()
 
 
 def _same_rows(table: Table, left: str) -> str:

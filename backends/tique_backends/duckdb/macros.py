@@ -6,20 +6,24 @@ and ``count(*)`` are calls of it, in tique's own statements too. No text shows s
 call, so a database with such a macro is not opened. Macros of other names can be called
 by name only, and the rewriter sees to those.
 
-The macros are read once, when the instance is opened. tique makes none, and no other
-process can while the file is open.
+tique itself makes none for the application that would do so, and no other process can
+while the file is open.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tique_backends.duckdb.purity import KNOWN, nodes
 from tique_backends.errors import EngineError, ErrorKind
 from tique_rewriter.schema import Function
 
 if TYPE_CHECKING:
-    import duckdb
+    from collections.abc import Callable, Sequence
+
+    Ask = Callable[..., Sequence[Any]]
 
 # No function or operator may be in these: they could be macros of the application's.
 _MACROS = """
@@ -29,22 +33,22 @@ FROM system.main.duckdb_functions() WHERE NOT internal"""
 _DUCKDBS = "SELECT function_name FROM system.main.duckdb_functions() WHERE internal"
 
 _KINDS = ("macro", "table_macro")
+_MORE = frozenset(
+    {"SUBQUERY", "WINDOW", "LAMBDA", "STAR", "POSITIONAL_REFERENCE", "PARAMETER"}
+)
+"""The parser's classes of expressions that are more than a value of their operands."""
 
 
-def macros(instance: duckdb.DuckDBPyConnection) -> list[Function]:
-    """Return the application's macros, one for each of their definitions.
+def check_names(ask: Ask) -> None:
+    """Refuse a database with a macro that stands before a function of DuckDB's.
 
     Raises
     ------
     EngineError
-        UNSUPPORTED, naming a macro that stands before a function of DuckDB's.
+        UNSUPPORTED, naming the macro.
     """
-    found = [
-        row for row in instance.execute(_MACROS).fetchall() if str(row[2]) in _KINDS
-    ]
-    if not found:
-        return []
-    own = {str(name).lower() for (name,) in instance.execute(_DUCKDBS).fetchall()}
+    found = _found(ask)
+    own = _own(ask) if found else set()
     for schema, name, *_ in found:
         if name.lower() in own or re.search(r"\w", name) is None:
             raise EngineError(
@@ -53,6 +57,10 @@ def macros(instance: duckdb.DuckDBPyConnection) -> list[Function]:
                 "function or operator of that name, in tique's statements too; drop it "
                 "with DuckDB alone, or make it again under another name",
             )
+
+
+def functions(ask: Ask) -> list[Function]:
+    """Return the application's macros, one for each of their definitions."""
     return [
         Function(
             schema=schema.lower(),
@@ -67,5 +75,54 @@ def macros(instance: duckdb.DuckDBPyConnection) -> list[Function]:
             extension=None,
             digest=definition,
         )
-        for schema, name, kind, definition, parameters in found
+        for schema, name, kind, definition, parameters in _found(ask)
     ]
+
+
+def check_new(ask: Ask, name: str, expression: str) -> None:
+    """Refuse a macro that would stand before a function of DuckDB's, or is impure.
+
+    A statement's own words say whether a function in it varies; a macro must not hide one.
+    That it names its parameters and no other column DuckDB itself sees to.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED, with the reason.
+    """
+    if name in _own(ask):
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"the macro {name}() is not supported: it would be called in place of "
+            "DuckDB's own function of that name, in tique's statements too",
+        )
+    parsed = _parsed(ask, expression)
+    found = [node for node in nodes(parsed) if node.get("class") in _MORE]
+    calls = {
+        str(node["function_name"]).lower()
+        for node in nodes(parsed)
+        if node.get("class") == "FUNCTION"
+    }
+    impure = sorted(calls - KNOWN)
+    if parsed["error"] or found or impure:
+        problem = (
+            f"it calls {impure[0]}(), which is not known to depend on its arguments alone"
+            if impure
+            else "it has more in it than functions of its parameters"
+        )
+        raise EngineError(
+            ErrorKind.UNSUPPORTED, f"the macro {name}() is not supported: {problem}"
+        )
+
+
+def _found(ask: Ask) -> list[Any]:
+    return [row for row in ask(_MACROS) if str(row[2]) in _KINDS]
+
+
+def _own(ask: Ask) -> set[str]:
+    return {str(name).lower() for (name,) in ask(_DUCKDBS)}
+
+
+def _parsed(ask: Ask, expression: str) -> Any:
+    ((answer,),) = ask("SELECT json_serialize_sql($1)", [f"SELECT ({expression})"])
+    return json.loads(answer or '{"error": true}')

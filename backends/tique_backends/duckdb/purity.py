@@ -86,7 +86,7 @@ list_contains list_extract list_value row struct_extract struct_pack to_timestam
 """
 """Functions that treat a value with a time zone as an instant."""
 
-_KNOWN = frozenset((_OPERATORS + _FUNCTIONS).split())
+KNOWN = frozenset((_OPERATORS + _FUNCTIONS).split())
 _OF_INSTANTS = frozenset(_INSTANTS.split())
 _WITH_OFFSET = re.compile(r".*:\d\d(?:\.\d+)? ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?)", re.S)
 
@@ -136,11 +136,11 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
     """Return a CHECK's dependency other than the row; None if there is none."""
     text = f"SELECT ({check.expression})"
     parsed = _asked(session, "json_serialize_sql", text)
-    if any(node.get("class") == "SUBQUERY" for node in _nodes(parsed)):
+    if any(node.get("class") == "SUBQUERY" for node in nodes(parsed)):
         return "has a subquery"
     names = [
         str(node["function_name"]).lower()
-        for node in _nodes(parsed)
+        for node in nodes(parsed)
         if node.get("class") == "FUNCTION"
     ]
     columns = ", ".join(
@@ -154,9 +154,9 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
     if plan["error"]:
         return f"cannot be examined ({plan['error_message']})"
     # The plan's nodes below this one produce the row.
-    bound = list(_nodes(plan["plans"][0]["expressions"]))
+    bound = list(nodes(plan["plans"][0]["expressions"]))
     for name in [*names, *filter(None, map(_function, bound))]:
-        if name not in _KNOWN:
+        if name not in KNOWN:
             return f"calls {name}()"
     for (other,) in session.execute(_OTHERS).fetch_all() if names else ():
         if other.lower() in names:
@@ -174,14 +174,14 @@ def _asked(session: Session, function: str, text: str) -> Any:
     return json.loads(answer or '{"error": true, "error_message": "no plan"}')
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """Every object in a JSON value."""
     if isinstance(tree, dict):
         yield tree
         tree = list(tree.values())
     if isinstance(tree, list):
         for part in tree:
-            yield from _nodes(part)
+            yield from nodes(part)
 
 
 def _function(node: dict[str, Any]) -> str | None:

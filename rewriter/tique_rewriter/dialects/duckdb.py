@@ -113,6 +113,7 @@ DUCKDB = Rules(
     maintains=frozenset({"all tables"}),
     own_extensions=frozenset({"core_functions", "icu", "json", "parquet"}),
     describes=True,
+    has_macros=True,
     explains=True,
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),

@@ -142,6 +142,8 @@ class Rules:
     defines_functions
         Whether it has functions of the application's own that are refused unless they
         are known, so that any may be created.
+    has_macros
+        Whether its functions of the application's own are macros.
     samples_rows
         Whether rows of TABLESAMPLE are chosen one by one, as the engine samples no query.
     has_cursors
@@ -338,6 +340,7 @@ class Rules:
     grants: bool = False
     renames_indexes: bool = False
     has_cursors: bool = False
+    has_macros: bool = False
     samples_rows: bool = False
     extensions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     defines_functions: bool = False

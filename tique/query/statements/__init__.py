@@ -23,7 +23,10 @@ from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique.query.statements.keeping import GrantStatement, TidyStatement
 from tique.query.statements.merging import MergeStatement
-from tique.query.statements.objects import DefineObjectsStatement
+from tique.query.statements.objects import (
+    DefineMacroStatement,
+    DefineObjectsStatement,
+)
 from tique.query.statements.select import (
     GroupSelectStatement,
     PointSelectStatement,
@@ -67,6 +70,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.DefineViews: DefineViewsStatement,
     Truncate: TruncateStatement,
     ddl_plans.DefineObjects: DefineObjectsStatement,
+    ddl_plans.DefineMacro: DefineMacroStatement,
     ddl_plans.Grant: GrantStatement,
     ddl_plans.Tidy: TidyStatement,
     AlterTable: AlterTableStatement,

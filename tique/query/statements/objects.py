@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.ddl_plans import DefineObjects
+    from tique_rewriter.ddl_plans import DefineMacro, DefineObjects
     from tique_rewriter.schema import Table
 
 
@@ -54,6 +54,23 @@ class DefineObjectsStatement(Statement):
 
         ddl.changes.change(transaction, define, dropped)
         return Outcome()
+
+
+class DefineMacroStatement(DefineObjectsStatement):
+    """A macro, once the engine has said that it may be there."""
+
+    def __init__(self, plan: DefineMacro) -> None:
+        super().__init__(plan)
+        self._macro = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create it; it takes effect at once."""
+        macro = self._macro
+        transaction.engine.check_macro(
+            transaction.session, macro.name, macro.expression
+        )
+        return super().run(transaction, parameters)
 
 
 def _shape(table: Table) -> tuple[object, ...]:
