@@ -190,7 +190,10 @@ REFUSED = {
         "SET session_replication_role = replica": "constraints",
         "SET row_security = off": "row-level",
         "SET synchronous_commit = off": "durable",
-        "SET idle_in_transaction_session_timeout = 0": "idle",
+        "SET idle_in_transaction_session_timeout = '1min'": "idle",
+        "SELECT set_config('idle_in_transaction_session_timeout', '1', true)": "idle",
+        "SET LOCAL xmloption = document": "XML",
+        "SET check_function_bodies = off": "functions",
         "SET default_tablespace = x": "tique's own",
         "SET transaction_isolation = 'serializable'": "SET TRANSACTION",
         "SET transform_null_equals = on": "read as when it is off",
@@ -251,7 +254,7 @@ KNOWN = {
 def test_every_setting_of_the_engine_is_on_a_list_or_refused(engine, connection):
     """P10: a setting that a release adds is refused until it is known."""
     rules = connection._database.engine.settings
-    taken = rules.free | set(rules.limited)
+    taken = rules.free | set(rules.limited) | set(rules.kept)
     settings = connection.execute(KNOWN[engine.name]).fetchall()
     connection.rollback()
     accepted = set()
@@ -544,3 +547,37 @@ def test_the_server_s_own_optimizer_changes_nothing(connection):
     connection.rollback()
     connection.execute("SET optimizer = DEFAULT")
     assert hours(connection, "") == {0}
+
+
+@POSTGRESQL
+def test_settings_that_a_dump_sets_to_what_they_are(connection):
+    """P9, P11: that changes nothing, and is no way to change them."""
+    dump = (
+        "SET idle_in_transaction_session_timeout = 0",
+        "SET transaction_timeout = '0'",
+        "SET xmloption = content",
+        "SET default_tablespace = ''",
+        "SET default_table_access_method = heap",
+        "SELECT set_config('check_function_bodies', 'on', false)",
+    )
+    names = ["idle_in_transaction_session_timeout", "xmloption", "default_tablespace"]
+    before = [connection.execute(f"SHOW {name}").fetchall() for name in names]
+    for sql in dump:
+        connection.execute(sql)
+    for name in names:
+        connection.execute(f"RESET {name}")
+    assert [connection.execute(f"SHOW {name}").fetchall() for name in names] == before
+    connection.rollback()
+
+
+@POSTGRESQL
+def test_a_dump_s_settings_where_they_are_others(engine):
+    """P10: what the server's administrator or the URL has set stays, and is told."""
+    sign = "&" if "?" in engine.url else "?"
+    url = f"{engine.url}{sign}options=-cxmloption%3Ddocument"
+    with tique.connect(url) as connection:
+        with pytest.raises(tique.NotSupportedError, match="xmloption"):
+            connection.execute("SET xmloption = content")
+        connection.rollback()
+        connection.execute("SET xmloption = document")
+        connection.rollback()

@@ -37,6 +37,12 @@ stats_fetch_consistency
 _BOOLEAN = "on|true|yes|1"
 _WRITTEN = "values are kept in one written form, which all sessions read"
 
+_AS_IN_DUMPS = (
+    *("xmloption", "default_tablespace", "default_table_access_method"),
+    "check_function_bodies",
+)
+"""Settings that files of pg_dump and migration tools set to what they are by default."""
+
 TIMEOUTS = frozenset({"statement_timeout", "lock_timeout"})
 """Settings that tique's own statements must not be under."""
 
@@ -101,7 +107,16 @@ RULES = SettingRules(
         r"auto_explain|pg_\w+|timescaledb)\.)[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)+"
     ),
     # A connection may have begun with a role (?options=-crole%3D…), which stays.
-    kept={"role": "SELECT 'none' WHERE pg_catalog.current_setting('role') = 'none'"},
+    kept={
+        # No transaction of the server's is open meanwhile that a timeout could end.
+        "idle_in_transaction_session_timeout": "SELECT '0'",
+        "transaction_timeout": "SELECT '0'",
+        "role": "SELECT 'none' WHERE pg_catalog.current_setting('role') = 'none'",
+        **{
+            name: f"SELECT pg_catalog.current_setting('{name}', true)"
+            for name in _AS_IN_DUMPS
+        },
+    },
     aliases={"time zone": "timezone"},
     has_local=True,
     is_transactional=True,
