@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from tique import errors
 from tique._connection import Connection
 from tique._translation import translating
+from tique.commit.locks import LOCK_TIMEOUT
 from tique.database.database import acquire, release
 from tique.query.transaction import IsolationLevel
 from tique.rows import RowFactory, TupleRow, tuple_row
@@ -42,6 +43,7 @@ class ConnectionOptions(Options, total=False):
     isolation_level: str | IsolationLevel
     autocommit: bool
     conflicts: Literal["column", "row"]
+    lock_timeout: float | None
     paramstyle: Literal["pyformat", "qmark"]
 
 
@@ -66,6 +68,7 @@ def connect(
     isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
     autocommit: bool = False,
     conflicts: str = "column",
+    lock_timeout: float | None = LOCK_TIMEOUT,
     paramstyle: str = "pyformat",
     row_factory: RowFactory[Any] = tuple_row,
     **options: Unpack[Options],
@@ -90,6 +93,9 @@ def connect(
         ``"column"``: an UPDATE by key, whose new values are functions of the row alone,
         is computed again at the commit if another transaction changed the row first,
         but nothing that this one has seen. ``"row"``: it fails then.
+    lock_timeout
+        Seconds that a wait for a row that another transaction has locked by FOR UPDATE
+        may take (then OperationalError, SQLSTATE 55P03); None: as long as it takes.
     paramstyle
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory
@@ -117,6 +123,8 @@ def connect(
         )
     if conflicts not in ("column", "row"):
         raise errors.InterfaceError(f"conflicts={conflicts!r} is not column or row")
+    if lock_timeout is not None and not lock_timeout >= 0:
+        raise errors.InterfaceError(f"lock_timeout={lock_timeout!r} is below zero")
     with translating():
         database = acquire(url, options)
         try:
@@ -125,6 +133,7 @@ def connect(
                 isolation_level=level,
                 autocommit=autocommit,
                 merges=conflicts == "column",
+                lock_timeout=lock_timeout,
                 paramstyle=paramstyle,
                 row_factory=row_factory,
             )

@@ -20,6 +20,7 @@ from tique._functions import trust_function
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
+from tique.commit.locks import LOCK_TIMEOUT
 from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import Database, release
@@ -77,6 +78,7 @@ class _Holder:
         if self.transaction is not None:
             self.database.sequencer.end(self.transaction.txid)
             self.database.transactions.pop(self.transaction.txid, None)
+            self.database.locks.abandon(self.transaction.txid)
         self.temporaries.forget()
         self.database.abandon(self.session)
 
@@ -111,7 +113,10 @@ class Connection(Generic[RowT]):
         paramstyle: str,
         row_factory: RowFactory[RowT],
         merges: bool = True,
+        lock_timeout: float | None = LOCK_TIMEOUT,
     ) -> None:
+        self.lock_timeout = lock_timeout
+        """Seconds that a wait for a row lock may take; None: as long as it takes."""
         self.row_factory = row_factory
         self._merges = merges
         self._database = database
@@ -388,6 +393,7 @@ class Connection(Generic[RowT]):
         transaction = self._holder.transaction
         if transaction is None:
             transaction = self._begin()
+        transaction.lock_timeout = self.lock_timeout
         commits = self._commits_each
         shared = self._database.engine.shared
         try:
@@ -456,7 +462,7 @@ class Connection(Generic[RowT]):
             self._commit()
 
     def _commit(self) -> None:
-        transaction = self._holder.transaction
+        transaction, locks = self._holder.transaction, self._database.locks
         committed = has_lost = False
         own = {}
         if self._temporaries and transaction is not None:
@@ -466,7 +472,12 @@ class Connection(Generic[RowT]):
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
-                self._contender.give_way(transaction)
+                if not locks.are_held or not locks.of(transaction.txid):
+                    self._contender.give_way(transaction)
+                else:
+                    with translating():
+                        transaction.expect_kept_alone()
+                locks.enter(transaction, self.lock_timeout)
                 self._database.committer.commit(transaction)
             committed = True
             if self._temporaries and transaction is not None:
@@ -482,6 +493,7 @@ class Connection(Generic[RowT]):
         finally:
             if transaction is not None:
                 transaction.writes.update(own)
+                locks.leave(transaction.txid)
             self._end(committed=committed, has_lost=has_lost)
             if has_lost:
                 self._contender.wait()
@@ -597,6 +609,9 @@ class Connection(Generic[RowT]):
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""
         self._check_usable()
+        txid = self.txid
+        if txid is not None:
+            self._database.locks.cancel(txid)
         self._session.interrupt()
 
     # The end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import proxy
@@ -53,6 +54,18 @@ _LEVELS = {
 _ON = frozenset({"on", "true", "yes", "1"})
 _OFF = frozenset({"off", "false", "no", "0"})
 _MOST_PREPARED = 10_000
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def _seconds(duration: str) -> float | None:
+    """The seconds of a time-out in the engine's words; None: there is none."""
+    found = _DURATION.fullmatch(duration)
+    if found is None:
+        raise errors.NotSupportedError(
+            f'"{duration}" as a time-out is not supported: write 500, 500ms or 2s'
+        )
+    return float(found[1]) * _UNITS[found[2] or "ms"] or None
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,7 @@ class SessionStatements:
         self._connection: Connection = proxy(connection)
         self._rules = connection._database.engine.settings
         self._first_isolation = connection._isolation
+        self._first_lock_timeout = connection.lock_timeout
         self.is_read_only = False
         """Whether transactions are read-only that do not say so themselves."""
         self.settings = Settings(
@@ -189,6 +203,11 @@ class SessionStatements:
             self.is_read_only = folded in _ON
         else:
             connection._session.assign(name, value)
+            if name == "lock_timeout":
+                # Row locks are the driver's.
+                connection.lock_timeout = (
+                    self._first_lock_timeout if value is None else _seconds(value)
+                )
 
     def _set_characteristics(
         self, plan: SetCharacteristics, bound: Sequence[Any]

@@ -216,6 +216,29 @@ class Select(Plan):
     join: JoinRead | None = None
 
 
+class Wait(Enum):
+    """What a locking query does about rows that another transaction has locked."""
+
+    WAIT = "wait"
+    NOWAIT = "nowait"
+    SKIP_LOCKED = "skip locked"
+
+
+@dataclass(frozen=True)
+class LockingSelect(Plan):
+    """SELECT … FOR UPDATE, without that clause.
+
+    After the application's results come the key columns of the rows to lock: of each
+    of ``tables`` the primary key. A ``limit`` is not in the text: it counts only rows
+    that were locked, and its parameter is none of ``parameters``.
+    """
+
+    text: Text
+    tables: tuple[Table, ...]
+    wait: Wait
+    limit: Operand | None = None
+
+
 @dataclass(frozen=True)
 class ViewQuery:
     """The query of a view; its results get the names ``columns``, unless there are none.

@@ -26,12 +26,13 @@ from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
+from tique_rewriter.locking import has_lock_clause, plan_locking
 from tique_rewriter.macros import MACROS, plan_macro
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
-from tique_rewriter.plan import Explain, Plan
+from tique_rewriter.plan import Explain, LockingSelect, Plan
 from tique_rewriter.privileges import plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
@@ -273,6 +274,8 @@ class Rewriter:
             has_changes(source) or _verb_after_with(source) in _IN_PARTS
         ):
             return plan_changing_with(source, self._part, self._statement)
+        if has_lock_clause(source):
+            return plan_locking(source, self._catalog)
         return self._statement(source)
 
     @staticmethod
@@ -312,6 +315,9 @@ class Rewriter:
         inner = self._plan(rest.lexed)
         if isinstance(inner, SessionPlan):
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
+        if isinstance(inner, LockingSelect):
+            what = f"{explain.keyword} of a query with FOR UPDATE"
+            raise source.unsupported(what, explain.start, "leave FOR UPDATE out")
         return Explain(
             inner.parameters, inner.references, inner, options, analyzes(options)
         )

@@ -167,6 +167,13 @@ def _plan(made: Plan) -> Iterator[str]:
                     f" where {_operands(table, made.point.key)}"
                     f": {columns}" + (f" as {names}" if names != columns else "")
                 )
+        case plan.LockingSelect():
+            tables = ", ".join(table.qualified_name for table in made.tables)
+            yield f"lock: {tables}: {made.wait.value}"
+            yield f"text: {text(made.text, made.references)}"
+            if made.limit is not None:
+                yield f"limit: {_kernel(made.limit, None)}"
+            yield from _bindings(made)
         case change_plans.InsertRows():
             columns = _names(made.table, made.columns)
             yield f"insert: {made.table.qualified_name} ({columns})"

@@ -25,6 +25,7 @@ from tique.checkpoint.checkpointer import Checkpointer
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.hot_keys import HotKeys
+from tique.commit.locks import Locks
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
 from tique.database import process
@@ -116,6 +117,7 @@ class Database:
             housekeeping=self.release_abandoned,
         )
         self.turns = Turns()
+        self.locks = Locks()
         self.hot_keys = HotKeys()
         self.committer = _committer_for(engine)(
             engine,
@@ -210,6 +212,8 @@ class Database:
             self.alterations,
             session,
             isolation,
+            locks=self.locks,
+            certifier=self.certifier,
             read_only=read_only,
             merges=merges,
             contender=contender,

@@ -16,7 +16,7 @@ stays registered, so that no fold has taken away a version that the comparison n
 READ COMMITTED the statement has a new snapshot in any case.
 
 *Liveness (P6).* A turn is a hint: it is waited for during a bounded time, and certification
-decides as ever. A transaction that has a turn, or has written, waits for none.
+decides as ever. A transaction that has a turn or a row lock, or has written, waits for none.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ def come_to(
     if contender is None or not contender.turns.are_contested:
         return
     if transaction.read_only or table.is_temporary or any(transaction.writes.values()):
+        return
+    if transaction.locks.of(transaction.txid):
+        # Others wait for its row locks: it waits for no turn.
         return
     claim = table.id, table.primary_key, key
     if contender.come_to(claim, columns, habit):

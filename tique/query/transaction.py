@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from tique.commit.certification import Certifier
+    from tique.commit.locks import Locks
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
@@ -133,6 +135,8 @@ class Transaction:
         The connection's engine session, which holds the staging tables.
     isolation
         The isolation level.
+    locks, certifier
+        The database's row locks, and what finds a newer commit of a key.
     read_only
         Whether writes are refused.
     merges
@@ -153,6 +157,8 @@ class Transaction:
         session: Session,
         isolation: IsolationLevel = IsolationLevel.SNAPSHOT,
         *,
+        locks: Locks,
+        certifier: Certifier,
         read_only: bool = False,
         merges: bool = True,
         contender: Contender | None = None,
@@ -183,6 +189,10 @@ class Transaction:
         """The last sequence number that a statement's own reads may see."""
         self.savepoints: list[tuple[str, int]] = []
         self.merges = merges
+        self.locks = locks
+        self.certifier = certifier
+        self.lock_timeout: float | None = None
+        """Seconds that a wait for a row lock may take; None: as long as it takes."""
         self.contender = contender
         self.temporaries = (
             temporaries if temporaries is not None else Temporaries(engine, catalog)
@@ -200,6 +210,7 @@ class Transaction:
     def end(self) -> None:
         """Leave the set of active snapshots and drop staged rows."""
         self._timeline.end(self.txid)
+        self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
             with suppress(EngineError):
@@ -227,6 +238,50 @@ class Transaction:
                 self.sts = self._timeline.refresh(self.txid, keeps=keeps)
                 self._read.clear()
             self._is_first_statement = False
+
+    def expect_lockable(self) -> None:
+        """Refuse row locks where connections of other processes do not see them.
+
+        Raises
+        ------
+        OperationalError
+            In a read-only transaction (SQLSTATE 25006).
+        NotSupportedError
+            Several processes have the database open.
+        """
+        if self.read_only:
+            raise errors.OperationalError(
+                "cannot lock rows in a read-only transaction", sqlstate="25006"
+            )
+        if not self.is_alone:
+            raise errors.NotSupportedError(
+                "FOR UPDATE is not supported while several processes have the database "
+                "open: they do not see each other's row locks; leave it out, a "
+                "conflicting change is found when you commit"
+            )
+
+    def expect_kept_alone(self) -> None:
+        """Refuse to commit what was decided under locks that others did not see.
+
+        Raises
+        ------
+        SerializationError
+            Another process opened the database meanwhile.
+        """
+        if not self.is_alone:
+            raise errors.SerializationError(
+                "another process opened the database while this transaction held row "
+                "locks, which it does not see"
+            )
+
+    def catch_up(self) -> None:
+        """Have all commits that are over in the store, those of this process too."""
+        self._timeline.catch_up()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process has the database open."""
+        return not self._timeline.is_shared or self._timeline.position().clients <= 1
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
@@ -293,6 +348,7 @@ class Transaction:
     def undo(self, sequence: int) -> None:
         """Undo the writes of statements after ``sequence``, to all tables."""
         with ExitStack() as stack:
+            stack.callback(self.locks.release, self.txid, after=sequence)
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
             self.references.rollback_to(sequence)

@@ -22,6 +22,7 @@ from tique.query.statements.definition import (
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique.query.statements.keeping import GrantStatement, TidyStatement
+from tique.query.statements.locking import LockingSelectStatement
 from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import (
     DefineMacroStatement,
@@ -54,6 +55,7 @@ __all__ = [
 
 _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     plan.Select: SelectStatement,
+    plan.LockingSelect: LockingSelectStatement,
     change_plans.InsertRows: InsertRowsStatement,
     change_plans.InsertQuery: InsertQueryStatement,
     change_plans.Update: UpdateStatement,

@@ -1,0 +1,197 @@
+"""SELECT … FOR UPDATE: the rows are locked, and then are those that the query gives.
+
+The query is run first, for the keys: then they are locked, in ascending order. A row that
+was committed meanwhile, since the snapshot, is a conflict under SNAPSHOT, at once; under
+READ COMMITTED the query is run again on a new snapshot, until no row that it gives
+was committed since. The locks say that none will be (:mod:`tique.commit.locks`).
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from tique import errors
+from tique.commit.locks import lock_not_available
+from tique.query.naming import ResultNames
+from tique.query.sources import operand_value
+from tique.query.statements.base import Outcome, Statement
+from tique.writes.table import TableWrites
+from tique.writes.tickets import serialization_error
+from tique_backends.records import MISSING
+from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.plan import Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from tique.commit.locks import LockKey
+    from tique.query.transaction import Transaction
+    from tique.writes.tickets import Conflict
+    from tique_backends.records import ResultColumn, Row
+    from tique_rewriter.plan import LockingSelect
+    from tique_rewriter.schema import Table
+
+_MORE = 16
+"""So many rows more are asked for than are wanted and locked."""
+
+
+class LockingSelectStatement(Statement):
+    """A query whose rows are locked until the transaction ends."""
+
+    writes = False
+
+    def __init__(self, plan: LockingSelect) -> None:
+        super().__init__(plan)
+        self._query = plan.text
+        self._wait = plan.wait
+        self._limit = plan.limit
+        self._tables = plan.tables
+        self._hidden = sum(len(table.primary_key) for table in plan.tables)
+        self._coercers = [
+            [coercer(table.columns[i].type) for i in table.primary_key]
+            for table in plan.tables
+        ]
+        self._names = ResultNames(lambda t: self.text.plain(t, plan.text))
+        self.needs |= {(table, "UPDATE") for table in plan.tables}
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Lock the rows; all of them or, if it raises, none."""
+        transaction.expect_lockable()
+        with transaction.statement():
+            before = frozenset(transaction.locks.of(transaction.txid))
+            while True:
+                columns, rows = self._attempt(transaction, parameters)
+                keys = {key for _, locked in rows for key in locked}
+                conflict = self._conflict(transaction, keys)
+                if conflict is None:
+                    break
+                if transaction.has_one_snapshot:
+                    raise serialization_error(conflict)
+                self._release(transaction, before)
+                transaction.refresh()
+            # A key that an earlier look at the rows gave may be among them no more.
+            self._release(transaction, before | keys)
+        found = [row for row, _ in rows]
+        return Outcome(len(found), columns, found)
+
+    def _attempt(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
+        """Run the query and lock its rows: these, each with its keys."""
+        if self._wait is Wait.SKIP_LOCKED:
+            return self._skip(transaction, parameters)
+        columns, rows = self._ask(transaction, parameters)
+        locks, txid = transaction.locks, transaction.txid
+        wanted = sorted({key for _, keys in rows for key in keys})
+        for key in wanted:
+            if self._wait is Wait.WAIT:
+                locks.wait(txid, key, transaction.sequence, transaction.lock_timeout)
+            elif not locks.take(txid, key, transaction.sequence):
+                raise lock_not_available()
+        patience = 0 if self._wait is Wait.NOWAIT else transaction.lock_timeout
+        if not locks.settle(txid, wanted, patience):
+            raise lock_not_available()
+        return columns, rows
+
+    def _skip(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
+        """Run the query, and leave out rows that cannot be locked at once."""
+        limit = None
+        if self._limit is not None:
+            limit = operand_value(self._limit, parameters)
+            if type(limit) is not int or limit < 0:
+                raise errors.DataError("LIMIT takes a number that is not negative")
+        most = None if limit is None else limit + transaction.locks.count + _MORE
+        while True:
+            columns, rows = self._ask(transaction, parameters, most)
+            taken: list[tuple[Row, list[LockKey]]] = []
+            for row, keys in rows:
+                if limit is not None and len(taken) >= limit:
+                    break
+                if self._take_all(transaction, keys):
+                    taken.append((row, keys))
+            if most is None or len(rows) < most or len(taken) == limit:
+                return columns, taken
+            most *= 4
+
+    def _take_all(self, transaction: Transaction, keys: Sequence[LockKey]) -> bool:
+        """Lock all keys of a row at once, or none."""
+        locks, txid = transaction.locks, transaction.txid
+        new = [key for key in dict.fromkeys(keys) if key not in locks.of(txid)]
+        taken = all(locks.take(txid, key, transaction.sequence) for key in new)
+        if taken and locks.settle(txid, new, 0):
+            return True
+        locks.release_keys(txid, new)
+        return False
+
+    def _ask(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        most: int | None = None,
+    ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
+        (sql,), bound = self.text.fill(transaction, parameters, self._query)
+        limited = sql if most is None else f"{sql} LIMIT {most}"
+        result = transaction.session.execute(limited, bound, wide=self.text.is_wide)
+        columns = self._names.of(transaction, result.columns, sql, bound)
+        width = len(columns) - self._hidden
+        rows = [(row[:width], self._keys(row[width:])) for row in result.fetch_all()]
+        return columns[:width], rows
+
+    def _keys(self, values: Sequence[Any]) -> list[LockKey]:
+        keys: list[LockKey] = []
+        start = 0
+        for table, coercers in zip(self._tables, self._coercers, strict=True):
+            part = values[start : start + len(coercers)]
+            start += len(coercers)
+            try:
+                key = tuple(
+                    [coerce(v) for coerce, v in zip(coercers, part, strict=True)]
+                )
+            except NotLocal:
+                raise errors.NotSupportedError(
+                    f"FOR UPDATE of {table.qualified_name} is not supported: a key of "
+                    "this type cannot be compared here"
+                ) from None
+            keys.append((table.id, key))
+        return keys
+
+    def _release(self, transaction: Transaction, kept: Collection[LockKey]) -> None:
+        """Release what this statement has locked and does not keep."""
+        held = transaction.locks.of(transaction.txid)
+        transaction.locks.release_keys(
+            transaction.txid, [key for key in list(held) if key not in kept]
+        )
+
+    def _conflict(
+        self, transaction: Transaction, keys: Iterable[LockKey]
+    ) -> Conflict | None:
+        """A locked row that was committed since the snapshot."""
+        # On a server this process, too, learns of its commits when it follows.
+        transaction.catch_up()
+        tables = {table.id: table for table in self._tables}
+        for table, group in groupby(sorted(keys), key=itemgetter(0)):
+            writes = _as_written(transaction, tables[table], [key for _, key in group])
+            conflict = transaction.certifier.conflict(writes, transaction.session)
+            if conflict is not None:
+                return conflict
+        return None
+
+
+def _as_written(
+    transaction: Transaction, table: Table, keys: Iterable[tuple[Any, ...]]
+) -> TableWrites:
+    """Tombstones under these keys: nothing but the keys of a write set."""
+    writes = TableWrites(table)
+    for key in keys:
+        row: list[Any] = [MISSING] * len(table.columns)
+        for position, value in zip(table.primary_key, key, strict=True):
+            row[position] = value
+        writes.put(key, transaction.version_of(tuple(row), deleted=True))
+    return writes
