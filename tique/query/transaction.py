@@ -305,18 +305,16 @@ class Transaction:
         seen, catalog = self.seen, self.catalog
         whole = {*seen.tables, *(group.table_id for group in seen.groups)}
         for table in seen.definitions.values():
-            versions = catalog.versions(table)
-            if versions.last_cts <= self.sts:
-                continue
-            if (
-                table.id in whole
-                or table.is_keyless
-                or not versions.is_complete
-                or not catalog.is_current(table)
-            ):
+            versions = catalog.find_versions(table.id)
+            if versions is None or not catalog.is_current(table):
+                return False
+            is_known = versions.is_complete and not table.is_keyless
+            if versions.last_cts > self.sts and (table.id in whole or not is_known):
                 return False
         for (table_id, key), (row, columns) in seen.rows.items():
-            versions = catalog.versions(seen.definitions[table_id])
+            versions = catalog.find_versions(table_id)
+            if versions is None:
+                return False
             if versions.last_commit(key) > self.sts:
                 newer = versions.newest_visible(key, sts)
                 if newer is None or not is_same_row(newer[1], row, columns):
