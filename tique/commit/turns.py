@@ -346,6 +346,11 @@ class Contender:
 
     def _contest(self, transaction: Committing, error: SerializationError) -> None:
         """Note the key at which a commit was lost, if it is a written row's."""
+        try:
+            hash(error.key)
+        except TypeError:
+            # A list or an object: such rows are staged, and read by no key here.
+            return
         for writes in transaction.writes.values():
             table, key = writes.table, error.key
             if table.qualified_name == error.table and key in writes.rows:
