@@ -9,6 +9,7 @@ import pytest
 
 import tique
 from tests.effort import patience
+from tique.commit import turns
 
 pytestmark = pytest.mark.one_duckdb
 
@@ -16,8 +17,9 @@ READ = "SELECT n FROM t WHERE id = 1"
 
 
 @pytest.fixture
-def contested(engine):
+def contested(engine, monkeypatch):
     """A function that lets two transactions meet at the row 1, and changes more beside."""
+    monkeypatch.setattr(turns, "_CONTESTED", 600.0)
     with engine.connect() as connection:
         connection.execute(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, m INTEGER)"
@@ -140,18 +142,19 @@ def waits(engine, other, sql, seconds):
 
 
 def test_a_later_one_waits(engine, contested, monkeypatch):
-    monkeypatch.setattr("tique.commit.turns._SHORTEST_TURN", patience(5))
+    for name in ("_SHORTEST_TURN", "_LONGEST_TURN"):
+        monkeypatch.setattr(turns, name, patience(20))
     with engine.connect() as other:
         contested()
-        assert waits(engine, other, READ, 0.1) > 0.05
+        assert waits(engine, other, READ, 0.5) > 0.05
         # Its transactions do not write the row: it is not worth it.
-        assert waits(engine, other, READ, 0.3) < 0.2
-        assert waits(engine, other, "SELECT m FROM t WHERE id = 1", 0.3) < 0.2
-        assert waits(engine, other, "UPDATE t SET m = m + 1 WHERE id = 1", 0.3) < 0.2
-        assert waits(engine, other, "SELECT n FROM t WHERE id = 2", 0.3) < 0.2
+        assert waits(engine, other, READ, 1) < 0.8
+        assert waits(engine, other, "SELECT m FROM t WHERE id = 1", 1) < 0.8
+        assert waits(engine, other, "UPDATE t SET m = m + 1 WHERE id = 1", 1) < 0.8
+        assert waits(engine, other, "SELECT n FROM t WHERE id = 2", 1) < 0.8
 
 
 def test_the_wait_ends_with_the_turn(engine, contested):
     with engine.connect() as other:
         contested()
-        assert waits(engine, other, READ, 0.5) < 0.4
+        assert waits(engine, other, READ, 2) < 1.5
