@@ -144,8 +144,9 @@ def _clause(source: Source) -> _Clause:
 
 def _check_shape(source: Source, tree: exp.Select, reads: Reads) -> None:
     """Refuse whatever makes one result of several rows, or none of one."""
-    if not has_only(tree, _PARTS):
-        part = next(p for p, value in tree.args.items() if value and p not in _PARTS)
+    for part, value in tree.args.items():
+        if not value or part in _PARTS:
+            continue
         shown = part.strip("_").upper()
         raise _refused(source, f"{shown} with FOR UPDATE", source.words[0].start)
     if tree.find(*RESHAPING):

@@ -46,7 +46,9 @@ def pytest_collection_modifyitems(
 
 def _is_written_for_its_engine(item: pytest.Item, known: set[str]) -> bool:
     callspec = getattr(item, "callspec", None)
-    engine = callspec.params.get("engine") if callspec else None
+    engine = None
+    if callspec is not None:
+        engine = callspec.params.get("engine", callspec.params.get("shared_engine"))
     for mark in item.iter_markers("written_for"):
         engines = set(mark.args[0])
         if not engines <= known or mark.kwargs.keys() != {"reason"}:
@@ -83,7 +85,9 @@ def _apply(
 ) -> None:
     engines, xfail = expectation
     callspec = getattr(item, "callspec", None)
-    engine = callspec.params.get("engine") if callspec else None
+    engine = None
+    if callspec is not None:
+        engine = callspec.params.get("engine", callspec.params.get("shared_engine"))
     if engine is None:
         raise pytest.UsageError(
             f"{item.nodeid}: marked for engines but takes no engine fixture"
