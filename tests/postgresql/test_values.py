@@ -132,3 +132,18 @@ def test_equal_values_are_one_key(engine, type_name, one, other):
     connection.commit()
     with pytest.raises(tique.SerializationError):
         rival.commit()
+
+
+@pytest.mark.parametrize("type_name", ["NUMERIC(9, 2)", "NUMERIC"])
+def test_a_condition_on_nan_is_the_engines(engine, type_name):
+    """P9: it is greater than every number there, and than none in Python."""
+    with engine.connect(autocommit=True, checkpoint="manual") as connection:
+        connection.execute(
+            f"CREATE TABLE t (id INTEGER PRIMARY KEY, x {type_name}, n INTEGER)"
+        )
+        connection.execute("INSERT INTO t VALUES (1, 'NaN', 0)")
+        for _ in range(2):
+            for condition, count in (("x > 5", 1), ("x < 5", 0), ("x <> 5", 1)):
+                sql = f"UPDATE t SET n = 1 WHERE id = 1 AND {condition}"
+                assert connection.execute(sql).rowcount == count
+            connection.checkpoint()
