@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.types import INTEGERS, is_text
+from tique_backends.monetdb.types import INTEGERS, is_text, text_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,14 +71,19 @@ def literal(value: Any) -> str:
 def typed(value: Any, type_name: str) -> str:
     """The literal of a value that is of a column's type, or text for it.
 
-    Text columns get text and not a CAST, which would cut values too long for them.
+    Text that is too long for its column gets no CAST, which would cut it. The other has
+    one, lest it be of type CHAR and of its own length; MonetDB takes no notice of one
+    around a column of VALUES.
     """
     if value is None:
         return f"CAST(NULL AS {type_name})"
     if type_name in INTEGERS and isinstance(value, int):
         value = int(value)
     if is_text(type_name):
-        return quoted(value if isinstance(value, str) else str(value))
+        text = quoted(str(value))
+        length = text_length(type_name)
+        is_cut = length is not None and len(str(value)) > length
+        return text if is_cut else f"CAST({text} AS {type_name})"
     if isinstance(value, float) and math.isfinite(value):
         value = repr(float(value))
     text = quoted(value) if isinstance(value, str) else literal(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.postgresql.keeping import is_kept
-from tique_backends.postgresql.types import INTEGERS
+from tique_backends.postgresql.types import INTEGERS, has_modifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,8 +90,12 @@ def carrier(type_name: str) -> str:
 
 
 def carried(text: str, type_name: str) -> str:
-    """The value of the column's type that came as ``text``."""
-    return f"CAST({text} AS {type_name})" if is_kept(type_name) else text
+    """The value of the column's type that came as ``text``.
+
+    An element of an array has no length, precision or fields of its type.
+    """
+    is_whole = not is_kept(type_name) and not has_modifier(type_name)
+    return text if is_whole else f"CAST({text} AS {type_name})"
 
 
 def listed(values: Sequence[Any], type_name: str) -> str:

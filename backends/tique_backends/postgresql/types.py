@@ -121,6 +121,11 @@ def _numeric(modifier: int) -> str:
     return f"NUMERIC({digits},{scale})"
 
 
+def has_modifier(type_name: str) -> bool:
+    """Whether a type has a length, a precision or the fields of an interval."""
+    return "(" in type_name or type_name.startswith("interval ")
+
+
 def text_length(type_name: str) -> int | None:
     """The length that a text type allows; None for others and without one."""
     found = _TEXT.fullmatch(type_name)
