@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Column, Table
 
 
 def quote(identifier: str) -> str:
@@ -52,3 +52,8 @@ def key_equality(table: Table, positions: Sequence[int], left: str, right: str) 
     """``left.k = right.k AND …`` over the columns at ``positions``."""
     names = (quote(table.columns[i].name) for i in positions)
     return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
+
+
+def collated(column: Column) -> str:
+    """What a value of the column's type needs to be sorted as the column."""
+    return "" if column.collation is None else f" COLLATE {column.collation}"

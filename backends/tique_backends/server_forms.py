@@ -10,6 +10,7 @@ from typing_extensions import override
 from tique_backends.forms import Forms, together
 from tique_backends.names import (
     cache_name,
+    collated,
     column_list,
     key_equality,
     key_list,
@@ -124,7 +125,7 @@ class ServerForms(Forms):
             names = key_list(table, columns)
             return f"(SELECT {names} FROM {storage_name(table)} WHERE FALSE)"
         items = ", ".join(
-            f"{self.typed(row[i], table.columns[i].type)} "
+            f"{self.typed(row[i], table.columns[i].type)}{collated(table.columns[i])} "
             f"AS {quote(table.columns[i].name)}"
             for i in columns
         )

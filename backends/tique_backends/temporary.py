@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tique_backends.forms import together
 from tique_backends.names import (
     cache_name,
+    collated,
     column_list,
     key_equality,
     quote,
@@ -33,7 +34,8 @@ def create(
 ) -> None:
     """Create a temporary table, with the rows of a query and its parameters."""
     columns = [
-        f"{quote(column.name)} {column.type}{' NOT NULL' if column.not_null else ''}"
+        f"{quote(column.name)} {column.type}{collated(column)}"
+        f"{' NOT NULL' if column.not_null else ''}"
         for column in table.columns
     ]
     checks = [f"CHECK ({check.expression})" for check in table.checks]

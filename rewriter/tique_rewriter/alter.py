@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tique_rewriter.collations import read_collation
 from tique_rewriter.definition import (
     TABLE_CONSTRAINTS,
     Draft,
@@ -385,14 +386,20 @@ class _Alteration:
             )
         ends = [i for i, w in enumerate(words) if not w.depth and w.keyword == "USING"]
         using = ends[0] if ends else len(words)
-        if collate := [w for w in words[:using] if w.keyword == "COLLATE"]:
-            raise source.unsupported("COLLATE", collate[0].start)
-        if not words[:using] or using + 1 == len(words):
+        type_words, collation = words[:using], None
+        if collate := [i for i, w in enumerate(type_words) if w.keyword == "COLLATE"]:
+            found = read_collation(source, type_words[collate[0] :])
+            if found is None or found[1]:
+                raise source.unsupported("COLLATE", type_words[collate[0]].start)
+            collation, type_words = found[0], type_words[: collate[0]]
+        if not type_words or using + 1 == len(words):
             raise source.syntax("a type is expected", source.words[-1].start)
         check_calls(source, words[using + 1 :])
         _check_expressions(source, words[using + 1 :])
-        type_ = read_type(source, words[:using])
-        draft.columns[position] = replace(draft.columns[position], type=type_)
+        type_ = read_type(source, type_words)
+        draft.columns[position] = replace(
+            draft.columns[position], type=type_, collation=collation
+        )
         self._retyped.add(position)
 
     def _rename_table(self, piece: list[Word]) -> str:

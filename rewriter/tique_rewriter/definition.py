@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tique_rewriter.collations import read_collation
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
@@ -67,7 +68,13 @@ class Draft:
     def table(self, schema: str) -> Table:
         """Return the definition as it is now, without FOREIGN KEY constraints."""
         columns = tuple(
-            Column(c.name, c.type, c.not_null or i in self.primary_key, c.default)
+            Column(
+                c.name,
+                c.type,
+                c.not_null or i in self.primary_key,
+                c.default,
+                collation=c.collation,
+            )
             for i, c in enumerate(self.columns)
         )
         return Table(
@@ -252,7 +259,14 @@ def _read_like(
                 element[0].start,
             )
         draft.taken.add(column.name.lower())
-        draft.columns.append(Column(column.name, column.type, column.not_null))
+        draft.columns.append(
+            Column(
+                column.name,
+                column.type,
+                column.not_null,
+                collation=column.collation,
+            )
+        )
     has_keys = False
     for including, what in zip(options[::2], options[1::2], strict=True):
         if what.keyword in ("INDEXES", "ALL"):
@@ -305,6 +319,7 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
         constraints
         and constraints[0].keyword in _REFUSED_CONSTRAINTS
         and after_identity(source, constraints) is None
+        and read_collation(source, constraints) is None
     ):
         raise source.unsupported(
             _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
@@ -347,6 +362,12 @@ def read_constraints(
         rest = None if column is None else after_identity(source, words)
         if rest is not None:
             words = rest
+            continue
+        collation = None if column is None else read_collation(source, words)
+        if column is not None and collation is not None:
+            position = position_of(source, draft, column)
+            found, words = collation
+            draft.columns[position] = replace(draft.columns[position], collation=found)
             continue
         if word.keyword in _REFUSED_CONSTRAINTS:
             raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)
@@ -408,8 +429,8 @@ def _change(
 ) -> None:
     position = position_of(source, draft, word)
     old = draft.columns[position]
-    draft.columns[position] = Column(
-        old.name, old.type, old.not_null or not_null, default or old.default
+    draft.columns[position] = replace(
+        old, not_null=old.not_null or not_null, default=default or old.default
     )
 
 

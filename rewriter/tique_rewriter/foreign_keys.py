@@ -233,6 +233,9 @@ def _positions(
 
 def are_comparable(mine: Column, other: Column, spellings: Mapping[str, str]) -> bool:
     """Whether a column may reference another, whose types have these names too."""
+    if mine.collation != other.collation:
+        # The engine compares no columns of two collations.
+        return False
     if is_same_type(mine.type, other.type, spellings):
         return True
     kinds = kind_of(mine.type), kind_of(other.type)

@@ -22,6 +22,8 @@ class Column:
     ``type`` is the engine's own SQL text for the type (``DECIMAL(12,2)``) and
     ``default`` the SQL text of the DEFAULT expression, if there is one. If it
     ``is_always`` generated, a statement gives no other value but by OVERRIDING.
+    ``collation`` is the name, for SQL, of one that its type does not have: it sorts
+    values, and equal are those with the same bytes.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Column:
     not_null: bool = False
     default: str | None = None
     is_always: bool = False
+    collation: str | None = None
 
 
 @dataclass(frozen=True)

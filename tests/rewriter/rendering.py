@@ -394,7 +394,8 @@ def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
     for column in table.columns:
         default = f" default {column.default}" if column.default else ""
         not_null = " not null" if column.not_null else ""
-        yield f"column: {column.name} {column.type}{not_null}{default}"
+        collation = f" collate {column.collation}" if column.collation else ""
+        yield f"column: {column.name} {column.type}{collation}{not_null}{default}"
     if table.primary_key:
         yield f"primary key: {_names(table, table.primary_key)}"
     for unique in table.unique:

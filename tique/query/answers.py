@@ -47,7 +47,8 @@ def group_answer(
         is_never_null = column.not_null or position in reader.keys
         if not is_never_null or kind is None or kind.family not in _SORTED:
             return None
-        if kind.family == "text" and not engine.sorts_by_bytes:
+        is_by_bytes = engine.sorts_by_bytes and column.collation is None
+        if kind.family == "text" and not is_by_bytes:
             return None
     shown = tuple_of([o.position for o in read.outputs if o.position is not None])
 

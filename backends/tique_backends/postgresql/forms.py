@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique_backends.names import (
+    collated,
     key_list,
     quote,
     storage_name,
@@ -110,7 +111,7 @@ class PostgreSQLForms(ServerForms):
                 if i in bound
                 else carried(f"_x._{i}", table.columns[i].type)
             )
-            + f" AS {quote(table.columns[i].name)}"
+            + f"{collated(table.columns[i])} AS {quote(table.columns[i].name)}"
             for i in columns
         )
         if not free:

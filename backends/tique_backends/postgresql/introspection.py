@@ -44,11 +44,15 @@ SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   format_type(a.atttypid, a.atttypmod),
   a.attnotnull, coalesce(pg_get_expr(d.adbin, d.adrelid), CASE t.typtype WHEN 'd' THEN t.typdefault END),
   a.attidentity::TEXT,
-  a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT, a.attcollation <> t.typcollation,
+  a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT,
+  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(v.nspname) || '.' || quote_ident(l.collname) END,
+  coalesce(l.collisdeterministic, TRUE),
   CASE WHEN has_schema_privilege($2, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation
+LEFT JOIN pg_catalog.pg_namespace AS v ON v.oid = l.collnamespace
 WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 
 _CUTTING_DOMAINS = """
@@ -176,7 +180,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     numbers: dict[int, int] = {}
     for row in ask(_COLUMNS, number, schema, name):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
-        identity, generated, length, storage, type_kind, is_collated, sequence = row[7:]
+        identity, generated, length, storage, type_kind, collation, *others = row[7:]
+        is_deterministic, sequence = others
         if column.lower() in _RESERVED:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -186,8 +191,14 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             raise refuse(f"has a generated column, {column!r}")
         if identity:
             default = f"nextval('{sequence}'::regclass)"
-        if type_kind == "p" or is_collated:
-            raise refuse(f"has a column with a collation of its own, {column!r}")
+        if type_kind == "p":
+            raise refuse(f"has a column of a pseudo-type, {column!r}")
+        if not is_deterministic:
+            # Here values are equal if their bytes are (P3, P9).
+            raise refuse(
+                f"has a column with a collation by which different texts are equal, "
+                f"{column!r}"
+            )
         if type_kind == "d" and ask(_CUTTING_DOMAINS, number, attribute):
             refuse_new(f"has a column of a domain with a length, {column!r}")
         numbers[attribute] = len(columns)
@@ -199,6 +210,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 not_null,
                 default,
                 is_always=identity == "a",
+                collation=collation,
             )
         )
     if not columns:

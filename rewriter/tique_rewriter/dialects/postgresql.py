@@ -168,6 +168,7 @@ POSTGRESQL = Rules(
     identities=frozenset({ALWAYS, BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,
+    collates=True,
     sets_by_query=True,
     chains=True,
     grants=True,

@@ -198,6 +198,8 @@ class Rules:
         engine's staging table refuses a row for which one fails (P4).
     unique_indexes
         Whether CREATE UNIQUE INDEX keeps duplicates out.
+    collates
+        Whether columns may have collations of their own.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     conflict_needs_key
@@ -335,6 +337,7 @@ class Rules:
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None
     checks: bool = True
+    collates: bool = False
     deferrable: bool = False
     sets_by_query: bool = False
     grants: bool = False

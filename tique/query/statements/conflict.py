@@ -298,7 +298,7 @@ class _Update:
             (
                 *table.columns,
                 *(
-                    Column(f"{PROPOSED}{i}", c.type)
+                    Column(f"{PROPOSED}{i}", c.type, collation=c.collation)
                     for i, c in enumerate(table.columns)
                 ),
                 Column(_NUMBER, "BIGINT"),
