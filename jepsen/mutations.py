@@ -19,6 +19,7 @@ from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.mergeable import Merger
+from tique.query import contested
 from tique.query.statements.change import UpdateStatement
 from tique.query.transaction import Transaction
 from tique.store.stored import StoredRows
@@ -70,7 +71,7 @@ def _no_certification() -> None:
     for name in ("_staged_conflict", "_claim"):
         _replace(BatchCertifier, conflict, name)
     # The write sets that the server is told.
-    shared_commit._write_sets = lambda tickets: [[] for _ in tickets]
+    shared_commit._write_sets = lambda tickets, hashes: [[] for _ in tickets]
 
 
 def _misses_last_commit() -> None:
@@ -112,11 +113,11 @@ def _merges_without_condition() -> None:
 def _moves_past_what_was_seen() -> None:
     """P1: a snapshot is moved forward although what was seen has changed."""
 
-    def _has_seen_the_same(*_: Any) -> bool:
+    def has_seen_the_same(*_: Any) -> bool:
         """Say that it is the same."""
         return True
 
-    _replace(Transaction, _has_seen_the_same)
+    _replace(contested, has_seen_the_same)
 
 
 def _early_sts() -> None:

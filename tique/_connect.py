@@ -95,7 +95,8 @@ def connect(
         but nothing that this one has seen. ``"row"``: it fails then.
     lock_timeout
         Seconds that a wait for a row that another transaction has locked by FOR UPDATE
-        may take (then OperationalError, SQLSTATE 55P03); None: as long as it takes.
+        or FOR SHARE may take (then OperationalError, SQLSTATE 55P03); 0: none waits;
+        None: as long as it takes.
     paramstyle
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory

@@ -20,12 +20,14 @@ from tique._functions import trust_function
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
+from tique.commit.behind_locks import commit_behind_locks
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import Database, release
 from tique.database.status import Status, status
 from tique.query.foreign_keys import check_deferred
+from tique.query.lockable import expect_kept_locked
 from tique.query.redefinition import redefined
 from tique.query.statements import (
     Outcome,
@@ -476,9 +478,9 @@ class Connection(Generic[RowT]):
                     self._contender.give_way(transaction)
                 else:
                     with translating():
-                        transaction.expect_kept_alone()
-                locks.enter(transaction, self.lock_timeout)
-                self._database.committer.commit(transaction)
+                        expect_kept_locked(transaction)
+                committer = self._database.committer
+                commit_behind_locks(committer, locks, transaction, self.lock_timeout)
             committed = True
             if self._temporaries and transaction is not None:
                 self._temporaries.keep(transaction, own)

@@ -50,17 +50,25 @@ class Pool(Generic[ConnectionT]):
     @contextmanager
     def connected(self) -> Iterator[ConnectionT]:
         """Give the caller a connection of its own."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
+        connection = self.take()
         try:
             yield connection
         finally:
-            if self._is_closed or not connection.is_open:
-                connection.close()
-            else:
-                self._idle.append(connection)
+            self.give_back(connection)
+
+    def take(self) -> ConnectionT:
+        """Give the caller a connection until :meth:`give_back`, or until it is closed."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def give_back(self, connection: ConnectionT) -> None:
+        """Let others have a connection again."""
+        if self._is_closed or not connection.is_open:
+            connection.close()
+        else:
+            self._idle.append(connection)
 
     def ask(
         self, question: Callable[[ConnectionT], _Answer], *, repeat: bool = True

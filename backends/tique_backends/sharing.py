@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -109,6 +110,9 @@ class SharedSequencer(ABC):
 
     form: str | None = None
     """Which of the engine's sequencers it is, where there are several."""
+
+    keeps_row_locks = False
+    """Whether processes see each other's row locks (:mod:`tique_backends.row_locks`)."""
 
     limits_barriers = False
     """Whether a barrier that is not finished soon is taken away from this client."""
@@ -278,6 +282,14 @@ class SharedSequencer(ABC):
     def end_checkpoint(self) -> None:
         """Give the checkpointer's lease back."""
 
+    def row_locks(self) -> RowLocks:
+        """Begin to lock rows for a transaction, if the server keeps row locks."""
+        raise NotImplementedError
+
+    def begun(self) -> int:
+        """Return the last timestamp of the commits that have begun before this call."""
+        return self.position().cts
+
     @abstractmethod
     def expect_alone(self, session: Session) -> None:
         """Refuse, in the session's engine transaction, if there are other processes.
@@ -330,6 +342,7 @@ class AppendingSequencer(SharedSequencer):
         sts: int,
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
+        rows: Sequence[int] = (),
     ) -> Appended:
         """Certify write sets, each on its own, and log those without a conflict.
 
@@ -339,9 +352,16 @@ class AppendingSequencer(SharedSequencer):
             As :meth:`SteppedSequencer.certify` takes them.
         commits
             Each one's record, whose timestamp is not known yet.
+        rows
+            The numbers of row locks that no other transaction may have.
 
         Returns
         -------
         Appended
             Commits with a timestamp are durable, and finished.
+
+        Raises
+        ------
+        RowsLockedError
+            Rows are locked: nothing was logged.
         """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PARTS = frozenset(
     ["expressions", "from_", "joins", "where", "order", "limit", "offset"]
 )
-_STRENGTHS = (["UPDATE"], ["NO", "KEY", "UPDATE"])
+_ALONE = (["UPDATE"], ["NO", "KEY", "UPDATE"])
 _SHARED = (["SHARE"], ["KEY", "SHARE"])
 _KEY = "_locked_"
 """How the names begin of the results that are keys."""
@@ -44,6 +44,7 @@ class _Clause:
     start: int
     names: tuple[tuple[str, int], ...]
     wait: Wait
+    shared: bool
 
 
 def has_lock_clause(source: Source) -> bool:
@@ -57,7 +58,7 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     Raises
     ------
     UnsupportedSQL
-        For FOR SHARE, and for queries whose results are not rows of tables.
+        For queries whose results are not rows of tables.
     """
     clause = _clause(source)
     first = source.words[0]
@@ -89,7 +90,9 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     references = references_of(reads, bindings, [tree], locked)
     count = len(rest.lexed.arguments) - isinstance(limit, Parameter)
     tables = tuple(read.table for read in locked)
-    return LockingSelect(count, references, text, tables, clause.wait, limit)
+    return LockingSelect(
+        count, references, text, tables, clause.wait, limit, clause.shared
+    )
 
 
 def _starts(source: Source) -> list[int]:
@@ -102,7 +105,7 @@ def _starts(source: Source) -> list[int]:
         and word.keyword == "FOR"
         and any(
             keywords[number + 1 : number + 1 + len(kind)] == kind
-            for kind in (*_STRENGTHS, *_SHARED)
+            for kind in (*_ALONE, *_SHARED)
         )
     ]
 
@@ -114,11 +117,12 @@ def _clause(source: Source) -> _Clause:
     start = words[number].start
     if more:
         raise _refused(source, "more than one lock clause", words[more[0]].start)
-    for kind in _SHARED:
-        if keywords[number + 1 : number + 1 + len(kind)] == kind:
-            what = f"FOR {' '.join(kind)}"
-            raise source.unsupported(what, start, "lock the rows FOR UPDATE")
-    number += 2 if keywords[number + 1] == "UPDATE" else 4
+    kind = next(
+        kind
+        for kind in (*_ALONE, *_SHARED)
+        if keywords[number + 1 : number + 1 + len(kind)] == kind
+    )
+    number += 1 + len(kind)
     names: list[tuple[str, int]] = []
     if keywords[number : number + 1] == ["OF"]:
         while True:
@@ -139,7 +143,7 @@ def _clause(source: Source) -> _Clause:
         raise source.unsupported(
             "text after FOR UPDATE", words[number].start, "put FOR UPDATE at the end"
         )
-    return _Clause(start, tuple(names), wait)
+    return _Clause(start, tuple(names), wait, kind in _SHARED)
 
 
 def _check_shape(source: Source, tree: exp.Select, reads: Reads) -> None:

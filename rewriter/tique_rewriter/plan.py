@@ -226,7 +226,7 @@ class Wait(Enum):
 
 @dataclass(frozen=True)
 class LockingSelect(Plan):
-    """SELECT … FOR UPDATE, without that clause.
+    """SELECT … FOR UPDATE or FOR SHARE, without that clause.
 
     After the application's results come the key columns of the rows to lock: of each
     of ``tables`` the primary key. A ``limit`` is not in the text: it counts only rows
@@ -237,6 +237,7 @@ class LockingSelect(Plan):
     tables: tuple[Table, ...]
     wait: Wait
     limit: Operand | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def _plan(made: Plan) -> Iterator[str]:
                 )
         case plan.LockingSelect():
             tables = ", ".join(table.qualified_name for table in made.tables)
-            yield f"lock: {tables}: {made.wait.value}"
+            yield f"lock{' shared' * made.shared}: {tables}: {made.wait.value}"
             yield f"text: {text(made.text, made.references)}"
             if made.limit is not None:
                 yield f"limit: {_kernel(made.limit, None)}"

@@ -413,28 +413,3 @@ def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
     with pytest.raises(tique.OperationalError, match="checkpoint has been") as refusal:
         first.database.checkpointer.checkpoint_now(0.1)
     assert refusal.value.sqlstate == "55P03"
-
-
-def test_row_locks_need_a_process_that_is_alone(pair):
-    """P10: another process does not see them, so they are refused."""
-    first, second = pair
-    lock = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
-    with pytest.raises(tique.NotSupportedError, match="several processes"):
-        first.run(lock)
-    first.connection.rollback()
-    second.close()
-    assert first.rows(lock) == [(0,)]
-
-
-def test_a_process_that_comes_later_ends_the_exclusion(process):
-    """P3: what was decided under a lock is not committed beside a process without it."""
-    first = process()
-    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    first.commit("INSERT INTO t VALUES (1, 0), (2, 0)")
-    first.run("SELECT v FROM t WHERE id = 1 FOR UPDATE")
-    first.run("UPDATE t SET v = 1 WHERE id = 2")
-    second = process()
-    second.commit("UPDATE t SET v = 1 WHERE id = 1")
-    with pytest.raises(tique.SerializationError):
-        first.connection.commit()
-    assert second.rows("SELECT v FROM t ORDER BY id") == [(1,), (0,)]

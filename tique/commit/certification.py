@@ -69,13 +69,16 @@ def written_keys(
 def key_hashes(writes: TableWrites) -> list[bytes]:
     """The write set in hashes, against which other processes' commits are certified."""
     return [
-        blake2b(
-            repr((writes.table.id, positions, [canonical(v) for v in key])).encode(),
-            digest_size=16,
-        ).digest()
+        key_hash(writes.table.id, positions, key)
         for positions, entries in written_keys(writes)
         for key, _ in entries
     ]
+
+
+def key_hash(table_id: int, positions: tuple[int, ...], key: Sequence[object]) -> bytes:
+    """The hash of a key's values in a table, of 16 bytes."""
+    text = repr((table_id, positions, [canonical(v) for v in key]))
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def canonical(value: object) -> object:

@@ -145,6 +145,9 @@ class Committer:
         """Whether an interrupted leader may have left something to settle."""
         self._statements = itertools.count(1)
 
+    def prepare(self, transaction: Committing) -> None:
+        """Decide how the transaction is committed, before it looks for row locks."""
+
     def commit(self, transaction: Committing) -> int:
         """Commit; return the cts once sts covers it.
 
@@ -154,6 +157,8 @@ class Committer:
             If another transaction committed one of its keys first.
         OutcomeUnknown
             If the engine failed in such a way that the outcome cannot be known.
+        RowsLockedError
+            If another process has locked a row: nothing is committed.
         """
         ticket = Ticket(transaction)
         self._queue.append(ticket)

@@ -1,15 +1,15 @@
-"""Row locks, for SELECT … FOR UPDATE, among the connections of one process.
+"""Row locks, for SELECT … FOR UPDATE and FOR SHARE.
 
 First committer wins (P3) finds a conflict when it is over. A lock keeps it from arising:
 a row that a transaction has locked is locked, and written, by no other one until that
 transaction ends. Locks decide who waits, never what may commit: that is the certifier's
 alone, so that a lock that is lost or late costs an attempt and no update.
 
-*Invariant.* A key has at most one owner, a txid. While a key is locked, no transaction
-that writes it is between :meth:`Locks.enter` and the end of its commit, but the owner
-and those that the owner has yet to wait for by :meth:`Locks.settle`, before it looks
-whether the key was committed since its snapshot. So no commit of the key comes between
-that look and the owner's end.
+*Invariant.* A key has at most one owner, a txid, or several that share it. While a key is
+locked, no transaction that writes it is between :meth:`Locks.enter` and the end of its
+commit, but an only owner and those that the owners have yet to wait for by
+:meth:`Locks.settle`, before they look whether the key was committed since their snapshots. So
+no commit of the key comes between that look and the owner's end.
 
 Argument
 --------
@@ -21,17 +21,21 @@ locking one waits until the commit is over. A committer that waits for a lock is
 ``_committing``, so the two never wait for each other. Where no lock is held this costs
 a commit an entry in a dict and a look at another.
 
+*Several processes.* Where the server keeps row locks, each is taken there, too, and first
+(:mod:`tique.commit.server_locks`); what follows is then the server's to decide.
+
 *Mutex.* ``_mutex`` guards owners and waiters. It is held for steps in memory only: never
 while waiting, nor while the engine is called.
 
-*Order.* A lock that is released goes to the first of its waiters, under the mutex: none
-comes between.
+*Order.* A lock that is released goes to the first of its waiters, and the sharing ones
+behind that if it shares, under the mutex: none comes between. One that shares a key and wants
+it alone comes before all waiters, which wait for it.
 
-*Deadlocks.* A transaction waits for one key at a time, so "waits for the owner of" leads
-from each to one other at most. A wait that would close a circle fails at its begin
-(40P01). Handing a lock on closes none: its new owner does not wait. To wait for
-a place behind others is to wait for the same owner. Turns (:mod:`tique.commit.turns`)
-would be edges of their own: a transaction that holds locks gives way to none.
+*Deadlocks.* A transaction waits for the owners of one key at a time. A wait that would
+close a circle fails at its begin (40P01). Handing a lock on closes none: its new owner
+does not wait. To wait for a place behind others is to wait for the same owners. Turns
+(:mod:`tique.commit.turns`) would be edges of their own: a transaction that holds locks
+gives way to none.
 
 *A thread that dies, or is interrupted, at any line.* An owner's list of keys gets the key
 before the lock gets its owner, and loses it after that: a lock has no owner that does not
@@ -40,8 +44,12 @@ queue in ``finally``; if it was given the lock already, the lock is on its list 
 with the statement or the transaction. Transactions release in ``Transaction.end``: at
 commit, rollback and close. That of a connection that was garbage-collected is only put
 into ``abandoned``, since a finalizer may run inside the mutex; each look at the locks
-releases these first, and waiters look every ``_SLICE``. A connection that lives without
-a thread keeps its locks, as it keeps its transaction; the others' waits have an end.
+releases these first, waiters look every ``_SLICE``, and so does the heartbeat of a process
+that shares the database. A connection that lives without a thread keeps its locks, as it
+keeps its transaction; the others' waits have an end.
+
+*A commit whose outcome is not known* is over for the locks when its call is: the certifier
+lets no other commit pass before that outcome is looked up.
 
 *Fork.* In the child no connection of the parent's can be used, and so no lock asked for.
 """
@@ -51,13 +59,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
+from tique.commit.server_locks import (
+    LOCK_NOT_AVAILABLE,
+    cancelled,
+    deadlock,
+    lock_not_available,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
+    from tique.commit.server_locks import ServerLocks
     from tique.store.rows import Key
     from tique.writes.tickets import Committing
 
@@ -70,26 +85,53 @@ LOCK_TIMEOUT = 30.0
 _SLICE = 0.05
 
 
+class _Waiter(NamedTuple):
+    """A transaction that waits for a key, and the number of its statement."""
+
+    owner: int
+    sequence: int
+    shared: bool
+
+
 class _Lock:
-    """A locked key: its owner, and those that wait for it, each with a sequence number."""
+    """A locked key: its owners, and those that wait for it."""
 
-    __slots__ = ("owner", "waiters")
+    __slots__ = ("owners", "shared", "waiters")
 
-    def __init__(self, owner: int) -> None:
-        self.owner = owner
-        self.waiters: deque[tuple[int, int]] = deque()
+    def __init__(self) -> None:
+        self.owners: set[int] = set()
+        self.shared = False
+        self.waiters: deque[_Waiter] = deque()
+
+    def admits(self, owner: int, *, shared: bool) -> bool:
+        """Whether a transaction may have it now, beside its owners."""
+        if self.owners <= {owner}:
+            return True
+        return shared and (self.shared or owner in self.owners)
+
+    def admit(self, owner: int, *, shared: bool) -> None:
+        # What one owner has alone it keeps alone.
+        self.shared = shared and (self.shared or not self.owners)
+        self.owners.add(owner)
 
 
 class Locks:
-    """The row locks of one database."""
+    """The row locks of one database.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    server
+        Those in the server; None: other processes do not see them.
+    """
+
+    def __init__(self, server: ServerLocks | None = None) -> None:
+        self.server = server
         self._mutex = threading.Lock()
         self._changed = threading.Condition(self._mutex)
         self._held: dict[LockKey, _Lock] = {}
         self._of: dict[int, dict[LockKey, int]] = {}
         """Each owner's keys, with the number of the statement that locked them."""
-        self._waits: dict[int, LockKey] = {}
+        self._waits: dict[int, Hashable] = {}
         self._cancelled: set[int] = set()
         """Waiters that were told to give up."""
         self._committing: dict[int, Committing] = {}
@@ -111,16 +153,33 @@ class Locks:
 
     # Locking
 
-    def take(self, owner: int, key: LockKey, sequence: int) -> bool:
-        """Lock a key if no other transaction has; whether the owner has it now."""
-        with self._mutex:
-            self._release_abandoned()
-            return self._take(owner, key, sequence)
+    def take(
+        self,
+        owner: int,
+        keys: Sequence[LockKey],
+        sequence: int,
+        *,
+        shared: bool = False,
+    ) -> bool:
+        """Lock keys if no other transaction has; all of them or, if False, none."""
+        try:
+            self.lock(owner, keys, sequence, 0, shared=shared)
+        except errors.OperationalError as error:
+            if error.sqlstate != LOCK_NOT_AVAILABLE:
+                raise
+            return False
+        return True
 
-    def wait(
-        self, owner: int, key: LockKey, sequence: int, patience: float | None
+    def lock(
+        self,
+        owner: int,
+        keys: Sequence[LockKey],
+        sequence: int,
+        patience: float | None,
+        *,
+        shared: bool = False,
     ) -> None:
-        """Lock a key, after those that came before.
+        """Lock keys in this order, each after those that came before.
 
         Raises
         ------
@@ -129,35 +188,96 @@ class Locks:
         OperationalError
             It has taken ``patience`` seconds (SQLSTATE 55P03), or was cancelled (57014).
         """
+        self.release_abandoned()
+        new = [key for key in keys if key not in self._of.get(owner, {})]
+        try:
+            if self.server is not None:
+                self.server.lock(
+                    owner,
+                    keys,
+                    patience,
+                    shared=shared,
+                    waits=lambda user: self._note_wait(owner, user),
+                )
+            for key in keys:
+                self._lock(owner, key, sequence, patience, shared=shared)
+        except BaseException:
+            self.release_keys(owner, new)
+            raise
+        finally:
+            self._waits.pop(owner, None)
+            self._cancelled.discard(owner)
+
+    def _note_wait(self, owner: int, user: Hashable) -> None:
+        """Note what a transaction waits for in the server; None: nothing any more."""
+        with self._mutex:
+            self._waits.pop(owner, None)
+            if user is not None:
+                self._check_circle(owner, user)
+                self._waits[owner] = user
+
+    def _lock(
+        self,
+        owner: int,
+        key: LockKey,
+        sequence: int,
+        patience: float | None,
+        *,
+        shared: bool,
+    ) -> None:
         latest = None if patience is None else time.monotonic() + patience
+        waiter = _Waiter(owner, sequence, shared)
         with self._changed:
-            self._release_abandoned()
-            if self._take(owner, key, sequence):
+            lock = self._held.get(key)
+            if lock is None or (
+                lock.admits(owner, shared=shared)
+                and (not lock.waiters or owner in lock.owners)
+            ):
+                self._give(waiter, key)
                 return
+            if patience == 0:
+                raise lock_not_available()
             self._check_circle(owner, key)
-            try:
-                self._held[key].waiters.append((owner, sequence))
-                self._waits[owner] = key
-                while self._held[key].owner != owner:
+            self._waits[owner] = key
+            if owner in lock.owners:
+                lock.waiters.appendleft(waiter)
+            else:
+                lock.waiters.append(waiter)
+        try:
+            while True:
+                with self._changed:
+                    if owner not in self._waits:
+                        return
                     if owner in self._cancelled:
-                        raise errors.OperationalError(
-                            "the wait for a row lock was cancelled", sqlstate="57014"
-                        )
+                        raise cancelled()
                     self._pause(latest)
-                    self._release_abandoned()
-            finally:
-                self._waits.pop(owner, None)
-                self._cancelled.discard(owner)
-                lock = self._held.get(key)
-                if lock is not None and (owner, sequence) in lock.waiters:
-                    lock.waiters.remove((owner, sequence))
+                self.release_abandoned()
+        finally:
+            with self._mutex:
+                if waiter in lock.waiters:
+                    lock.waiters.remove(waiter)
+                    # Those behind it may share the lock with its owners.
+                    self._hand_on(key, lock)
+
+    def _give(self, waiter: _Waiter, key: LockKey) -> None:
+        self._of.setdefault(waiter.owner, {}).setdefault(key, waiter.sequence)
+        lock = self._held.get(key)
+        if lock is None:
+            lock = _Lock()
+            lock.admit(waiter.owner, shared=waiter.shared)
+            self._held[key] = lock
+        else:
+            lock.admit(waiter.owner, shared=waiter.shared)
 
     def cancel(self, owner: int) -> None:
         """Let a transaction's wait for a lock fail, if it waits; from any thread."""
         with self._changed:
-            if owner in self._waits:
-                self._cancelled.add(owner)
-                self._changed.notify_all()
+            if owner not in self._waits:
+                return
+            self._cancelled.add(owner)
+            self._changed.notify_all()
+        if self.server is not None:
+            self.server.cancel(owner)
 
     def settle(
         self, owner: int, keys: Collection[LockKey], patience: float | None
@@ -177,6 +297,7 @@ class Locks:
                 return False
             with self._changed:
                 self._pause(latest)
+            self.release_abandoned()
         return True
 
     def _is_committing(self, owner: int, keys: Iterable[LockKey]) -> bool:
@@ -195,24 +316,22 @@ class Locks:
                 raise lock_not_available("lock_timeout is over: ")
         self._changed.wait(pause)
 
-    def _take(self, owner: int, key: LockKey, sequence: int) -> bool:
-        lock = self._held.get(key)
-        if lock is not None:
-            return lock.owner == owner
-        self._of.setdefault(owner, {})[key] = sequence
-        self._held[key] = _Lock(owner)
-        return True
+    def _check_circle(self, owner: int, awaited: Hashable) -> None:
+        seen = {owner}
+        others = self._others(owner, awaited)
+        while others:
+            other = others.pop()
+            if other in seen or other not in self._waits:
+                continue
+            seen.add(other)
+            more = self._others(other, self._waits[other])
+            if owner in more:
+                raise deadlock()
+            others |= more
 
-    def _check_circle(self, owner: int, key: LockKey) -> None:
-        other = self._held[key].owner
-        while (awaited := self._waits.get(other)) is not None:
-            other = self._held[awaited].owner
-            if other == owner:
-                raise errors.SerializationError(
-                    "deadlock: this transaction and others wait for each other's row "
-                    "locks; roll back and run it again",
-                    sqlstate="40P01",
-                )
+    def _others(self, owner: int, awaited: Hashable) -> set[int]:
+        lock = self._held.get(awaited)  # type: ignore[call-overload]
+        return set() if lock is None else lock.owners - {owner}
 
     # Committing
 
@@ -222,25 +341,51 @@ class Locks:
         Raises
         ------
         SerializationError, OperationalError
-            As :meth:`wait`.
+            As :meth:`lock`.
         """
         owner = transaction.txid
+        if self.server is not None:
+            staged = [n for n, writes in transaction.writes.items() if writes.is_staged]
+            if staged:
+                try:
+                    self.server.lock_tables(
+                        owner,
+                        staged,
+                        patience,
+                        lambda user: self._note_wait(owner, user),
+                    )
+                finally:
+                    self._waits.pop(owner, None)
+                    self._cancelled.discard(owner)
         while True:
             self._committing[owner] = transaction
             if not self._held:
                 return
+            self.release_abandoned()
             with self._mutex:
-                self._release_abandoned()
                 locked = [
                     key
                     for key, lock in self._held.items()
-                    if lock.owner != owner and _writes(transaction, key)
+                    if (lock.shared or owner not in lock.owners)
+                    and _writes(transaction, key)
                 ]
             if not locked:
                 return
             self.leave(owner)
-            for key in sorted(locked):
-                self.wait(owner, key, 0, patience)
+            self.lock(owner, sorted(locked), 0, patience)
+
+    def lock_met(
+        self, owner: int, numbers: Iterable[int], patience: float | None
+    ) -> None:
+        """Wait for locks of other processes that a commit has met, and have them."""
+        assert self.server is not None
+        try:
+            self.server.lock_numbers(
+                owner, numbers, patience, lambda user: self._note_wait(owner, user)
+            )
+        finally:
+            self._waits.pop(owner, None)
+            self._cancelled.discard(owner)
 
     def leave(self, owner: int) -> None:
         """End a commit; idempotent."""
@@ -253,57 +398,55 @@ class Locks:
     def release(self, owner: int, *, after: int | None = None) -> None:
         """Release a transaction's locks, or those of statements after a number."""
         keys = self._of.get(owner)
-        if keys is None:
-            return
-        with self._changed:
+        if keys is not None:
             if after is None:
-                self._release(owner, list(keys))
+                gone = list(keys)
             else:
-                self._release(
-                    owner, [key for key, taken in keys.items() if taken > after]
-                )
+                gone = [key for key, taken in keys.items() if taken > after]
+            self._let_go(owner, gone)
+            if after is not None and self.server is not None:
+                self.server.release(owner, gone)
+        if after is None and self.server is not None:
+            self.server.release(owner)
 
-    def release_keys(self, owner: int, keys: Iterable[LockKey]) -> None:
+    def release_keys(self, owner: int, keys: Collection[LockKey]) -> None:
         """Release some of a transaction's locks."""
-        with self._changed:
-            self._release(owner, keys)
+        self._let_go(owner, keys)
+        if self.server is not None and keys:
+            self.server.release(owner, keys)
 
     def abandon(self, owner: int) -> None:
         """Have a transaction's locks released; take no lock: called by a finalizer."""
         self._abandoned.append(owner)
 
-    def _release_abandoned(self) -> None:
+    def release_abandoned(self) -> None:
+        """Release the locks of connections that were garbage-collected."""
         while self._abandoned:
-            owner = self._abandoned.popleft()
-            self._release(owner, list(self._of.get(owner, ())))
+            self.release(self._abandoned.popleft())
 
-    def _release(self, owner: int, keys: Iterable[LockKey]) -> None:
-        own = self._of.get(owner, {})
-        for key in keys:
-            lock = self._held.get(key)
-            if lock is not None and lock.owner == owner:
-                self._hand_on(key, lock)
-            own.pop(key, None)
-        if not own:
-            self._of.pop(owner, None)
-        self._changed.notify_all()
+    def _let_go(self, owner: int, keys: Collection[LockKey]) -> None:
+        if not keys:
+            return
+        with self._changed:
+            own = self._of.get(owner, {})
+            for key in keys:
+                lock = self._held.get(key)
+                if lock is not None and owner in lock.owners:
+                    lock.owners.remove(owner)
+                    self._hand_on(key, lock)
+                own.pop(key, None)
+            if not own:
+                self._of.pop(owner, None)
+            self._changed.notify_all()
 
     def _hand_on(self, key: LockKey, lock: _Lock) -> None:
-        if not lock.waiters:
+        while lock.waiters and lock.admits(
+            lock.waiters[0].owner, shared=lock.waiters[0].shared
+        ):
+            self._give(lock.waiters[0], key)
+            self._waits.pop(lock.waiters.popleft().owner, None)
+        if not lock.owners:
             del self._held[key]
-            return
-        owner, sequence = lock.waiters[0]
-        self._of.setdefault(owner, {})[key] = sequence
-        self._waits.pop(owner, None)
-        lock.owner = owner
-        lock.waiters.popleft()
-
-
-def lock_not_available(why: str = "") -> errors.OperationalError:
-    """The error when a row is locked by another transaction (SQLSTATE 55P03)."""
-    return errors.OperationalError(
-        f"{why}a row is locked by another transaction", sqlstate="55P03"
-    )
 
 
 def _writes(transaction: Committing, key: LockKey) -> bool:

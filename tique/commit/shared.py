@@ -49,8 +49,10 @@ from tique._translation import given_up
 from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
+from tique.commit.server_locks import lock_number
 from tique.writes.tickets import Conflict, failure, serialization_error
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.row_locks import RowsLockedError
 from tique_backends.sharing import (
     MOST_KEYS,
     AppendingSequencer,
@@ -81,17 +83,13 @@ class SharedCommitter(Committer):
     """Tickets whose timestamps in the shared sequencer this process has to finish."""
 
     @override
-    def commit(self, transaction: Committing) -> int:
-        """Commit; in bulk if there are more keys than are certified at a time."""
+    def prepare(self, transaction: Committing) -> None:
+        """Commit in bulk if there are more keys than are certified at a time."""
         most = MOST_KEYS - 2 * len(transaction.references)
         if sum(map(_most_keys, transaction.writes.values())) > most:
             largest = sorted(transaction.writes.values(), key=_most_keys)
-            try:
-                while largest and sum(map(_most_keys, largest)) > most:
-                    largest.pop().switch_to_stage(transaction.session)
-            except EngineError as error:
-                raise failure(error) from error
-        return super().commit(transaction)
+            while largest and sum(map(_most_keys, largest)) > most:
+                largest.pop().switch_to_stage(transaction.session)
 
     @property
     @override
@@ -200,7 +198,7 @@ class SteppedCommitter(SharedCommitter):
             # From here on these have to be finished in any case.
             self._stamped = [ticket for ticket in certified if ticket.cts > 0]
 
-        write_sets = _write_sets(certified)
+        write_sets = _write_sets(certified, [_hashes(ticket) for ticket in certified])
         self._timeline.take(
             lambda: self._shared.certify(self._certified_until, write_sets), keep
         )
@@ -225,22 +223,37 @@ class AppendingCommitter(SharedCommitter):
         self._unsettled = certified
         try:
             with self._timeline.noticing():
+                hashes = [_hashes(ticket) for ticket in certified]
                 stamps, self._covered = self._shared.append(
-                    self._certified_until, _write_sets(certified), records
+                    self._certified_until,
+                    _write_sets(certified, hashes),
+                    records,
+                    _rows(certified, hashes),
                 )
+        except RowsLockedError as error:
+            # Nothing is committed: each is tried alone, and that one waits for the lock.
+            self._unsettled = ()
+            if len(certified) == 1:
+                certified[0].settle(error)
+                return ()
+            self._try_alone(certified)
+            return ()
         except EngineError as error:
             if error.kind is not ErrorKind.PROGRAMMING or len(certified) == 1:
                 raise
             # One of them is refused: nothing is committed, and each is tried alone.
             self._unsettled = ()
-            for ticket in reversed(certified):
-                ticket.stands_alone = True
-                self._queue.appendleft(ticket)
+            self._try_alone(certified)
             return ()
         self._unsettled = [
             t for t, cts in zip(certified, stamps, strict=True) if cts > 0
         ]
         return self._accepted(certified, stamps)
+
+    def _try_alone(self, certified: Sequence[Ticket]) -> None:
+        for ticket in reversed(certified):
+            ticket.stands_alone = True
+            self._queue.appendleft(ticket)
 
     @override
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
@@ -268,14 +281,26 @@ def _most_keys(writes: TableWrites) -> int:
     return (len(writes.rows) + len(writes.copies)) * (1 + len(writes.table.unique))
 
 
-def _write_sets(tickets: Sequence[Ticket]) -> list[list[bytes]]:
+def _hashes(ticket: Ticket) -> list[bytes]:
+    return [key for writes in ticket.writes for key in key_hashes(writes)]
+
+
+def _write_sets(
+    tickets: Sequence[Ticket], hashes: Sequence[list[bytes]]
+) -> list[list[bytes]]:
     return [
-        [
-            *(key for writes in ticket.writes for key in key_hashes(writes)),
-            *reference_hashes(ticket.references),
-        ]
-        for ticket in tickets
+        [*keys, *reference_hashes(ticket.references)]
+        for ticket, keys in zip(tickets, hashes, strict=True)
     ]
+
+
+def _rows(tickets: Sequence[Ticket], hashes: Sequence[list[bytes]]) -> list[int]:
+    """The numbers of the row locks that no other transaction may have."""
+    rows: list[int] = []
+    for ticket, keys in zip(tickets, hashes, strict=True):
+        own = ticket.transaction.server_locks
+        rows.extend(n for n in map(lock_number, keys) if n not in own)
+    return rows
 
 
 def _staged_rows(tickets: Sequence[Ticket]) -> dict[int, int]:

@@ -26,6 +26,7 @@ from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifie
 from tique.commit.committer import Committer
 from tique.commit.hot_keys import HotKeys
 from tique.commit.locks import Locks
+from tique.commit.server_locks import ServerLocks
 from tique.commit.shared import AppendingCommitter, SteppedCommitter
 from tique.commit.turns import Turns
 from tique.database import process
@@ -117,7 +118,7 @@ class Database:
             housekeeping=self.release_abandoned,
         )
         self.turns = Turns()
-        self.locks = Locks()
+        self.locks = Locks(self._server_locks())
         self.hot_keys = HotKeys()
         self.committer = _committer_for(engine)(
             engine,
@@ -154,7 +155,18 @@ class Database:
             *parts, lease=settings.lease, retention=settings.retention
         )
         timeline.upkeep = self._keep_up
+        timeline.on_loss = self._let_go
         return timeline
+
+    def _server_locks(self) -> ServerLocks | None:
+        shared = self.engine.shared
+        if shared is None or not shared.keeps_row_locks:
+            return None
+
+        def positions(table_id: int) -> tuple[int, ...]:
+            return self.catalog.by_id()[table_id].primary_key
+
+        return ServerLocks(shared.row_locks, positions)
 
     def start(self) -> None:
         """Recover, then serve."""
@@ -174,12 +186,18 @@ class Database:
             # The timestamps that an interrupted leader left would stop all processes
             # until this one commits again (P6).
             threading.Thread(target=self._settle_left, daemon=True).start()
+        self.locks.release_abandoned()
         lock = self.checkpointer.lock
         if lock.acquire(blocking=False):
             try:
                 self.timeline.note_folds()
             finally:
                 lock.release()
+
+    def _let_go(self) -> None:
+        """Give up what other processes wait for, once they have given up this one."""
+        if self.locks.server is not None:
+            self.locks.server.close()
 
     def _settle_left(self) -> None:
         with suppress(EngineError, errors.Error):

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique.writes.seen import is_same_row
+
 if TYPE_CHECKING:
     from tique.commit.turns import Habit
     from tique.query.transaction import Transaction
@@ -51,4 +53,36 @@ def come_to(
         return
     claim = table.id, table.primary_key, key
     if contender.come_to(claim, columns, habit):
-        transaction.move_forward()
+        _move_forward(transaction)
+
+
+def _move_forward(transaction: Transaction) -> None:
+    """Take a newer snapshot if it has all that was seen."""
+    if not transaction.has_one_snapshot:
+        transaction.renew()
+        return
+    sts = transaction.timeline.refresh(transaction.txid, keeps=True)
+    if sts > transaction.sts and has_seen_the_same(transaction, sts):
+        transaction.see_as_of(sts)
+
+
+def has_seen_the_same(transaction: Transaction, sts: int) -> bool:
+    """Whether a newer snapshot has everything that the application saw."""
+    seen, catalog = transaction.seen, transaction.catalog
+    whole = {*seen.tables, *(group.table_id for group in seen.groups)}
+    for table in seen.definitions.values():
+        versions = catalog.find_versions(table.id)
+        if versions is None or not catalog.is_current(table):
+            return False
+        is_known = versions.is_complete and not table.is_keyless
+        if versions.last_cts > transaction.sts and (table.id in whole or not is_known):
+            return False
+    for (table_id, key), (row, columns) in seen.rows.items():
+        versions = catalog.find_versions(table_id)
+        if versions is None:
+            return False
+        if versions.last_commit(key) > transaction.sts:
+            newer = versions.newest_visible(key, sts)
+            if newer is None or not is_same_row(newer[1], row, columns):
+                return False
+    return True

@@ -15,7 +15,7 @@ from tique.query.constraint_modes import ConstraintModes
 from tique.query.temporary import Temporaries
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
-from tique.writes.seen import Seen, is_same_row
+from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.records import MISSING, Row
@@ -168,7 +168,7 @@ class Transaction:
         self.catalog = catalog
         self.ddl = ddl
         self.alterations = alterations
-        self._timeline = timeline
+        self.timeline = timeline
         self.session = session
         self.isolation = isolation
         self.read_only = read_only
@@ -203,13 +203,19 @@ class Transaction:
         self.txid, self.sts = timeline.begin()
 
     @property
+    def server_locks(self) -> Collection[int]:
+        """The numbers of the row locks that it has alone in the server."""
+        server = self.locks.server
+        return () if server is None else server.own(self.txid)
+
+    @property
     def has_writes(self) -> bool:
         """Whether there is anything to commit, but to temporary tables."""
         return any(bool(w) and not w.table.is_temporary for w in self.writes.values())
 
     def end(self) -> None:
         """Leave the set of active snapshots and drop staged rows."""
-        self._timeline.end(self.txid)
+        self.timeline.end(self.txid)
         self.locks.release(self.txid)
         for writes in self.writes.values():
             # The outcome stands, even if a temporary table cannot be dropped.
@@ -235,91 +241,21 @@ class Transaction:
                 # Certification needs the versions that are newer than the snapshots of
                 # its writes: λ must not pass these (P3).
                 keeps = self.has_writes
-                self.sts = self._timeline.refresh(self.txid, keeps=keeps)
+                self.sts = self.timeline.refresh(self.txid, keeps=keeps)
                 self._read.clear()
             self._is_first_statement = False
-
-    def expect_lockable(self) -> None:
-        """Refuse row locks where connections of other processes do not see them.
-
-        Raises
-        ------
-        OperationalError
-            In a read-only transaction (SQLSTATE 25006).
-        NotSupportedError
-            Several processes have the database open.
-        """
-        if self.read_only:
-            raise errors.OperationalError(
-                "cannot lock rows in a read-only transaction", sqlstate="25006"
-            )
-        if not self.is_alone:
-            raise errors.NotSupportedError(
-                "FOR UPDATE is not supported while several processes have the database "
-                "open: they do not see each other's row locks; leave it out, a "
-                "conflicting change is found when you commit"
-            )
-
-    def expect_kept_alone(self) -> None:
-        """Refuse to commit what was decided under locks that others did not see.
-
-        Raises
-        ------
-        SerializationError
-            Another process opened the database meanwhile.
-        """
-        if not self.is_alone:
-            raise errors.SerializationError(
-                "another process opened the database while this transaction held row "
-                "locks, which it does not see"
-            )
-
-    def catch_up(self) -> None:
-        """Have all commits that are over in the store, those of this process too."""
-        self._timeline.catch_up()
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other process has the database open."""
-        return not self._timeline.is_shared or self._timeline.position().clients <= 1
 
     def renew(self) -> bool:
         """Take a new snapshot if nothing was read or written; whether that is so."""
         if self.touched or self.has_writes:
             return False
-        self.sts = self._timeline.refresh(self.txid)
+        self.sts = self.timeline.refresh(self.txid)
         return True
 
-    def move_forward(self) -> None:
-        """Take a newer snapshot if it has all that was seen (:mod:`tique.query.contested`)."""
-        if not self.has_one_snapshot:
-            self.renew()
-            return
-        sts = self._timeline.refresh(self.txid, keeps=True)
-        if sts > self.sts and self._has_seen_the_same(sts):
-            self.sts = sts
-            self._read.clear()
-
-    def _has_seen_the_same(self, sts: int) -> bool:
-        """Whether a newer snapshot has everything that the application saw."""
-        seen, catalog = self.seen, self.catalog
-        whole = {*seen.tables, *(group.table_id for group in seen.groups)}
-        for table in seen.definitions.values():
-            versions = catalog.find_versions(table.id)
-            if versions is None or not catalog.is_current(table):
-                return False
-            is_known = versions.is_complete and not table.is_keyless
-            if versions.last_cts > self.sts and (table.id in whole or not is_known):
-                return False
-        for (table_id, key), (row, columns) in seen.rows.items():
-            versions = catalog.find_versions(table_id)
-            if versions is None:
-                return False
-            if versions.last_commit(key) > self.sts:
-                newer = versions.newest_visible(key, sts)
-                if newer is None or not is_same_row(newer[1], row, columns):
-                    return False
-        return True
+    def see_as_of(self, sts: int) -> None:
+        """Read from a newer snapshot from now on; the one before stays registered."""
+        self.sts = sts
+        self._read.clear()
 
     def savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""

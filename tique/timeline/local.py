@@ -177,6 +177,9 @@ class Timeline:
     def wait(self, cts: int) -> None:
         """Wait until the outcome of another process's timestamp is settled."""
 
+    def await_begun(self) -> None:
+        """Follow all commits of other processes that have begun, and wait for their end."""
+
     def epochs(self) -> tuple[set[int], int]:
         """Epochs of other processes that may have open transactions; the last epoch."""
         return set(), max(self._ids.epochs)

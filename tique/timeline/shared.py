@@ -112,6 +112,8 @@ class SharedTimeline(Timeline):
         self.follower = Follower(engine, catalog, sequencer, self._shared)
         self.upkeep: Callable[[], None] = lambda: None
         """Called at every heartbeat, for the layers above; it takes their locks."""
+        self.on_loss: Callable[[], None] = lambda: None
+        """Called when the process was given up: others go by its lease from now on."""
         self._lease = lease
         self._retention = retention
         self._beat_interval = min(_BEAT, self._lease / _BEATS_PER_LEASE)
@@ -412,6 +414,13 @@ class SharedTimeline(Timeline):
                     sqlstate="55P03",
                 )
 
+    @override
+    def await_begun(self) -> None:
+        with self.noticing():
+            begun = self._shared.begun()
+        self.wait(begun)
+        self.catch_up()
+
     def fence_own(self, cts: int) -> None:
         """Have this process's timestamp fenced, now that its client is gone."""
         self._is_lost = True
@@ -485,6 +494,8 @@ class SharedTimeline(Timeline):
                     self._is_lost = True
                 if not self._stopping.is_set():
                     logger.warning("this process's lease: %s", error)
+        if self._is_lost:
+            self.on_loss()
 
     def _beat(self) -> None:
         started = time.monotonic()

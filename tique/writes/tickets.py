@@ -11,7 +11,7 @@ from tique._translation import translated
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from tique.store.rows import Key
     from tique.writes.references import References
@@ -51,6 +51,10 @@ class Committing(Protocol):
     @property
     def merges(self) -> bool:
         """Whether its updates that lost may be computed again."""
+
+    @property
+    def server_locks(self) -> Collection[int]:
+        """The numbers of the row locks that it has alone in the server."""
 
     @property
     def seen(self) -> Seen:

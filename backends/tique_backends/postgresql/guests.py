@@ -113,7 +113,7 @@ class GuestSequencer(PostgreSQLSequencer):
     """The functions that a guest may call."""
 
     _JOIN, _RENEW = "tique.guest_join", "tique.guest_renew"
-    _APPEND = "SELECT stamps, sts FROM tique.guest_append($1, $2, $3, $4, $5, $6)"
+    _APPEND = "tique.guest_append"
 
     limits_barriers = True
 

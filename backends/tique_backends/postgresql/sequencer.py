@@ -43,6 +43,11 @@ from tique_backends.postgresql.presence import (
     RECOVERY,
     sessions,
 )
+from tique_backends.postgresql.row_locks import (
+    AdvisoryLocks,
+    expect_free,
+    locked_rows,
+)
 from tique_backends.postgresql.session import COMMIT, PostgreSQLSession
 from tique_backends.sharing import (
     Anchor,
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
 
     from tique_backends.postgresql.presence import Presence
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -141,12 +147,15 @@ class PostgreSQLSequencer(AppendingSequencer):
     """The functions of schema ``tique``, called for one client."""
 
     _JOIN, _RENEW = "tique.join_client", "tique.renew_client"
-    _APPEND = "SELECT stamps, sts FROM tique.append($1, $2, $3, $4, $5, $6)"
+    _APPEND = "tique.append"
+
+    keeps_row_locks = True
 
     def __init__(self, presence: Presence) -> None:
         super().__init__()
         self._presence = presence
         self._pool = Pool(presence.connect)
+        self._lock_pool = Pool(presence.connect)
         self._client = 0
         self._lease = 0.0
 
@@ -258,11 +267,14 @@ class PostgreSQLSequencer(AppendingSequencer):
         sts: int,
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
+        rows: Sequence[int] = (),
     ) -> Appended:
         with self._pool.connected() as connection:
             try:
-                ((stamps, covered),) = connection.ask(
-                    self._APPEND,
+                ((stamps, covered, _),) = connection.ask(
+                    # The timestamps are taken before anything is looked for.
+                    f"SELECT stamps, sts, {expect_free('$7')} FROM "
+                    f"{self._APPEND}($1, $2, $3, $4, $5, $6)",
                     [
                         self._client,
                         sts,
@@ -270,9 +282,17 @@ class PostgreSQLSequencer(AppendingSequencer):
                         list(map(len, write_sets)),
                         [commit.txid for commit in commits],
                         _SEPARATOR.join(map(encode_content, commits)),
+                        list(rows),
                     ],
                     prepare=True,
                 )
+            except EngineError as error:
+                if connection.is_lost:
+                    self._presence.lost(connection)
+                locked = locked_rows(error)
+                if locked is not None:
+                    raise locked from error
+                raise
             except BaseException:
                 if connection.is_lost:
                     self._presence.lost(connection)
@@ -464,6 +484,21 @@ class PostgreSQLSequencer(AppendingSequencer):
         self._presence.drop(FOLDING)
 
     @override
+    def row_locks(self) -> RowLocks:
+        return AdvisoryLocks(self._lock_pool)
+
+    @override
+    def begun(self) -> int:
+        if self.form == "plain":
+            # A timestamp cannot be seen before its transaction has ended, and given the
+            # mutex back, which this waits for.
+            anchor = self.hold()
+            self._ask(
+                "SELECT tique.end_transaction($1, $2)", [self._client, anchor.txid]
+            )
+        return self.position().cts
+
+    @override
     def expect_alone(self, session: Session) -> None:
         self.tend()
         # A process that joins changes the same row before it reads the catalog.
@@ -474,6 +509,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def close(self) -> None:
         self._pool.close()
+        self._lock_pool.close()
 
     def _ask(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True

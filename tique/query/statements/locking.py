@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.commit.locks import lock_not_available
+from tique.commit.server_locks import lock_not_available
+from tique.query.lockable import expect_lockable
 from tique.query.naming import ResultNames
 from tique.query.sources import operand_value
 from tique.query.statements.base import Outcome, Statement
@@ -49,6 +50,7 @@ class LockingSelectStatement(Statement):
         self._query = plan.text
         self._wait = plan.wait
         self._limit = plan.limit
+        self._shared = plan.shared
         self._tables = plan.tables
         self._hidden = sum(len(table.primary_key) for table in plan.tables)
         self._coercers = [
@@ -61,7 +63,7 @@ class LockingSelectStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Lock the rows; all of them or, if it raises, none."""
-        transaction.expect_lockable()
+        expect_lockable(transaction)
         with transaction.statement():
             before = frozenset(transaction.locks.of(transaction.txid))
             while True:
@@ -86,14 +88,10 @@ class LockingSelectStatement(Statement):
         if self._wait is Wait.SKIP_LOCKED:
             return self._skip(transaction, parameters)
         columns, rows = self._ask(transaction, parameters)
-        locks, txid = transaction.locks, transaction.txid
         wanted = sorted({key for _, keys in rows for key in keys})
-        for key in wanted:
-            if self._wait is Wait.WAIT:
-                locks.wait(txid, key, transaction.sequence, transaction.lock_timeout)
-            elif not locks.take(txid, key, transaction.sequence):
-                raise lock_not_available()
         patience = 0 if self._wait is Wait.NOWAIT else transaction.lock_timeout
+        locks, txid = transaction.locks, transaction.txid
+        locks.lock(txid, wanted, transaction.sequence, patience, shared=self._shared)
         if not locks.settle(txid, wanted, patience):
             raise lock_not_available()
         return columns, rows
@@ -124,8 +122,9 @@ class LockingSelectStatement(Statement):
         """Lock all keys of a row at once, or none."""
         locks, txid = transaction.locks, transaction.txid
         new = [key for key in dict.fromkeys(keys) if key not in locks.of(txid)]
-        taken = all(locks.take(txid, key, transaction.sequence) for key in new)
-        if taken and locks.settle(txid, new, 0):
+        if not locks.take(txid, keys, transaction.sequence, shared=self._shared):
+            return False
+        if locks.settle(txid, new, 0):
             return True
         locks.release_keys(txid, new)
         return False
@@ -170,11 +169,11 @@ class LockingSelectStatement(Statement):
         )
 
     def _conflict(
-        self, transaction: Transaction, keys: Iterable[LockKey]
+        self, transaction: Transaction, keys: Collection[LockKey]
     ) -> Conflict | None:
         """A locked row that was committed since the snapshot."""
-        # On a server this process, too, learns of its commits when it follows.
-        transaction.catch_up()
+        if keys:
+            transaction.timeline.await_begun()
         tables = {table.id: table for table in self._tables}
         for table, group in groupby(sorted(keys), key=itemgetter(0)):
             writes = _as_written(transaction, tables[table], [key for _, key in group])

@@ -1,0 +1,91 @@
+"""Row locks that a server keeps, so that several processes see them.
+
+A lock has a number of 64 bits, made of a table's id and a key by a hash. If two keys have
+one number, their rows wait for each other, which costs time and breaks nothing.
+
+Argument
+--------
+*A session of its own.* A transaction that locks rows has a session of the server for its
+locks alone. So the server knows each owner: it finds deadlocks, also between transactions of
+several processes, and ends a wait after a time. And a lock lives no longer than its session:
+when a process is killed the server ends its sessions, and when one is stopped the processes
+that give it up end them (P6). A process that is given up and wakes up closes them itself.
+
+*A lock that is granted* means that no other process commits the row from now on until it is
+released, and that each commit of it that began before is followed, when the locking one
+has waited for what :meth:`SharedSequencer.begun` says. A commit takes its timestamp, and
+then looks for locks on its keys, in one statement: if there is one, the statement fails, and
+the timestamp with it. A locking transaction has its lock, and then asks which timestamps
+are taken. Both are in one order at the server, so one at least sees the other: the commit
+steps back and waits for the lock (:class:`RowsLockedError`), or the locking one waits
+until that timestamp is finished, which is published before it is finished (P2). Its
+snapshot, or the look for a conflict, comes after that.
+
+*A commit in bulk* has no list of keys: it takes the number of each table, alone, before its
+barrier, and keeps it until it is over. Who locks rows of a table takes that number too, shared.
+
+*Any role may take any advisory lock of PostgreSQL*, by itself, and so hold up who locks the
+row or commits it: for as long as ``lock_timeout`` says, and not beyond. It learns no key
+from a number, and gets no row by it (P11). Locks decide who waits, never what may commit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+MOST_LOCKS = 1000
+"""Rows that one transaction locks at a time: the server has room for some thousands."""
+
+
+class RowsLockedError(EngineError):
+    """Rows of a commit are locked by transactions of other processes.
+
+    Attributes
+    ----------
+    numbers : collection of int
+        The numbers of their locks.
+    """
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        super().__init__(
+            ErrorKind.OPERATIONAL, "a row is locked by another transaction", "55P03"
+        )
+        self.numbers = numbers
+
+
+class RowLocks(ABC):
+    """The locks of one transaction, for the thread that has it.
+
+    The methods raise EngineError: with SQLSTATE 40P01 for the victim of a deadlock, 55P03
+    when ``patience`` is over, 57014 after :meth:`interrupt`.
+    """
+
+    @abstractmethod
+    def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:
+        """Lock as many of the first numbers as are free; return how many that are."""
+
+    @abstractmethod
+    def lock(self, number: int, *, shared: bool, patience: float | None) -> None:
+        """Lock a number, after those that came before; None: without a bound in time."""
+
+    @abstractmethod
+    def unlock(self, numbers: Sequence[tuple[int, bool]]) -> None:
+        """Give numbers back, each with whether it was shared."""
+
+    @abstractmethod
+    def are_there(self) -> bool:
+        """Ask the server whether the session, and so all locks, are still there."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Make a wait for a lock fail; from any thread."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give all locks back; idempotent."""
