@@ -131,6 +131,20 @@ class Forms(ABC):
     ) -> str:
         """A query for :meth:`Session.stage_query`: ``items`` of `` FROM …``."""
 
+    def computed(self, table: Table, relation: str) -> str:
+        """A parenthesised query for a relation's rows with the generated columns, too.
+
+        The relation has all columns of values. Where DuckDB's generated columns name
+        others, these come before them in the list.
+        """
+        values = [
+            f"{self.cast(f'({each.expression})', each.type)} AS {self.quote(each.name)}"
+            for each in table.generated
+        ]
+        every = ", ".join(map(self.quote, table.names))
+        items = ", ".join([column_list(table), *values])
+        return f"(SELECT {every} FROM (SELECT {items} FROM {relation} AS _row) AS _all)"
+
     def staged(self, table: Table, sequence: int) -> str:
         """A parenthesised query for the rows that were staged under a number."""
         return (

@@ -111,10 +111,11 @@ class _Alteration:
         self._draft = Draft(
             table.name,
             list(table.columns),
-            set(table.positions),
+            set(table.spellings),
             table.primary_key,
             list(table.unique),
             list(table.checks),
+            generated=list(table.generated),
         )
         self._origins: list[int | None] = list(range(len(table.columns)))
         self._keys = list(table.foreign_keys)
@@ -210,6 +211,14 @@ class _Alteration:
         refused = source.unsupported(f"ALTER TABLE … {shown}", piece[0].start)
         raise source.unread(refused)
 
+    def _is_generated(self, word: Word) -> bool:
+        """Whether a generated column is named, which no version holds."""
+        name = self._source.identifier(word)
+        found = self._table.computed(name)
+        if found is not None:
+            expect_exact(self._source, name, found.name, word)
+        return found is not None
+
     def _column(self, word: Word) -> int:
         """The position of an existing column; the place counts in the draft."""
         position = position_of(self._source, self._draft, word)
@@ -232,8 +241,9 @@ class _Alteration:
             raise source.syntax("a column is expected", piece[-1].start)
         references = len(draft.references)
         constraints = column_constraints(element)
+        before = len(draft.columns)
         read_column(source, draft, element)
-        self._origins.append(None)
+        self._origins += [None] * (len(draft.columns) - before)
         read_constraints(source, draft, constraints, element[0])
         _check_expressions(source, constraints)
         left_out = {
@@ -272,6 +282,9 @@ class _Alteration:
         cascades = self._behaviour(rest[1:])
         if if_exists and source.identifier(rest[0]).lower() not in draft.taken:
             return ""
+        if self._is_generated(rest[0]):
+            draft.taken.remove(source.identifier(rest[0]).lower())
+            return f"{source.words_text(head)} {source.words_text(rest)}"
         position = self._column(rest[0])
         old = self._origins[position]
         for key in [key for key in self._keys if old in key.columns]:
@@ -343,9 +356,17 @@ class _Alteration:
             rest = rest[1:]
         if len(rest) < 3:
             raise source.syntax("a change of a column is expected", piece[-1].start)
-        position = self._column(rest[0])
         change = rest[1:]
         words = [word.keyword for word in change]
+        if self._is_generated(rest[0]):
+            if words in (["SET", "NOT", "NULL"], ["DROP", "NOT", "NULL"]):
+                return source.words_text(piece)
+            raise source.unsupported(
+                "this change of a generated column",
+                change[0].start,
+                "drop it and add another one",
+            )
+        position = self._column(rest[0])
         column = draft.columns[position]
         if words[:2] == ["SET", "DEFAULT"] and len(change) > 2:
             check_calls(source, change[2:])
@@ -444,6 +465,10 @@ class _Alteration:
         rest = piece[2:] if piece[1:2] and piece[1].keyword == "COLUMN" else piece[1:]
         if len(rest) != 3 or rest[1].keyword != "TO":
             raise source.unsupported("this form of RENAME", piece[0].start)
+        if self._is_generated(rest[0]):
+            draft.taken.remove(source.identifier(rest[0]).lower())
+            draft.taken.add(free_name(source, draft, rest[2]).lower())
+            return source.words_text(piece)
         position = self._column(rest[0])
         column = draft.columns[position]
         draft.taken.remove(column.name.lower())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.generated import check_not_generated
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
@@ -52,11 +53,16 @@ def plan_assignments(
         name = source.identifier(name_words[0])
         start = name_words[0].start
         position = table.positions.get(name.lower())
+        is_default = [word.keyword for word in value] == ["DEFAULT"]
+        if table.computed(name) is not None:
+            if is_default and source.rules.generated_takes_default and len(pieces) > 1:
+                continue
+            check_not_generated(source, table, name, start)
         if position is None:
             raise unknown_column(source, table, name, start)
         if position in found:
             raise source.syntax(f'the column "{name}" is set twice', start)
-        if len(value) == 1 and value[0].keyword == "DEFAULT":
+        if is_default:
             check_default(source, table.columns[position], value[0].start)
             found[position] = plan_default(table.columns[position])
             continue

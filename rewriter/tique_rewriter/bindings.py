@@ -47,7 +47,7 @@ class Scope:
         if node.table:
             candidates = [self.reads.get(node.table.lower())]
         elif self.closed:
-            candidates = [r for r in self.reads.values() if name in r.table.positions]
+            candidates = [r for r in self.reads.values() if name in r.table.spellings]
         else:
             return None
         if len(candidates) != 1 or candidates[0] is None:

@@ -239,7 +239,12 @@ def _check_columns(source: Source, part: exp.Expr, target: Read) -> None:
         name = node.name.lower()
         is_word = not node.this.args.get("quoted") and name in _WORDS
         is_row = not node.table and name == target.name
-        if name not in target.table.positions and not is_word and not is_row:
+        is_known = name in (
+            target.table.positions
+            if node.table.lower() == _EXCLUDED
+            else target.table.spellings
+        )
+        if not is_known and not is_word and not is_row:
             raise unknown_column(source, target.table, node.name, start)
 
 

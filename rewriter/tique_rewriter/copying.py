@@ -67,7 +67,10 @@ def plan_copy(source: Source, catalog: Catalog) -> CopyIn | CopyOut:
     if words[number].keyword == "FROM":
         return CopyIn(0, (), table, columns, tail, is_stream)
     names = ", ".join(quote(table.columns[i].name) for i in columns)
-    reference = Reference(table, f" AS {quote(table.name)}", {}, frozenset(columns))
+    used: frozenset[int] | None = frozenset(columns)
+    if table.generated and not is_listed and source.rules.copies_generated:
+        names, used = ", ".join(map(quote, table.names)), None
+    reference = Reference(table, f" AS {quote(table.name)}", {}, used)
     text = ("COPY (SELECT ", names, " FROM ", Hole(0), f") {tail}")
     return CopyOut(0, (reference,), text, is_stream)
 

@@ -125,7 +125,8 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             raise source.unsupported(
                 "an index on an expression", source.find("("), "index a column"
             )
-        if column.name.lower() not in table.positions:
+        known = table.positions if is_unique else table.spellings
+        if column.name.lower() not in known:
             raise unknown_column(
                 source, table, column.name, column.this.meta.get("start", 0)
             )

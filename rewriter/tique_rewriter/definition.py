@@ -10,11 +10,12 @@ from tique_rewriter.collations import read_collation
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
+from tique_rewriter.generated import after_generated, makes_generated
 from tique_rewriter.identity import after_identity
 from tique_rewriter.names import check_reserved, refusal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
-from tique_rewriter.schema import Check, Column, Table
+from tique_rewriter.schema import Check, Column, Generated, Table
 from tique_rewriter.values import normal_type
 from tique_rewriter.words import check_calls
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
 _REFUSED_CONSTRAINTS = {
-    "GENERATED": "a generated column",
-    "AS": "a generated column",
     "COLLATE": "COLLATE",
     "USING": "USING",
     "EXCLUDE": "EXCLUDE",
@@ -45,6 +44,8 @@ _CONSTRAINTS = frozenset(
         "REFERENCES",
         "FOREIGN",
         "AUTO_INCREMENT",
+        "GENERATED",
+        "AS",
     }
 ) | frozenset(_REFUSED_CONSTRAINTS)
 TABLE_CONSTRAINTS = frozenset(
@@ -64,6 +65,11 @@ class Draft:
     unique: list[tuple[int, ...]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     references: list[Clause] = field(default_factory=list)
+    generated: list[Generated] = field(default_factory=list)
+
+    def computes(self, name: str) -> bool:
+        """Whether a generated column has that name, in whichever case."""
+        return any(each.name.lower() == name.lower() for each in self.generated)
 
     def table(self, schema: str) -> Table:
         """Return the definition as it is now, without FOREIGN KEY constraints."""
@@ -84,6 +90,7 @@ class Draft:
             self.primary_key,
             tuple(self.unique),
             tuple(self.checks),
+            generated=tuple(self.generated),
         )
 
 
@@ -238,6 +245,10 @@ def _read_like(
     start = source.number(element[1].start) if len(element) > 1 else len(words)
     schema, name, number = qualified_name(source, start, catalog.default_schema)
     table = catalog.find(schema if number > start + 1 else None, name)
+    if table is not None and table.generated:
+        raise source.unsupported(
+            "LIKE of a table with a generated column", element[0].start
+        )
     if table is None:
         raise source.error(
             UnknownTable,
@@ -324,6 +335,11 @@ def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
         raise source.unsupported(
             _REFUSED_CONSTRAINTS[constraints[0].keyword], constraints[0].start
         )
+    if makes_generated(source, constraints):
+        place = len(draft.columns) + len(draft.generated)
+        draft.taken.add(name.lower())
+        draft.generated.append(Generated(name, "", "", place))
+        return
     if not type_words:
         raise source.syntax(f'the column "{name}" has no type', element[0].start)
     type_ = read_type(source, type_words)
@@ -360,6 +376,8 @@ def read_constraints(
         if name is None:
             begin = words
         rest = None if column is None else after_identity(source, words)
+        if rest is None and column is not None:
+            rest = after_generated(source, words)
         if rest is not None:
             words = rest
             continue
@@ -392,7 +410,8 @@ def read_constraints(
             _check_bare(source, draft, inside)
             draft.checks.append(Check(source.words_text(inside), name))
         elif column is not None and keywords == ["NOT", "NULL"]:
-            _change(source, draft, column, not_null=True)
+            if not draft.computes(source.identifier(column)):
+                _change(source, draft, column, not_null=True)
             words = words[2:]
         elif column is not None and word.keyword == "NULL":
             words = words[1:]

@@ -10,7 +10,8 @@ from tique_rewriter.bindings import select_bindings
 from tique_rewriter.change_plans import InsertQuery, InsertRows
 from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
-from tique_rewriter.errors import DuplicateColumn
+from tique_rewriter.errors import AlwaysGenerated, DuplicateColumn
+from tique_rewriter.generated import check_not_generated
 from tique_rewriter.names import check_case
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression
@@ -26,12 +27,14 @@ from tique_rewriter.references import (
 from tique_rewriter.relations import results_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.schema import Column
 from tique_rewriter.source import Span
 
 if TYPE_CHECKING:
     from tique_rewriter.change_plans import Conflict
+    from tique_rewriter.errors import RewriteError
     from tique_rewriter.plan import Reference
-    from tique_rewriter.schema import Catalog, Column, Table
+    from tique_rewriter.schema import Catalog, Table
     from tique_rewriter.source import Source, Word
 
 _PARTS: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -45,6 +48,9 @@ _KNOWN = frozenset(
     ]
 )
 _ADVICE = {"alternative": "use ON CONFLICT", "by_name": "give a column list"}
+_GENERATED = Column("", "")
+"""In the place of a generated column, for which only DEFAULT may be given."""
+
 _BODIES = frozenset({"SELECT", "FROM", "VALUES", "WITH", "TABLE", "DEFAULT", "("})
 
 
@@ -52,7 +58,8 @@ class _Insert:
     """An INSERT taken apart: the target, the body, the clauses after it.
 
     ``insert`` is the number of the word INSERT; the body's words are those from
-    ``start`` to before ``end``, those of ON CONFLICT follow to before ``returning``.
+    ``start`` to before ``end``, those of ON CONFLICT follow to before ``returning``. Values
+    belong to ``slots``: a column's position, or None for a generated column.
     """
 
     def __init__(self, source: Source, catalog: Catalog) -> None:
@@ -91,7 +98,8 @@ class _Insert:
             raise source.syntax(
                 "a list of columns before BY POSITION", by_position.start
             )
-        self.columns = _columns(source, self.table, listed)
+        self.slots = _columns(source, self.table, listed)
+        self.columns = tuple([i for i in self.slots if i is not None])
         self.start = _after_target(source, node, self.listed)
         self.by_name = bool(tree.args.get("by_name"))
         if self.by_name:
@@ -190,10 +198,11 @@ class _Insert:
             )
         row = body.expressions[0]
         if source.rules.fewer_values and not self.listed and isinstance(row, exp.Tuple):
-            self.columns = self.columns[: len(row.expressions)]
-        given = [self.table.columns[i] for i in self.columns]
+            self.slots = self.slots[: len(row.expressions)]
+        slots = [_GENERATED if i is None else self.table.columns[i] for i in self.slots]
         words = source.words[self.start + 1 : self.end]
-        rows = _rows(source, body, words, self.reads, given)
+        rows = self._without_generated(_rows(source, body, words, self.reads, slots))
+        given = [self.table.columns[i] for i in self.columns]
         if self.keeps_generated is not None:
             own = [self._is_generated(column) for column in given]
             rows = tuple(
@@ -207,6 +216,55 @@ class _Insert:
             if any(row[position] is not None for row in rows):
                 self._check_given(column)
         return self._rows(self.columns, rows)
+
+    def _without_generated(
+        self, rows: tuple[tuple[Expression | None, ...], ...]
+    ) -> tuple[tuple[Expression | None, ...], ...]:
+        """The rows without DEFAULT for generated columns, which may stand in their places."""
+        self.columns = tuple([i for i in self.slots if i is not None])
+        if None not in self.slots:
+            return rows
+        kept = []
+        for row in rows:
+            pairs = list(zip(self.slots, row, strict=True))
+            if any(i is None and value is not None for i, value in pairs):
+                raise self._given_generated()
+            kept.append(tuple([value for i, value in pairs if i is not None]))
+        return tuple(kept)
+
+    def _given_generated(self) -> RewriteError:
+        return self.source.error(
+            AlwaysGenerated,
+            "a value for a generated column",
+            self.source.words[self.start].start,
+            "write DEFAULT, or leave it out",
+        )
+
+    def _queried_slots(self) -> tuple[int, ...]:
+        """The columns of a query's results, where the table has generated ones.
+
+        Raises
+        ------
+        AlwaysGenerated
+            One of them is generated.
+        UnsupportedSQL
+            It is not known how many results there are.
+        """
+        source = self.source
+        slots = self.slots
+        if not self.listed:
+            results = results_of(source, self.tree.expression, self.reads)
+            if results is None:
+                raise source.unsupported(
+                    "INSERT of a query without a list of columns, into a table with a "
+                    "generated column",
+                    source.words[self.start].start,
+                    "list the columns",
+                )
+            slots = slots[: len(results)]
+        if None in slots:
+            raise self._given_generated()
+        return tuple([i for i in slots if i is not None])
 
     def _is_generated(self, column: Column) -> bool:
         """Whether OVERRIDING USER VALUE puts the column's own value in the given one's place.
@@ -262,6 +320,8 @@ class _Insert:
                     source.find("NAME"),
                     "give each result an alias",
                 )
+        elif None in self.slots:
+            self.columns = self._queried_slots()
         elif source.rules.fewer_values and not self.listed:
             results = results_of(source, self.tree.expression, self.reads)
             if results is not None:
@@ -339,15 +399,24 @@ def _check_parts(source: Source, tree: exp.Insert) -> None:
             raise source.unsupported(construct, source.find(*keywords), advice)
 
 
-def _columns(source: Source, table: Table, listed: list[exp.Expr]) -> tuple[int, ...]:
+def _columns(
+    source: Source, table: Table, listed: list[exp.Expr]
+) -> tuple[int | None, ...]:
+    if not listed and source.rules.generated_takes_default:
+        return tuple([table.positions.get(name.lower()) for name in table.names])
     if not listed:
         return tuple(range(len(table.columns)))
-    columns: list[int] = []
+    columns: list[int | None] = []
     for node in listed:
         start = int(node.meta.get("start") or 0)
         if not isinstance(node, exp.Identifier):
             raise source.unsupported("this list of columns", source.find("INTO"))
         position = table.positions.get(node.name.lower())
+        if table.computed(node.name) is not None:
+            if not source.rules.generated_takes_default:
+                check_not_generated(source, table, node.name, start)
+            columns.append(None)
+            continue
         if position is None:
             raise unknown_column(source, table, node.name, start)
         if position in columns:

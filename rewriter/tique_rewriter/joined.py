@@ -120,7 +120,7 @@ def _looks_only_at(
             if column.table.lower() in names:
                 return False
         elif column.name.lower() in others or (
-            id(column) in inside and column.name.lower() not in target.table.positions
+            id(column) in inside and column.name.lower() not in target.table.spellings
         ):
             return False
     return not any(isinstance(item, exp.Star) for item in returning.expressions)
@@ -140,7 +140,7 @@ def _relation(
     alias = relation.args.get("alias")
     renamed = alias is not None and alias.args.get("columns")
     if read is not None and not renamed:
-        names = [column.name for column in read.table.columns]
+        names = list(read.table.names)
     elif any(
         node.name != node.name.lower() for node in relation.find_all(exp.Identifier)
     ):

@@ -140,7 +140,7 @@ def _names_more(
 ) -> bool:
     """Whether a word outside these places may be one of the tables or a column."""
     names = {read.name for read in reads.reads}.union(
-        *(read.table.positions for read in reads.reads)
+        *(read.table.spellings for read in reads.reads)
     )
     return any(
         source.text[word.start : word.end].strip('"').lower() in names

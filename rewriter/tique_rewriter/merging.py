@@ -314,6 +314,12 @@ class _Merge:
         source, table = self.source, self.target.table
         columns = list(range(len(table.columns)))
         is_listed = words[0].keyword == "("
+        if table.generated and not is_listed and source.rules.generated_takes_default:
+            raise source.unsupported(
+                "INSERT without a list of columns, into a table with a generated column",
+                words[0].start,
+                "list the columns",
+            )
         if is_listed:
             end = source.closing(words)
             columns = []
@@ -435,7 +441,7 @@ class _Merge:
                 continue
             if not isinstance(column.this, exp.Identifier):
                 continue
-            is_own = column.name.lower() in table.positions
+            is_own = column.name.lower() in table.spellings
             if id(column) not in inside:
                 if is_own:
                     raise source.unsupported(

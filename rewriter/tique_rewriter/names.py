@@ -62,7 +62,7 @@ def check_case(source: Source, tree: exp.Expr, tables: Iterable[Table]) -> None:
     results = _results(tree)
     seen: dict[str, str] = {}
     for table in tables:
-        for name in (table.schema, table.name, *(c.name for c in table.columns)):
+        for name in (table.schema, table.name, *table.names):
             if seen.setdefault(name.lower(), name) != name:
                 raise refusal(source, name, seen[name.lower()], 0)
     for node in tree.find_all(exp.Identifier):

@@ -43,6 +43,8 @@ def plain_columns(
                 return None
             if any(star.args.values()) or _foreign_star(node, read):
                 return None
+            if read.table.generated:
+                return None
             outputs.extend((i, c.name) for i, c in enumerate(read.table.columns))
             continue
         plain = node.this if isinstance(node, exp.Alias) else node

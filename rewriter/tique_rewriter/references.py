@@ -148,10 +148,12 @@ def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
     )
 
 
-def unknown_column(
-    source: Source, table: Table, name: str, start: int
-) -> UnknownColumn:
-    """Return the complaint about a column that the table does not have."""
+def unknown_column(source: Source, table: Table, name: str, start: int) -> RewriteError:
+    """Return the complaint about a column that the table does not have, or only computes."""
+    if table.computed(name) is not None:
+        return source.unsupported(
+            f'the generated column "{name}" here', start, "name columns of values"
+        )
     return source.error(
         UnknownColumn, f'table "{table.name}" has no column "{name}"', start
     )
@@ -315,7 +317,7 @@ def _check_names(source: Source, tree: exp.Expr, reads: Reads) -> None:
 
 
 def _defines(tree: exp.Expr, reads: Reads, name: str) -> bool:
-    if any(name in read.table.positions for read in reads.reads):
+    if any(name in read.table.spellings for read in reads.reads):
         return True
     aliases = tree.find_all(exp.Alias, exp.TableAlias)
     return any(

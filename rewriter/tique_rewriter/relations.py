@@ -140,7 +140,7 @@ def columns_of(source: Source, relation: exp.Expr, reads: Reads) -> list[str] | 
     read = reads.of(relation)
     names: list[str] | None = None
     if read is not None:
-        names = [column.name.lower() for column in read.table.columns]
+        names = [name.lower() for name in read.table.names]
     elif isinstance(relation, exp.Subquery):
         names = results_of(source, relation.this, reads)
     elif isinstance(relation, exp.Values):

@@ -74,7 +74,7 @@ def _check_row(source: Source, column: exp.Column, reads: Reads) -> None:
     if isinstance(attribute, exp.Dot):
         field = attribute.expression
         if isinstance(field, exp.Star) or any(
-            field.name.lower() in read.table.positions for read in _named(reads, name)
+            field.name.lower() in read.table.spellings for read in _named(reads, name)
         ):
             return
     number = next(
@@ -109,7 +109,7 @@ def _lists_columns(read: Read) -> bool:
 def _is_column(source: Source, node: exp.Expr, name: str, reads: Reads) -> bool:
     """Whether a relation that can be seen from there has a column of that name."""
     changed = [read for read in reads.reads if read.node.parent_select is None]
-    if any(name in read.table.positions for read in changed):
+    if any(name in read.table.spellings for read in changed):
         return True
     return any(
         name in (columns_of(source, relation, reads) or ())
@@ -140,7 +140,7 @@ def _check_attribute(
         alias = read.node.args.get("alias") if read is not None else None
         if read is None or (alias is not None and alias.args.get("columns")):
             return
-        if column.name.lower() in read.table.positions:
+        if column.name.lower() in read.table.spellings:
             return
     if found:
         raise source.unsupported(
@@ -172,7 +172,7 @@ def _check_group(source: Source, select: exp.Select, reads: Reads) -> None:
                 name, qualifier = node.name.lower(), node.table.lower()
                 if (
                     qualifier in ("", read.name)
-                    and (name in table.positions or isinstance(node.this, exp.Star))
+                    and (name in table.spellings or isinstance(node.this, exp.Star))
                     and not names & {("", name), (read.name, name)}
                     and not (part is parts[-1] and not qualifier and name in aliases)
                     and not _aggregated(node, select)

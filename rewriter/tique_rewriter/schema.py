@@ -35,6 +35,21 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Generated:
+    """A column that no version holds: its value is computed where a row is read.
+
+    ``expression`` is SQL text over the bare names of other columns; its value is
+    converted to ``type``. ``place`` is the position among all columns, generated ones
+    included.
+    """
+
+    name: str
+    type: str
+    expression: str
+    place: int
+
+
+@dataclass(frozen=True)
 class Check:
     """A CHECK constraint: SQL text over the table's bare column names."""
 
@@ -98,7 +113,8 @@ class Table:
     the names of keys that ON CONFLICT may give for them. Behind the UNIQUE constraints,
     ``unique`` has the columns of unique indexes, by position; ``unique_names`` has the
     index's name at the same place, None for a constraint. One that
-    ``is_temporary`` belongs to one connection.
+    ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
+    behind those that its expression names.
     """
 
     schema: str
@@ -118,11 +134,30 @@ class Table:
     )
     unique_names: tuple[str | None, ...] = field(default=(), compare=False)
     is_temporary: bool = False
+    generated: tuple[Generated, ...] = ()
 
     @cached_property
     def positions(self) -> dict[str, int]:
         """Column position by case-folded name."""
         return {column.name.lower(): i for i, column in enumerate(self.columns)}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, generated ones included, in their order."""
+        names = [column.name for column in self.columns]
+        for column in sorted(self.generated, key=lambda each: each.place):
+            names.insert(column.place, column.name)
+        return tuple(names)
+
+    @cached_property
+    def spellings(self) -> frozenset[str]:
+        """The case-folded names of all columns, generated ones included."""
+        return frozenset([name.lower() for name in self.names])
+
+    def computed(self, name: str) -> Generated | None:
+        """The generated column of that (case-insensitive) name, if there is one."""
+        name = name.lower()
+        return next((c for c in self.generated if c.name.lower() == name), None)
 
     @cached_property
     def types(self) -> tuple[str, ...]:

@@ -69,6 +69,8 @@ def _used_of(read: Read, names: set[str], rows: set[str]) -> frozenset[int] | No
     # ``SELECT t FROM t`` means the whole row.
     if renames or read.name in rows:
         return None
+    if any(column.name.lower() in names for column in read.table.generated):
+        return None
     return frozenset(
         i for i, column in enumerate(read.table.columns) if column.name.lower() in names
     )

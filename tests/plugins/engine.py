@@ -55,6 +55,8 @@ class Engine(ABC):
     """The engine's name of that type."""
     longest_name: ClassVar[int | None] = None
     """Bytes of a name, if there is a limit that a test can reach."""
+    generated: ClassVar[str] = "VIRTUAL"
+    """The kind of generated columns that it has."""
     binary: ClassVar[str] = "BLOB"
     """The type of bytes."""
     huge: ClassVar[str] = "HUGEINT"
@@ -359,6 +361,7 @@ class PostgreSQL(Engine):
     commit_call = "SELECT stamps"
     money = "NUMERIC(8,2)"
     longest_name = 63
+    generated = "STORED"
     binary = "BYTEA"
     huge = "NUMERIC(39,0)"
     random_uuid = "gen_random_uuid()"

@@ -30,7 +30,7 @@ SETUP = (
         ("ALTER d TYPE recent USING NULL", "localtimestamp|recent"),
         ("ALTER s TYPE DATE USING NULL", "converts|date"),
         ("ADD COLUMN x INTEGER UNIQUE DEFERRABLE", "DEFERRABLE|deferrable"),
-        ("ADD COLUMN x INTEGER GENERATED ALWAYS AS (n + 1) STORED", "generated"),
+        ("ADD COLUMN x OID GENERATED ALWAYS AS (tableoid) STORED", "tableoid"),
     ],
 )
 @POSTGRESQL

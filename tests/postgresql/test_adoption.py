@@ -57,8 +57,9 @@ REFUSED = {
         "CREATE TABLE c (a INTEGER REFERENCES t)",
     ),
     "generated": (
-        "has a generated column, 'b'",
+        "has a unique index with a generated column, i",
         "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1) STORED)",
+        "CREATE UNIQUE INDEX i ON t (b)",
     ),
     "partitioned": (
         "is partitioned",
@@ -193,7 +194,7 @@ REFUSED_FROM_18 = {
         "CREATE TABLE t (v INTEGER CONSTRAINT t_v CHECK (v > 0) NOT ENFORCED)",
     ),
     "virtual": (
-        "has a generated column, 'b'",
+        "has a virtual column, 'b'",
         "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1) VIRTUAL)",
     ),
 }

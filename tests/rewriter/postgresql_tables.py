@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rewriter.tables import Tables
-from tique_rewriter.schema import Column, Table
+from tique_rewriter.schema import Column, Generated, Table
 
 ACCOUNT = Table(
     "public",
@@ -73,6 +73,13 @@ DOCUMENT = Table(
     ),
     (0,),
 )
+PRICED = Table(
+    "public",
+    "priced",
+    (Column("id", "integer", not_null=True), Column("net", "integer")),
+    (0,),
+    generated=(Generated("gross", "integer", "(net * 2)", 1),),
+)
 
 SETUP = """
 CREATE SCHEMA other;
@@ -91,6 +98,8 @@ CREATE SEQUENCE q;
 CREATE TABLE numbered (k INTEGER PRIMARY KEY, n INTEGER GENERATED ALWAYS AS IDENTITY);
 CREATE TABLE document (id INTEGER PRIMARY KEY, data JSONB, tags TEXT[],
                        during INT4RANGE);
+CREATE TABLE priced (id INTEGER PRIMARY KEY,
+                     gross INTEGER GENERATED ALWAYS AS (net * 2) STORED, net INTEGER);
 INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
                            (3, 'it''s', NULL, true), (4, NULL, -4.25, NULL);
 INSERT INTO stock VALUES (1, 1, 5, 'x'), (1, 2, 7, NULL), (2, 1, 1, 'y'),
@@ -111,5 +120,5 @@ class PostgreSQLTables(Tables):
     """A catalog of the tables above."""
 
     default_schema = "public"
-    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, NUMBERED, DOCUMENT)
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, NUMBERED, DOCUMENT, PRICED)
     functions = ((None, "twice"), ("public", "twice"), ("other", "Known"))

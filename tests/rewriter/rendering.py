@@ -396,6 +396,8 @@ def _create_table(made: ddl_plans.CreateTable) -> Iterator[str]:
         not_null = " not null" if column.not_null else ""
         collation = f" collate {column.collation}" if column.collation else ""
         yield f"column: {column.name} {column.type}{collation}{not_null}{default}"
+    for computed in table.generated:
+        yield f"generated: {computed.name}"
     if table.primary_key:
         yield f"primary key: {_names(table, table.primary_key)}"
     for unique in table.unique:

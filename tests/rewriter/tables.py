@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tique_rewriter.schema import Column, Table, View
+from tique_rewriter.schema import Column, Generated, Table, View
 
 ACCOUNT = Table(
     "main",
@@ -53,6 +53,13 @@ MEMBER = Table(
     (0,),
     unique=((1,), (2, 3)),
 )
+PRICED = Table(
+    "main",
+    "priced",
+    (Column("id", "INTEGER", not_null=True), Column("net", "INTEGER")),
+    (0,),
+    generated=(Generated("gross", "INTEGER", "CAST((net * 2) AS INTEGER)", 1),),
+)
 
 SETUP = """
 CREATE SCHEMA other;
@@ -65,6 +72,7 @@ CREATE TABLE other.account (id INTEGER PRIMARY KEY, name VARCHAR);
 CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" VARCHAR);
 CREATE TABLE member (id INTEGER PRIMARY KEY, email VARCHAR UNIQUE, team INTEGER,
                      seat INTEGER DEFAULT 1, UNIQUE (team, seat));
+CREATE TABLE priced (id INTEGER PRIMARY KEY, gross INTEGER AS (net * 2), net INTEGER);
 INSERT INTO account VALUES (1, 'ada', 10.50, true), (2, 'bob', 20, false),
                            (3, 'cyd', NULL, true), (4, NULL, -4.25, NULL);
 INSERT INTO stock VALUES (1, 1, 5, 'x'), (1, 2, 7, NULL), (2, 1, 1, 'y'),
@@ -80,7 +88,7 @@ class Tables:
 
     version = 1
     default_schema = "main"
-    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER)
+    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, PRICED)
     all_views: tuple[View, ...] = ()
     functions: tuple[tuple[str | None, str], ...] = ()
     unsafe_functions: tuple[str, ...] = ()

@@ -114,6 +114,7 @@ class Source:
         )
         self._free = tuple(i for i in self._columns if i not in bound)
         self._plain: tuple[str, ...] | None = None
+        self._computes = bool(table.generated) and used is None
 
     @property
     def tables(self) -> list[Table]:
@@ -134,6 +135,9 @@ class Source:
         """Queries that together return the reference's rows in the snapshot."""
         transaction.see_table(self.table)
         form = self._form(transaction, parameters)
+        if form is not None and self._computes:
+            computed = transaction.engine.forms.computed
+            return tuple([computed(self.table, query) for query in form])
         if form is not None:
             return form
         if self._plain is None:

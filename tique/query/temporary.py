@@ -204,6 +204,11 @@ class Temporaries:
             self._engine.check_definition(session, described)
         finally:
             session.rollback()
+        if described.generated:
+            raise errors.NotSupportedError(
+                f"the temporary table {plan.name} has a generated column, "
+                f"{described.generated[0].name}; that is not supported: compute it in queries"
+            )
         for column in described.columns:
             default = (column.default or "").lower()
             if "nextval" in default or "next value" in default or column.is_always:

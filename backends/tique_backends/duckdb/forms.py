@@ -98,6 +98,14 @@ def staged_columns(table: Table) -> list[str]:
     ]
 
 
+def staged_generated(table: Table) -> list[str]:
+    """The table's generated columns, for the end of a staging table: they judge new rows."""
+    return [
+        f"{quote(each.name)} {each.type} GENERATED ALWAYS AS ({each.expression})"
+        for each in table.generated
+    ]
+
+
 def staged_checks(table: Table) -> list[str]:
     """The table's CHECK constraints, for a staging table: they check new rows.
 

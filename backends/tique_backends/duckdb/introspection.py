@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tique_backends.duckdb.generated import generated_columns
 from tique_backends.duckdb.unique_indexes import unique_indexes
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.keys import with_unique_indexes
@@ -13,6 +14,7 @@ from tique_rewriter.schema import Check, Column, Table
 
 if TYPE_CHECKING:
     from tique_backends.session import Session
+    from tique_rewriter.schema import Generated
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
 
@@ -66,11 +68,18 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     database, schema, name, definition = map(str, found[0])
     label = f"{schema}.{name}"
     # duckdb_columns() would go through those of every table and view there is.
+    described = session.execute(
+        f"DESCRIBE {quote(database)}.{quote(schema)}.{quote(name)}"
+    ).fetch_all()
+    words = _QUOTED.sub("", definition).upper()
+    generated: tuple[Generated, ...] = ()
+    if "GENERATED ALWAYS AS" in words:
+        generated = generated_columns(session, schema, name, described)
+    computed = {column.name for column in generated}
     columns = tuple(
         Column(column, type_name, nullable == "NO", default)
-        for column, type_name, nullable, _, default, _ in session.execute(
-            f"DESCRIBE {quote(database)}.{quote(schema)}.{quote(name)}"
-        ).fetch_all()
+        for column, type_name, nullable, _, default, _ in described
+        if column not in computed
     )
     # A constraint's names are as they were written there, in whichever case.
     positions = {column.name.lower(): i for i, column in enumerate(columns)}
@@ -80,11 +89,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 ErrorKind.UNSUPPORTED,
                 f"table {label}: the column name {column.name!r} is reserved",
             )
-    words = _QUOTED.sub("", definition).upper()
-    if "GENERATED ALWAYS AS" in words:
-        raise EngineError(
-            ErrorKind.UNSUPPORTED, f"table {label} has a generated column"
-        )
     if " COLLATE " in words:
         # Keys that are equal there would be different ones in memory.
         raise EngineError(
@@ -112,6 +116,13 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
             )
     table = Table(
-        schema, name, columns, primary_key, tuple(unique), tuple(checks), table_id
+        schema,
+        name,
+        columns,
+        primary_key,
+        tuple(unique),
+        tuple(checks),
+        table_id,
+        generated=generated,
     )
     return with_unique_indexes(table, unique_indexes(session, schema, name, positions))

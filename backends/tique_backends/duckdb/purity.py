@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tique_backends.session import Session
-    from tique_rewriter.schema import Check, Table
+    from tique_rewriter.schema import Table
 
 _OPERATORS = """
 + - * / // % ** ^ & | ~ << >> || @ ! !~~ !~~* ~~ ~~* ~~~ ^@ && @> <@ -> ->> <->
@@ -107,8 +107,17 @@ def check_definition(session: Session, table: Table) -> None:
     EngineError
         UNSUPPORTED, naming the constraint and the function.
     """
+    for column in table.generated:
+        found = _impurity(session, table, column.expression)
+        if found is not None:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {table.qualified_name}: the generated column {column.name} "
+                f"{found}; it must depend on the row alone, because it is computed "
+                "whenever the row is read",
+            )
     for check in table.checks:
-        found = _impurity(session, table, check)
+        found = _impurity(session, table, check.expression)
         if found is not None:
             # DuckDB forgets the application's name for the constraint.
             raise EngineError(
@@ -132,10 +141,10 @@ def _bracketed(expression: str) -> str:
     return expression if expression.startswith("(") else f"({expression})"
 
 
-def _impurity(session: Session, table: Table, check: Check) -> str | None:
-    """Return a CHECK's dependency other than the row; None if there is none."""
-    text = f"SELECT ({check.expression})"
-    parsed = _asked(session, "json_serialize_sql", text)
+def _impurity(session: Session, table: Table, expression: str) -> str | None:
+    """Return an expression's dependency other than the row; None if there is none."""
+    text = f"SELECT ({expression})"
+    parsed = asked(session, "json_serialize_sql", text)
     if any(node.get("class") == "SUBQUERY" for node in nodes(parsed)):
         return "has a subquery"
     names = [
@@ -143,14 +152,15 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
         for node in nodes(parsed)
         if node.get("class") == "FUNCTION"
     ]
+    every = [(column.name, column.type) for column in table.columns]
+    every += [(column.name, column.type) for column in table.generated]
     columns = ", ".join(
-        f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
-        for column in table.columns
+        f"CAST(NULL AS {type_name}) AS {quote(name)}" for name, type_name in every
     )
     # Under another name, as in a staging table: a column qualified by the table's own
     # would not be found there.
     row = f" FROM (SELECT {columns}) AS _row"
-    plan = _asked(session, "json_serialize_plan", text + row)
+    plan = asked(session, "json_serialize_plan", text + row)
     if plan["error"]:
         return f"cannot be examined ({plan['error_message']})"
     # The plan's nodes below this one produce the row.
@@ -168,7 +178,8 @@ def _impurity(session: Session, table: Table, check: Check) -> str | None:
     return None
 
 
-def _asked(session: Session, function: str, text: str) -> Any:
+def asked(session: Session, function: str, text: str) -> Any:
+    """What a function of DuckDB's that gives JSON says of a statement."""
     ((answer,),) = session.execute(f"SELECT {function}($1)", [text]).fetch_all()
     # 2.0 gives an empty text for nodes that it cannot write, such as a bit constant.
     return json.loads(answer or '{"error": true, "error_message": "no plan"}')

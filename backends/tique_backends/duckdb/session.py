@@ -21,6 +21,7 @@ from tique_backends.duckdb.forms import (
     stage_name,
     staged_checks,
     staged_columns,
+    staged_generated,
 )
 from tique_backends.duckdb.keeping import (
     has_kept_text,
@@ -427,7 +428,12 @@ class DuckDBSession(Session):
     def create_stage(self, table: Table) -> None:
         # NOT NULL and CHECK are the engine's: a statement that breaks them fails here.
         stamps = ["_sequence BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
-        layout = ", ".join(staged_columns(table) + stamps + staged_checks(table))
+        layout = ", ".join(
+            staged_columns(table)
+            + stamps
+            + staged_generated(table)
+            + staged_checks(table)
+        )
         # There may be one whose removal was interrupted.
         self._run(f"CREATE OR REPLACE TEMP TABLE {stage_name(table)} ({layout})", ())
 

@@ -147,6 +147,7 @@ def bounds(
     stored: Sequence[Stored],
     numbers: dict[int, int],
     indexes: Iterable[Row],
+    computed: Sequence[tuple[Column, Stored]] = (),
 ) -> tuple[Bound, ...]:
     """Return the bounds of rows about which the server has to be asked.
 
@@ -158,12 +159,17 @@ def bounds(
         Their positions, by PostgreSQL's numbers.
     indexes
         The rows of :data:`INDEX_SHAPES`.
+    computed
+        The generated columns, which storage has beside the others.
     """
     sizes = [_size(c, s) for c, s in zip(columns, stored, strict=True)]
-    found = [_row_bound(sizes, stored)]
+    more = [_size(*column) for column in computed]
+    found = [_row_bound(sizes, stored, more, [s for _, s in computed])]
     for method, is_computed, key, classes, others in indexes:
-        if is_computed:
-            used = numbers if 0 in others else {*key, *others} - {0}
+        if is_computed or not numbers.keys() >= {*key, *others}:
+            used = {*key, *others} - {0}
+            if 0 in others or not numbers.keys() >= used:
+                used = set(numbers)
             found.append(_always(sorted(numbers[i] for i in used)))
             continue
         positions = [numbers[i] for i in key]
@@ -198,10 +204,21 @@ def _index_bound(positions: Sequence[int], sizes: Sequence[_Size]) -> Bound | No
     return Bound(tuple(varying), tuple(sizes[i].weight for i in varying), most)
 
 
-def _row_bound(sizes: Sequence[_Size], stored: Sequence[Stored]) -> Bound | None:
+def _row_bound(
+    sizes: Sequence[_Size],
+    stored: Sequence[Stored],
+    more: Sequence[_Size],
+    more_stored: Sequence[Stored],
+) -> Bound | None:
     # Values that must stay in the row are of TSQUERY, or were made to by ALTER TABLE.
     staying = [i for i, s in enumerate(stored) if s.length < 0 and s.storage == "p"]
-    most = float(_ROW - len(sizes) // 8)
+    most = float(_ROW - (len(sizes) + len(more)) // 8)
+    for size, kept in zip(more, more_stored, strict=True):
+        if kept.length < 0 and kept.storage == "p":
+            return _always(range(len(sizes)))
+        most -= (
+            size.fixed if kept.length > 0 else min(size.fixed + size.most, _OUT_OF_LINE)
+        )
     for i, size in enumerate(sizes):
         is_moved = stored[i].length < 0 and i not in staying
         most -= min(size.fixed + size.most, _OUT_OF_LINE) if is_moved else size.fixed

@@ -19,7 +19,7 @@ from tique_backends import foreign_keys
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described
-from tique_backends.names import cache_name, key_list, storage_name
+from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
@@ -34,6 +34,7 @@ from tique_backends.postgresql.installing import (
 from tique_backends.postgresql.keeping import is_kept
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
+from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
@@ -292,8 +293,19 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def check_versions(self, session: Session, table: Table) -> None:
         assert isinstance(session, PostgreSQLSession)
-        session.guards.add(table, cache_name(table))
-        session.guards.remove(table, cache_name(table))
+        if not table.generated:
+            session.guards.add(table, cache_name(table))
+            session.guards.remove(table, cache_name(table))
+            return
+        # Versions lack the columns that the index may be of; staged rows have them.
+        session.create_stage(table)
+        columns = column_list(table)
+        session.execute(
+            f"INSERT INTO {stage_name(table)} ({columns}, _sequence, _deleted) "
+            f"SELECT {columns}, _cts, _deleted FROM {cache_name(table)}"
+        )
+        session.guard_stage(table)
+        session.drop_stage(table)
 
     @override
     def declared_foreign_keys(
@@ -329,6 +341,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
         )
+        for column in table.generated:
+            session.execute(f"ALTER TABLE {cache} DROP COLUMN {quote(column.name)}")
         if not table.is_keyless:
             session.execute(
                 f"CREATE INDEX ON {cache} ({key_list(table, table.primary_key)})"

@@ -82,7 +82,8 @@ def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
         f"WHERE _v._cts <= {until} AND {same})"
     )
     session.change(
-        f"INSERT INTO {storage} {_GIVEN} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
+        f"INSERT INTO {storage} ({column_list(table)}) {_GIVEN} "
+        f"SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
         f"WHERE _n._cts <= {until} AND NOT _n._deleted "
         f"AND {newest(table, cache, '_cts', '_n', until)}"
     )
@@ -110,7 +111,7 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
             f"ON {same} WHERE _s._copy <= _d._copies))"
         )
         inserted += f" EXCEPT ALL {deleted}"
-    session.change(f"INSERT INTO {storage} {_GIVEN} {inserted}")
+    session.change(f"INSERT INTO {storage} ({columns}) {_GIVEN} {inserted}")
     return drop_versions(session, table, until)
 
 
@@ -194,7 +195,7 @@ def _insert(
     columns = range(len(table.columns))
     source = arrays(table, columns)
     session.change(
-        f"INSERT INTO {storage_name(table)} {_GIVEN} "
+        f"INSERT INTO {storage_name(table)} ({column_list(table)}) {_GIVEN} "
         f"SELECT * FROM {source} AS _r{conflict}",
         array_parameters(table, columns, rows),
     )

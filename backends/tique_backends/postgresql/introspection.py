@@ -12,7 +12,7 @@ from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import unique_indexes
-from tique_rewriter.schema import Action, Check, Column, Table
+from tique_rewriter.schema import Action, Check, Column, Generated, Table
 
 if TYPE_CHECKING:
     from tique_backends.records import Row
@@ -178,6 +178,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     columns: list[Column] = []
     stored: list[Stored] = []
     numbers: dict[int, int] = {}
+    computed: list[Generated] = []
+    computed_sizes: list[tuple[Column, Stored]] = []
     for row in ask(_COLUMNS, number, schema, name):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
@@ -187,8 +189,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 ErrorKind.UNSUPPORTED,
                 f"table {label}: the column name {column!r} is reserved",
             )
-        if generated:
-            raise refuse(f"has a generated column, {column!r}")
         if identity:
             default = f"nextval('{sequence}'::regclass)"
         if type_kind == "p":
@@ -201,6 +201,14 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             )
         if type_kind == "d" and ask(_CUTTING_DOMAINS, number, attribute):
             refuse_new(f"has a column of a domain with a length, {column!r}")
+        if generated == "v":
+            raise refuse(f"has a virtual column, {column!r}; write STORED")
+        if generated:
+            place = len(columns) + len(computed)
+            kind = type_name(oid, modifier, display)
+            computed.append(Generated(column, kind, str(default), place))
+            computed_sizes.append((Column(column, kind), Stored(length, storage)))
+            continue
         numbers[attribute] = len(columns)
         stored.append(Stored(length, storage))
         columns.append(
@@ -235,6 +243,8 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if excludes:
             # From release 18 on, a key may exclude overlapping values.
             refuse_new(f"has a constraint of a kind tique cannot keep ({constraint})")
+        if kind in ("p", "u") and not numbers.keys() >= set(key):
+            raise refuse(f"has a key with a generated column, {constraint}")
         if kind in ("p", "u"):
             key_names.append((constraint, tuple(numbers[i] for i in key)))
         if kind == "p":
@@ -253,8 +263,9 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         tuple(unique),
         tuple(checks),
         table_id,
-        bounds(columns, stored, numbers, ask(INDEX_SHAPES, number)),
+        bounds(columns, stored, numbers, ask(INDEX_SHAPES, number), computed_sizes),
         key_names=tuple(key_names),
+        generated=tuple(computed),
     )
     table = with_unique_indexes(
         table, unique_indexes(session, number, numbers, refuse_new)

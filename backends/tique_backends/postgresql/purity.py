@@ -41,6 +41,12 @@ WITH RECURSIVE _types(oid) AS (
       WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
   ) AS p(oid) WHERE p.oid <> 0
 )
+SELECT 'generated column ' || a.attname, '(' || pg_get_expr(d.adbin, d.adrelid)
+  || ') IS NULL', d.adbin::TEXT, NULL::TEXT
+FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = CAST($1 AS regclass) AND a.attgenerated <> '' AND NOT a.attisdropped
+UNION ALL
 SELECT 'CHECK constraint ' || conname, pg_get_expr(conbin, conrelid), conbin::TEXT,
   NULL::TEXT
 FROM pg_catalog.pg_constraint

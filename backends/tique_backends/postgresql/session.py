@@ -465,13 +465,13 @@ class PostgreSQLSession(Session):
     @override
     def append(self, versions: Versions) -> None:
         if versions.rows:
-            self._append(versions, cache_name(versions.table))
+            self._append(versions, cache_name(versions.table), "_cts")
 
-    def _append(self, versions: Versions, target: str) -> None:
+    def _append(self, versions: Versions, target: str, stamp: str) -> None:
         stamped = zip(versions.rows, versions.stamps, versions.deleted, strict=True)
         # Of one row too it is the fastest way.
         self._run(
-            f"COPY {target} FROM STDIN",
+            f"COPY {target} ({column_list(versions.table)}, {stamp}, _deleted) FROM STDIN",
             rows=((*row, stamp, bool(deleted)) for row, stamp, deleted in stamped),
         )
 
@@ -513,7 +513,8 @@ class PostgreSQLSession(Session):
         self.drop_stage(table)
         self._run(
             f"CREATE TEMPORARY TABLE {stage_name(table).partition('.')[2]} "
-            f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS {STORED}, "
+            f"(LIKE {storage_name(table)} INCLUDING CONSTRAINTS INCLUDING GENERATED "
+            f"{STORED}, "
             "_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)"
         )
 
@@ -522,7 +523,7 @@ class PostgreSQLSession(Session):
         self.drop_incoming()
         self._run(
             f"CREATE TEMPORARY TABLE {_INCOMING} "
-            f"(LIKE {storage_name(table)} INCLUDING DEFAULTS)"
+            f"(LIKE {storage_name(table)} INCLUDING DEFAULTS INCLUDING GENERATED)"
         )
         return f"pg_temp.{_INCOMING}"
 
@@ -568,12 +569,15 @@ class PostgreSQLSession(Session):
     def stage(self, versions: Versions) -> None:
         if versions.rows:
             with self.guards.named():
-                self._append(versions, stage_name(versions.table))
+                self._append(versions, stage_name(versions.table), "_sequence")
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
         with self.guards.named():
-            return self.change(f"INSERT INTO {stage_name(table)} {query}", parameters)
+            columns = f"{column_list(table)}, _sequence, _deleted"
+            return self.change(
+                f"INSERT INTO {stage_name(table)} ({columns}) {query}", parameters
+            )
 
     @override
     def unstage(self, table: Table, after: int) -> None:

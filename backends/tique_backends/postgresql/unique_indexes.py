@@ -84,6 +84,8 @@ def unique_indexes(
             refuse(
                 f"has a unique index {why}, {index}; certification takes plain columns"
             )
+        elif not numbers.keys() >= set(columns):
+            refuse(f"has a unique index with a generated column, {index}")
         else:
             found.setdefault(tuple([numbers[i] for i in columns]), index)
     return found

@@ -264,6 +264,13 @@ class Rules:
         Whether INSERT, UPDATE and DELETE may be members of a WITH list.
     inserts_by_position
         Whether INSERT … BY POSITION says that values are in the columns' order.
+    generated
+        Whether a table may have generated columns.
+    generated_takes_default
+        Whether DEFAULT may be given for a generated column, and values without a list of
+        columns are counted with it.
+    copies_generated
+        Whether COPY without a list of columns writes generated columns.
     overrides_identity
         Whether INSERT has OVERRIDING SYSTEM VALUE.
     returns_joined
@@ -388,6 +395,9 @@ class Rules:
     with_changes: bool = False
     changes_in_turn: bool = False
     inserts_by_position: bool = False
+    generated: bool = False
+    generated_takes_default: bool = False
+    copies_generated: bool = False
     overrides_identity: bool = False
     names_keys: bool = False
     has_unlogged: bool = False

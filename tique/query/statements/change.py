@@ -111,6 +111,7 @@ class ChangeStatement(WritingStatement):
         """The columns to read of a row; None: all."""
         if (
             self._table.checks
+            or self._table.generated
             or self._table.unique
             or self._changes_key
             or self._returning

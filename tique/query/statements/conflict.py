@@ -303,6 +303,7 @@ class _Update:
                 ),
                 Column(_NUMBER, "BIGINT"),
             ),
+            generated=table.generated,
         )
 
     def rows(
@@ -374,6 +375,8 @@ class _Update:
             source = forms.constants(
                 self._pairs, range(len(rows[0])), {}, list(zip(*rows, strict=True))
             )
+            if self._pairs.generated:
+                source = forms.computed(self._pairs, source)
             if not self._assigned.is_known(transaction, parameters):
                 self._assigned.ask(
                     transaction,

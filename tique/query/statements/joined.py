@@ -58,10 +58,11 @@ class JoinedReturningClause:
             f"_u._{'n' if i in changed else 'o'}{i} AS {quote(column.name)}"
             for i, column in enumerate(self._table.columns)
         ]
-        named = [(self._plan.qualifier, columns)]
+        own = f"(SELECT {', '.join(columns)})"
+        if self._table.generated:
+            own = transaction.engine.forms.computed(self._table, own)
+        named = [(self._plan.qualifier, own)]
         for i, (name, others) in enumerate(self._plan.relations):
             items = [f"_u._j{i}_{j} AS {column}" for j, column in enumerate(others)]
-            named.append((name, items))
-        return "".join(
-            f", LATERAL (SELECT {', '.join(items)}) AS {name}" for name, items in named
-        )
+            named.append((name, f"(SELECT {', '.join(items)})"))
+        return "".join(f", LATERAL {query} AS {name}" for name, query in named)

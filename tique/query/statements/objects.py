@@ -75,4 +75,4 @@ class DefineMacroStatement(DefineObjectsStatement):
 
 def _shape(table: Table) -> tuple[object, ...]:
     """The parts of a table that do not go with the tables that it references."""
-    return table.columns, table.primary_key, table.unique, table.checks
+    return table.columns, table.primary_key, table.unique, table.checks, table.generated

@@ -56,6 +56,8 @@ class ReturningClause:
         forms = transaction.engine.forms
         if written.changes is None:
             source = forms.staged(self._table, transaction.sequence)
+            if self._table.generated:
+                source = forms.computed(self._table, source)
         else:
             # A row after the statement, or a deleted row before it.
             rows = [new or old or () for old, new in written.changes]
@@ -99,7 +101,9 @@ class ReturningClause:
         """A parenthesised query for these rows."""
         every_column = range(len(self._table.columns))
         values = [[row[i] for row in rows] for i in every_column]
-        return transaction.engine.forms.constants(self._table, every_column, {}, values)
+        forms = transaction.engine.forms
+        source = forms.constants(self._table, every_column, {}, values)
+        return forms.computed(self._table, source) if self._table.generated else source
 
     def _plain(self, transaction: Transaction) -> str:
         """The select list over the storage tables."""
