@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.names import (
     cache_name,
+    collated,
     column_list,
     key_equality,
     key_list,
@@ -138,7 +139,8 @@ class Forms(ABC):
         others, these come before them in the list.
         """
         values = [
-            f"{self.cast(f'({each.expression})', each.type)} AS {self.quote(each.name)}"
+            self.cast(f"({each.expression})", each.type)
+            + f"{collated(each)} AS {self.quote(each.name)}"
             for each in table.generated
         ]
         every = ", ".join(map(self.quote, table.names))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique_rewriter.schema import Column, Table
+    from tique_rewriter.schema import Column, Generated, Table
 
 
 def quote(identifier: str) -> str:
@@ -54,6 +54,6 @@ def key_equality(table: Table, positions: Sequence[int], left: str, right: str) 
     return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
 
 
-def collated(column: Column) -> str:
+def collated(column: Column | Generated) -> str:
     """What a value of the column's type needs to be sorted as the column."""
     return "" if column.collation is None else f" COLLATE {column.collation}"

@@ -383,9 +383,12 @@ def read_constraints(
             continue
         collation = None if column is None else read_collation(source, words)
         if column is not None and collation is not None:
-            position = position_of(source, draft, column)
             found, words = collation
-            draft.columns[position] = replace(draft.columns[position], collation=found)
+            if not draft.computes(source.identifier(column)):
+                position = position_of(source, draft, column)
+                draft.columns[position] = replace(
+                    draft.columns[position], collation=found
+                )
             continue
         if word.keyword in _REFUSED_CONSTRAINTS:
             raise source.unsupported(_REFUSED_CONSTRAINTS[word.keyword], word.start)

@@ -40,13 +40,14 @@ class Generated:
 
     ``expression`` is SQL text over the bare names of other columns; its value is
     converted to ``type``. ``place`` is the position among all columns, generated ones
-    included.
+    included. ``collation`` is that of its texts, for SQL, where the engine has several.
     """
 
     name: str
     type: str
     expression: str
     place: int
+    collation: str | None = None
 
 
 @dataclass(frozen=True)

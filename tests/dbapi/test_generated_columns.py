@@ -256,6 +256,23 @@ def test_constraints_on_them(one):
 
 
 @POSTGRESQL
+def test_they_sort_by_their_own_collation(one):
+    """P1: not by that of the columns that they are made of."""
+    one.execute(
+        'CREATE TABLE c (s TEXT COLLATE "C", g TEXT GENERATED ALWAYS AS (s) STORED, '
+        'h TEXT COLLATE "C" GENERATED ALWAYS AS (s) STORED)'
+    )
+    for folded in (False, True):
+        one.execute("INSERT INTO c VALUES ('x')")
+        one.commit()
+        if folded:
+            one.checkpoint()
+        query = "SELECT pg_collation_for(g), pg_collation_for(h) FROM c LIMIT 1"
+        assert rows(one, query) == [('"default"', '"C"')]
+        one.commit()
+
+
+@POSTGRESQL
 def test_an_index_that_is_too_small_refuses_the_statement(one):
     """P4: the index's row is made of a value that no version holds."""
     one.execute(

@@ -45,7 +45,7 @@ SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   a.attnotnull, coalesce(pg_get_expr(d.adbin, d.adrelid), CASE t.typtype WHEN 'd' THEN t.typdefault END),
   a.attidentity::TEXT,
   a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT,
-  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(v.nspname) || '.' || quote_ident(l.collname) END,
+  CASE WHEN a.attcollation <> t.typcollation OR a.attgenerated <> '' THEN quote_ident(v.nspname) || '.' || quote_ident(l.collname) END,
   coalesce(l.collisdeterministic, TRUE),
   CASE WHEN has_schema_privilege($2, 'USAGE') THEN
     pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
@@ -206,7 +206,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if generated:
             place = len(columns) + len(computed)
             kind = type_name(oid, modifier, display)
-            computed.append(Generated(column, kind, str(default), place))
+            computed.append(Generated(column, kind, default, place, collation))
             computed_sizes.append((Column(column, kind), Stored(length, storage)))
             continue
         numbers[attribute] = len(columns)
