@@ -117,6 +117,59 @@ class Lexed:
             comments=tuple(_moved(self.comments, end, more)),
         )
 
+    def spliced(self, pieces: Iterable[tuple[int, int, Lexed]]) -> Lexed:
+        """Return the text with pieces, each in the place of what is from start to end.
+
+        They come in the text's order, and neither they nor what they replace have
+        placeholders.
+        """
+        made: list[str] = []
+        moves: list[tuple[int, int, int]] = []
+        quotes, comments = [], []
+        edits: list[Edit] = []
+        copied = length = 0
+        for start, end, piece in pieces:
+            made += self.text[copied:start], piece.text
+            length += start - copied
+            quotes += [(length + a, length + b) for a, b in piece.quotes]
+            comments += [(length + a, length + b) for a, b in piece.comments]
+            first = self.original_position(start)
+            more = self.original_position(end) - first
+            edits.append(Edit(length, len(piece.text), first, more))
+            length += len(piece.text)
+            moves.append((start, end, length - end))
+            copied = end
+
+        def moved(place: int) -> int | None:
+            more = 0
+            for start, end, by in moves:
+                if start <= place < end:
+                    return None
+                if end <= place:
+                    more = by
+            return place + more
+
+        def spans(before: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+            for start, end in before:
+                begin = moved(start)
+                if begin is not None:
+                    yield begin, begin + end - start
+
+        for edit in self.edits:
+            begin = moved(edit.start)
+            if begin is not None:
+                edits.append(replace(edit, start=begin))
+        return replace(
+            self,
+            text="".join(made) + self.text[copied:],
+            starts=tuple(
+                [place for place in map(moved, self.starts) if place is not None]
+            ),
+            edits=tuple(sorted(edits, key=lambda edit: edit.start)),
+            quotes=tuple(sorted([*quotes, *spans(self.quotes)])),
+            comments=tuple(sorted([*comments, *spans(self.comments)])),
+        )
+
     def part(self, start: int, end: int) -> Lexed:
         """Return the text between two offsets, blank around it; all places stay."""
         rest = self.after(start)

@@ -123,18 +123,23 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
     named = isinstance(node.this, exp.Identifier)
     table = catalog.find(node.db or None, node.name) if named else None
     if table is None and named and catalog.view(node.db or None, node.name):
-        raise _changed_view(source, node)
+        raise changed_view(source, node.name, starts_at(node))
     if table is None:
         raise unknown_table(source, node)
     return table
 
 
-def _changed_view(source: Source, node: exp.Table) -> RewriteError:
-    start, name = starts_at(node), f'"{node.name}"'
+def changed_view(
+    source: Source, name: str, start: int, reason: str = ""
+) -> RewriteError:
+    """Return the complaint about a change of a view, for which there may be a reason."""
     if source.rules.changes_views:
+        because = f" ({reason})" if reason else ""
         advice = "change the tables that it reads"
-        return source.unsupported(f"a change of the view {name}", start, advice)
-    return source.error(UnknownTable, f"{name} is a view and no table", start)
+        return source.unsupported(
+            f'a change of the view "{name}"{because}', start, advice
+        )
+    return source.error(UnknownTable, f'"{name}" is a view and no table', start)
 
 
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:

@@ -51,6 +51,7 @@ from tique_rewriter.temporary import Lasting, is_temporary, plan_create_temporar
 from tique_rewriter.tidying import plan_tidying
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
+from tique_rewriter.view_changes import through_view
 from tique_rewriter.views import (
     WithViews,
     plan_alter_view,
@@ -298,6 +299,7 @@ class Rewriter:
 
     def _statement(self, source: Source) -> Plan:
         """Plan a query or a change."""
+        source = through_view(source, self._catalog)
         keywords = source.keywords()
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
         return _CHANGES.get(verb, plan_query)(source, self._catalog)

@@ -188,11 +188,13 @@ class View:
     ``table`` has its names, its columns and an id that no table has; its ``fault`` says
     why the engine cannot read the view. ``definition`` is CREATE VIEW as the engine keeps
     it. Only if it ``has_its_columns``, those are what a star in it stands for now.
+    ``obstacle`` says what of it, beside its query, stands in the way of a change through it.
     """
 
     table: Table
     definition: str
     has_its_columns: bool = True
+    obstacle: str | None = None
 
 
 @dataclass(frozen=True)

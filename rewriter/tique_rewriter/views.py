@@ -142,10 +142,7 @@ class WithViews:
         if table.id in self._above:
             raise UnknownTable("it reads itself")
         inside = self.inside(table.schema, table.id)
-        lexed = number_placeholders(
-            view.definition, _AS_WRITTEN, False, self._rules.lexicon
-        )
-        header = _read_header(Source(lexed, self._rules), inside)
+        header = _definition(view, inside)
         select = _plan_body(header, inside)
         names = header.columns
         if view.has_its_columns:
@@ -154,6 +151,11 @@ class WithViews:
         if _weight(found) > _MOST_TABLES:
             raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
         return found
+
+    @property
+    def rules(self) -> Rules:
+        """The engine's dialect."""
+        return self._rules
 
     def _place(self, schema: str | None, name: str) -> str | None:
         if schema is None and self._home is not None:
@@ -316,6 +318,17 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
         words[number + 1].start,
         words[last - 1].end,
     )
+
+
+def _definition(view: View, inside: WithViews) -> _Header:
+    rules = inside.rules
+    lexed = number_placeholders(view.definition, _AS_WRITTEN, False, rules.lexicon)
+    return _read_header(Source(lexed, rules), inside)
+
+
+def body_of(view: View, inside: WithViews) -> Source:
+    """Return the query of a view, as the engine keeps it."""
+    return _body(_definition(view, inside))
 
 
 def _body(header: _Header) -> Source:

@@ -29,7 +29,13 @@ SELECT c.oid::BIGINT, n.nspname, c.relname, pg_catalog.pg_get_viewdef(c.oid),
   (SELECT array_agg(a.atttypmod ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
    WHERE a.attrelid = c.oid AND a.attnum > 0),
   (SELECT array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum)
-   FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0)
+   FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0),
+  CASE WHEN c.relhastriggers THEN 'a trigger'
+    WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_rewrite AS r
+      WHERE r.ev_class = c.oid AND r.rulename <> '_RETURN') THEN 'a rule'
+    WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_attrdef AS d WHERE d.adrelid = c.oid)
+      THEN 'a DEFAULT of its own'
+    WHEN c.reloptions::TEXT LIKE '%check_option=%' THEN 'a CHECK OPTION' END
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
   AND n.nspname NOT IN ('information_schema', 'tique') ORDER BY c.oid"""
@@ -77,6 +83,7 @@ def _view(
     types: list[int],
     modifiers: list[int],
     displays: list[str],
+    obstacle: str | None,
 ) -> View:
     columns = tuple(
         [
@@ -87,4 +94,5 @@ def _view(
         ]
     )
     definition = f"CREATE VIEW {quote(schema)}.{quote(name)} AS {query}"
-    return View(Table(schema, name, columns, id=-number), definition)
+    has = None if obstacle is None else f"it has {obstacle}"
+    return View(Table(schema, name, columns, id=-number), definition, obstacle=has)

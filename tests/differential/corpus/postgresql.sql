@@ -530,6 +530,11 @@ DROP VIEW IF EXISTS v@ CASCADE
 CREATE VIEW v@ AS SELECT id, name FROM item;
 UPDATE v@ SET name = 'x' WHERE id = 77
 
+CREATE TABLE t@ (a integer PRIMARY KEY, b text);
+CREATE VIEW v@ AS SELECT a, b FROM t@ WHERE a > 0;
+INSERT INTO v@ (a, b) VALUES (1, 'x') RETURNING *;
+DELETE FROM v@ WHERE b = 'x'
+
 --# Types, functions, comments, privileges
 
 CREATE TYPE e@ AS ENUM ('a', 'b')
