@@ -482,6 +482,10 @@ class Connection(Generic[RowT]):
                 committer = self._database.committer
                 commit_behind_locks(committer, locks, transaction, self.lock_timeout)
             committed = True
+            if transaction is not None:
+                with suppress(EngineError):
+                    # The outcome stands.
+                    transaction.notifications.send(transaction.session)
             if self._temporaries and transaction is not None:
                 self._temporaries.keep(transaction, own)
         except errors.Error as error:

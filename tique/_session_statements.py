@@ -11,6 +11,7 @@ from tique import errors
 from tique._settings import Settings
 from tique.query.constraint_modes import named_constraints
 from tique.query.foreign_keys import set_constraints
+from tique.query.notifications import checked
 from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
@@ -34,6 +35,7 @@ from tique_rewriter.session import (
 )
 from tique_rewriter.session_constraints import SetConstraints
 from tique_rewriter.session_cursors import CloseCursor, DeclareCursor, FetchCursor
+from tique_rewriter.session_notify import Notify
 from tique_rewriter.session_prepare import (
     Deallocate,
     ExecuteStatement,
@@ -105,6 +107,7 @@ class SessionStatements:
             CloseCursor: lambda plan, _: portals.close(plan),
             SetConstraints: self._set_constraints,
             SetConfig: self._set_config,
+            Notify: self._notify,
             PrepareStatement: self._prepare,
             ExecuteStatement: self._execute,
             Deallocate: self._deallocate,
@@ -332,6 +335,26 @@ class SessionStatements:
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
         return Outcome()
+
+    def _notify(self, plan: Notify, bound: Sequence[Any]) -> Outcome:
+        """Send a message when the transaction commits."""
+        channel, payload = (
+            bound[operand.number - 1]
+            if isinstance(operand, Parameter)
+            else operand.value
+            for operand in (plan.channel, plan.payload)
+        )
+        message = checked(channel, payload)
+        connection = self._connection
+        if connection._commits_each:
+            connection._live_session().notify([message])
+        else:
+            transaction = connection._holder.transaction or connection._begin()
+            with transaction.statement():
+                transaction.notifications.add(transaction.sequence, message)
+        if plan.result is None:
+            return Outcome()
+        return Outcome(1, [ResultColumn(plan.result, "VOID")], [("",)])
 
     # Maintenance
 

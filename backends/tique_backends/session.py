@@ -81,6 +81,10 @@ class Session(ABC):
             The engine refused the statement; if autocommitted, it left no trace.
         """
 
+    def notify(self, messages: Sequence[tuple[str, str]]) -> None:
+        """Send messages, each a channel and a payload, to those who listen."""
+        raise NotImplementedError
+
     def execute_some(
         self,
         query: str,

@@ -38,6 +38,11 @@ from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session import SessionPlan
 from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
+from tique_rewriter.session_notify import (
+    may_notify,
+    plan_notify,
+    plan_notifying_query,
+)
 from tique_rewriter.session_prepare import PREPARES, plan_prepare
 from tique_rewriter.session_set_config import may_set_config, plan_set_config
 from tique_rewriter.session_statements import (
@@ -227,6 +232,8 @@ class Rewriter:
         try:
             if paramstyle != OWN_STYLE and may_set_config(sql):
                 plan = plan_set_config(Source(lexed, self._rules))
+            if plan is None and paramstyle != OWN_STYLE and may_notify(sql):
+                plan = plan_notifying_query(Source(lexed, self._rules))
             plan = plan or self._plan(lexed)
         except RecursionError:
             raise UnsupportedSQL("the statement is nested too deeply") from None
@@ -257,6 +264,8 @@ class Rewriter:
             return plan_session(source, self._catalog)
         if keywords[0] in CURSOR_VERBS and self._rules.has_cursors:
             return plan_cursor(source, self._plan)
+        if keywords[0] == "NOTIFY" and self._rules.notifies:
+            return plan_notify(self._checked(source))
         if keywords[0] in self._rules.tidies:
             return plan_tidying(source)
         if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:

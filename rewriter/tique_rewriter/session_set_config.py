@@ -70,7 +70,7 @@ def _setting(source: Source, words: list[Word]) -> GivenSetting | None:
     if raw != f'"{_NAME}"' and words[0].keyword != _NAME.upper():
         return None
     end = 1 + source.closing(words[1:])
-    arguments = [_value(source, piece) for piece in split(words[2:end])]
+    arguments = [given_value(source, piece) for piece in split(words[2:end])]
     rest = words[end + 1 :]
     if rest and rest[0].keyword == "AS":
         rest = rest[1:]
@@ -81,7 +81,7 @@ def _setting(source: Source, words: list[Word]) -> GivenSetting | None:
     return GivenSetting(name, value, is_local, result)
 
 
-def _value(source: Source, words: list[Word]) -> Operand | None:
+def given_value(source: Source, words: list[Word]) -> Operand | None:
     """The value of an argument; None if it is neither written out nor a placeholder."""
     if [word.keyword for word in words[-2:]] in (["::", "TEXT"], ["::", "BOOLEAN"]):
         words = words[:-2]

@@ -17,6 +17,7 @@ from tique_rewriter import (
     session_constraints,
     session_cursors,
     session_describe,
+    session_notify,
     session_prepare,
     session_set_config,
     temporary,
@@ -351,6 +352,9 @@ def _session(made: session.SessionPlan) -> str:
                 f"local {_kernel(s.is_local, None)} AS {s.result}"
                 for s in made.settings
             )
+        case session_notify.Notify(result=result):
+            message = f"{_kernel(made.channel, None)}, {_kernel(made.payload, None)}"
+            return f"notify {message}{f' AS {result}' if result else ''}"
     return f"{type(made).__name__} {getattr(made, 'name', '')}".strip()
 
 

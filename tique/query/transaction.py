@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
 from tique.query.constraint_modes import ConstraintModes
+from tique.query.notifications import Notifications
 from tique.query.temporary import Temporaries
 from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.references import References
@@ -179,6 +180,7 @@ class Transaction:
         self.deferred: dict[tuple[int, str], dict[Key, None] | None] = {}
         """References to check at commit, by child and constraint; None: all of them."""
         self.modes = ConstraintModes()
+        self.notifications = Notifications()
         self.relations: dict[str, str] = {}
         """Members of the current statement's WITH list by name: relations as in FROM."""
         self.touched: set[int] = set()
@@ -287,6 +289,7 @@ class Transaction:
                 stack.callback(writes.rollback_to, sequence, self.session)
             self.references.rollback_to(sequence)
             self.modes.rollback_to(sequence)
+            self.notifications.rollback_to(sequence)
             self.temporaries.undo(sequence)
 
     # Reading

@@ -317,6 +317,15 @@ class PostgreSQLSession(Session):
             return self._types.of(parameters)
 
     @override
+    def notify(self, messages: Sequence[tuple[str, str]]) -> None:
+        channels, payloads = map(list, zip(*messages, strict=True))
+        self.execute(
+            "SELECT pg_catalog.pg_notify(_c, _p) "
+            "FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS TEXT[])) AS _m(_c, _p)",
+            [channels, payloads],
+        ).close()
+
+    @override
     def check_assigned(
         self,
         table: Table,

@@ -172,6 +172,7 @@ POSTGRESQL = Rules(
     deferrable=True,
     collates=True,
     sets_by_query=True,
+    notifies=True,
     chains=True,
     grants=True,
     plain_objects=frozenset({"json_object"}),

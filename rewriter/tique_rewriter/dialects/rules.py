@@ -154,6 +154,8 @@ class Rules:
         Whether tique leaves GRANT and REVOKE to it.
     tidies
         The first words of statements that keep its storage tidy.
+    notifies
+        Whether it has NOTIFY, and the function ``pg_notify`` that does the same.
     sets_by_query
         Whether the function ``set_config`` does what SET does.
     chains
@@ -347,6 +349,7 @@ class Rules:
     collates: bool = False
     deferrable: bool = False
     sets_by_query: bool = False
+    notifies: bool = False
     grants: bool = False
     renames_indexes: bool = False
     has_cursors: bool = False
