@@ -119,7 +119,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         if isinstance(column, exp.Opclass) and source.rules.index_parts:
             column = column.this
         if not isinstance(column, exp.Column):
-            if "where" in source.rules.index_parts and not is_unique:
+            if source.rules.indexes_expressions and not is_unique:
                 is_computed = True
                 continue
             raise source.unsupported(

@@ -115,7 +115,8 @@ class Table:
     ``unique`` has the columns of unique indexes, by position; ``unique_names`` has the
     index's name at the same place, None for a constraint. One that
     ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
-    behind those that its expression names.
+    behind those that its expression names. ``indexed`` are the expressions of storage's
+    indexes that may be an error for a row, where a staging table has to find that.
     """
 
     schema: str
@@ -136,6 +137,7 @@ class Table:
     unique_names: tuple[str | None, ...] = field(default=(), compare=False)
     is_temporary: bool = False
     generated: tuple[Generated, ...] = ()
+    indexed: tuple[str, ...] = ()
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -164,6 +166,11 @@ class Table:
     def types(self) -> tuple[str, ...]:
         """The columns' types."""
         return tuple([column.type for column in self.columns])
+
+    @cached_property
+    def judges_rows(self) -> bool:
+        """Whether the engine has to say which rows the table takes."""
+        return bool(self.checks or self.generated or self.indexed)
 
     def unique_index(self, columns: tuple[int, ...]) -> str | None:
         """The name of the index that keeps these columns UNIQUE, if one does."""

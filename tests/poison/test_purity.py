@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import tique
+from tests.portable import numbers
 
 COLUMNS = (
     "id INTEGER PRIMARY KEY, n INTEGER, s VARCHAR, d DATE, ts TIMESTAMP, "
@@ -199,20 +200,54 @@ def test_a_macro_may_change_later(engine, name):
         tique.adopt(engine.url)
 
 
-@pytest.mark.written_for(["duckdb"], reason="how its catalog shows them")
-@pytest.mark.parametrize("key", ["(1 / (a - 1))", "b, (a + 1)", "lower(b)"])
-def test_an_index_on_an_expression_is_not_adopted(engine, key):
-    native = engine.native()
-    native.execute('CREATE TABLE t (a INTEGER, b VARCHAR, "c(" INTEGER)')
-    native.execute(f"CREATE INDEX odd ON t ({key})")
-    engine.close()
-    with pytest.raises(tique.NotSupportedError, match="index odd is on an expression"):
+@pytest.mark.written_for(["duckdb"], reason="it has no UNIQUE ones of its own here")
+@pytest.mark.parametrize("is_adopted", [True, False])
+@pytest.mark.parametrize("count", [1, 3000])
+def test_an_index_on_an_expression_that_fails_for_a_row(engine, is_adopted, count):
+    """P4: DuckDB finds it at the commit, which here is a fold, long after it."""
+    setup = (
+        'CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR, "c(" INTEGER)',
+        "INSERT INTO t VALUES (-1, '7', 1)",
+        'CREATE INDEX fine ON t (lower(b), "c(")',
+        "CREATE INDEX odd ON t (a, (CAST(b AS INTEGER)))",
+    )
+    if is_adopted:
+        native = engine.native()
+        for statement in setup:
+            native.execute(statement)
+        engine.close()
         tique.adopt(engine.url)
-    native = engine.native()
-    native.execute("DROP INDEX odd")
-    native.execute('CREATE INDEX even ON t ("c(", b)')
-    engine.close()
-    assert tique.adopt(engine.url) == ["main.t"]
+    one = engine.connect(checkpoint="manual")
+    for statement in () if is_adopted else setup:
+        one.execute(statement)
+        one.commit()
+    rows = f"FROM {numbers(count)}"
+    for statement in (
+        f"INSERT INTO t SELECT number, 'x', 0 {rows}",
+        "UPDATE t SET b = 'x'",
+        "UPDATE t SET b = 'x' WHERE a = -1",
+    ):
+        with pytest.raises(tique.IntegrityError, match="Could not convert"):
+            one.execute(statement)
+        one.rollback()
+    one.execute(f"INSERT INTO t SELECT number, '9', 0 {rows}")
+    one.execute("UPDATE t SET b = '8' WHERE a = -1")
+    one.commit()
+    one.checkpoint()
+    assert one.status().tables[0].cached_rows == 0
+    query = "SELECT count(*) FROM t WHERE lower(b) = '9'"
+    assert one.execute(query).fetchall() == [(count,)]
+    one.rollback()
+    one.execute("DROP INDEX odd")
+    one.execute("UPDATE t SET b = 'x' WHERE a = -1")
+    one.commit()
+    with pytest.raises(tique.Error):
+        one.execute("CREATE INDEX odd ON t ((CAST(b AS INTEGER)))")
+    one.rollback()
+    one.close()
+    tique.detach(engine.url)
+    found = engine.native().execute("SELECT b FROM t WHERE lower(b) <> '9'")
+    assert found.fetchall() == [("x",)]
 
 
 @pytest.mark.written_for(["duckdb"], reason="its functions")

@@ -101,7 +101,7 @@ def is_free(table: Table, changed: Collection[int]) -> bool:
         *[bound.columns for bound in table.bounds],
         *[key.columns for key in table.foreign_keys],
     ]
-    return not (table.checks or table.generated) and all(
+    return not table.judges_rows and all(
         set(columns).isdisjoint(changed) for columns in together
     )
 

@@ -108,9 +108,7 @@ def check_buffered(
     unique = any(set(columns) & set(changed) for columns in table.unique)
     if writes.is_doubtful:
         writes.guard(transaction.session)
-    # A generated column's value may be an error, or break a constraint.
-    judged = table.checks or table.generated
-    if unique or (judged and changed) or writes.is_doubtful:
+    if unique or (table.judges_rows and changed) or writes.is_doubtful:
         writes.is_doubtful = False
         writes.spill(transaction.session)
         check_unique(transaction, table, changed, first)

@@ -99,11 +99,17 @@ def staged_columns(table: Table) -> list[str]:
 
 
 def staged_generated(table: Table) -> list[str]:
-    """The table's generated columns, for the end of a staging table: they judge new rows."""
-    return [
+    """The columns at the end of a staging table that judge new rows: generated ones."""
+    columns = [
         f"{quote(each.name)} {each.type} GENERATED ALWAYS AS ({each.expression})"
         for each in table.generated
     ]
+    # What an index of storage would compute at a fold is found at the statement.
+    columns += [
+        f"_sequence_{number} GENERATED ALWAYS AS ({expression})"
+        for number, expression in enumerate(table.indexed)
+    ]
+    return columns
 
 
 def staged_checks(table: Table) -> list[str]:

@@ -6,7 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from tique_backends.duckdb.generated import generated_columns
-from tique_backends.duckdb.unique_indexes import unique_indexes
+from tique_backends.duckdb.unique_indexes import (
+    fallible,
+    indexes_of,
+    unique_indexes,
+)
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.keys import with_unique_indexes
 from tique_backends.names import quote
@@ -115,6 +119,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             raise EngineError(
                 ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
             )
+    indexes = indexes_of(session, schema, name)
     table = Table(
         schema,
         name,
@@ -124,5 +129,6 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         tuple(checks),
         table_id,
         generated=generated,
+        indexed=fallible(indexes),
     )
-    return with_unique_indexes(table, unique_indexes(session, schema, name, positions))
+    return with_unique_indexes(table, unique_indexes(indexes, schema, name, positions))

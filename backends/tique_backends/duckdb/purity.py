@@ -93,11 +93,6 @@ _WITH_OFFSET = re.compile(r".*:\d\d(?:\.\d+)? ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?)", r
 _OTHERS = "SELECT function_name FROM duckdb_functions() WHERE NOT internal"
 """The application's own functions and macros, which may stand before DuckDB's."""
 
-_EXPRESSION_INDEXES = """
-SELECT index_name FROM duckdb_indexes()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
-  AND expressions LIKE '%''(%'"""
-
 
 def check_definition(session: Session, table: Table) -> None:
     """Refuse a table whose constraints or indexes depend on more than its rows.
@@ -126,15 +121,14 @@ def check_definition(session: Session, table: Table) -> None:
                 f"{found}; it must depend on the row alone, because storage checks it "
                 "again long after the commit",
             )
-    indexes = session.execute(
-        _EXPRESSION_INDEXES, [table.schema, table.name]
-    ).fetch_all()
-    if indexes:
-        raise EngineError(
-            ErrorKind.UNSUPPORTED,
-            f"table {table.qualified_name}: the index {indexes[0][0]} is on an "
-            "expression, which may fail for a row long after its commit; index columns",
-        )
+    for expression in table.indexed:
+        found = _impurity(session, table, expression)
+        if found is not None:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {table.qualified_name}: an index on {expression} {found}; it must "
+                "depend on the row alone, because it takes the row long after the commit",
+            )
 
 
 def _bracketed(expression: str) -> str:

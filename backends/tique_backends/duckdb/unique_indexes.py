@@ -1,8 +1,12 @@
-"""Unique indexes of DuckDB's tables, which belong to no constraint.
+"""Indexes of DuckDB's tables, which belong to no constraint.
 
-An index on columns keeps duplicates out just as a UNIQUE constraint on them does, so that
+A unique index on columns keeps duplicates out just as a UNIQUE constraint on them does, so that
 certification has to know it as a key of the table. DuckDB's catalog has its columns as
-text: a name, quoted where it has to be. Everything else is an expression.
+text: a name, quoted where it has to be. Everything else is an expression, in brackets.
+
+An expression may be an error for a row. DuckDB computes it when a transaction commits, so
+that storage would refuse the row at a fold (P4): it is computed at the statement, too,
+unless it is known to be an error for no row.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from typing import TYPE_CHECKING
 from tique_backends.errors import EngineError, ErrorKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from tique_backends.records import Row
     from tique_backends.session import Session
 
 UNIQUE_INDEXES = """
@@ -25,20 +30,38 @@ ORDER BY 1, 2, 3"""
 """A query for schema, table and name of all there are."""
 
 _OF_TABLE = """
-SELECT index_name, CAST(expressions AS VARCHAR[]) FROM duckdb_indexes()
+SELECT index_name, is_unique, CAST(expressions AS VARCHAR[]) FROM duckdb_indexes()
 WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
-  AND is_unique AND sql IS NOT NULL
+  AND sql IS NOT NULL
 ORDER BY index_name"""
+
+_NEVER_AN_ERROR = re.compile(
+    r'\((?:lower|upper|length|strlen|reverse)\((?:[a-z_]\w*|"(?:[^"]|"")*")\)\)'
+)
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
+def indexes_of(session: Session, schema: str, name: str) -> list[Row]:
+    """Return a table's indexes: the name, whether it is unique, the columns' texts."""
+    return session.execute(_OF_TABLE, [schema, name]).fetch_all()
+
+
+def fallible(indexes: Iterable[Row]) -> tuple[str, ...]:
+    """Return the expressions of these indexes that may be an error for a row."""
+    texts = [text for _, _, columns in indexes for text in columns if text[:1] == "("]
+    return tuple(
+        dict.fromkeys(text for text in texts if not _NEVER_AN_ERROR.fullmatch(text))
+    )
+
+
 def unique_indexes(
-    session: Session, schema: str, name: str, positions: Mapping[str, int]
+    indexes: Iterable[Row], schema: str, name: str, positions: Mapping[str, int]
 ) -> dict[tuple[int, ...], str]:
     """Return a table's unique indexes: the name of one by the positions of its columns.
 
-    ``positions`` are those of the columns, by name in small letters.
+    ``indexes`` are all that it has, and ``positions`` those of the columns, by name in small
+    letters.
 
     Raises
     ------
@@ -46,7 +69,9 @@ def unique_indexes(
         UNSUPPORTED if one is on an expression.
     """
     found: dict[tuple[int, ...], str] = {}
-    for index, columns in session.execute(_OF_TABLE, [schema, name]).fetch_all():
+    for index, is_unique, columns in indexes:
+        if not is_unique:
+            continue
         key = [positions.get(_column(text)) for text in columns]
         if None in key:
             raise EngineError(

@@ -118,6 +118,7 @@ DUCKDB = Rules(
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
     allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),
     inserts_by_position=True,
+    indexes_expressions=True,
     generated=True,
     copies_generated=True,
     with_changes=True,

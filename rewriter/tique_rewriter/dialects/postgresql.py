@@ -163,6 +163,7 @@ POSTGRESQL = Rules(
     longest_name=63,
     hidden_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
     typed_rows=True,
+    indexes_expressions=True,
     index_parts=frozenset({"using", "include", "where"}),
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),

@@ -194,6 +194,8 @@ class Rules:
         Whether a table's row is a value of the table's own type, and ``table.name`` may
         be a call of a function with it; and whether columns may be selected that are
         not grouped by where the table's key is.
+    indexes_expressions
+        Whether an index that is not unique may be on expressions.
     index_parts
         The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. With "where" there may be expressions too: the
@@ -372,6 +374,7 @@ class Rules:
     hidden_columns: frozenset[str] = frozenset()
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
+    indexes_expressions: bool = False
     unique_indexes: bool = True
     comma_may_end: bool = False
     conflict_needs_key: bool = False

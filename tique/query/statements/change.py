@@ -110,8 +110,7 @@ class ChangeStatement(WritingStatement):
     def _partial(self, columns: Iterable[int]) -> Sequence[int] | None:
         """The columns to read of a row; None: all."""
         if (
-            self._table.checks
-            or self._table.generated
+            self._table.judges_rows
             or self._table.unique
             or self._changes_key
             or self._returning
