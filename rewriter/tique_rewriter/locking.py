@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.bindings import select_bindings
+from tique_rewriter.bindings import Scope, select_bindings
 from tique_rewriter.names import quote
+from tique_rewriter.outputs import plain_columns
 from tique_rewriter.plan import Literal, LockingSelect, Operand, Parameter, Wait
 from tique_rewriter.query import references_of
 from tique_rewriter.references import find_reads
@@ -50,6 +51,20 @@ class _Clause:
 def has_lock_clause(source: Source) -> bool:
     """Whether a query ends in FOR UPDATE or one of its kind, outside all brackets."""
     return source.words[0].keyword in ("SELECT", "WITH") and bool(_starts(source))
+
+
+def lock_clauses(source: Source) -> list[int]:
+    """Return the numbers of the words that begin a lock clause, in brackets or not."""
+    keywords = source.keywords()
+    return [
+        number
+        for number, keyword in enumerate(keywords)
+        if keyword == "FOR"
+        and any(
+            keywords[number + 1 : number + 1 + len(kind)] == kind
+            for kind in (*_ALONE, *_SHARED)
+        )
+    ]
 
 
 def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
@@ -91,23 +106,30 @@ def plan_locking(source: Source, catalog: Catalog) -> LockingSelect:
     count = len(rest.lexed.arguments) - isinstance(limit, Parameter)
     tables = tuple(read.table for read in locked)
     return LockingSelect(
-        count, references, text, tables, clause.wait, limit, clause.shared
+        count,
+        references,
+        text,
+        tables,
+        clause.wait,
+        limit,
+        clause.shared,
+        _outputs(tree, reads),
     )
 
 
+def _outputs(tree: exp.Select, reads: Reads) -> tuple[tuple[int, str], ...] | None:
+    """Position and name of each result, where all are columns of the one table."""
+    (first, *others) = [reads.of(relation) for relation in relations_of(tree)]
+    if first is None or others:
+        return None
+    scope = Scope({first.name: first}, closed=True)
+    found = plain_columns(tree.expressions, scope, first)
+    return None if found is None else tuple(found)
+
+
 def _starts(source: Source) -> list[int]:
-    """Return the numbers of the words that begin a lock clause."""
-    keywords = source.keywords()
-    return [
-        number
-        for number, word in enumerate(source.words)
-        if word.depth == 0
-        and word.keyword == "FOR"
-        and any(
-            keywords[number + 1 : number + 1 + len(kind)] == kind
-            for kind in (*_ALONE, *_SHARED)
-        )
-    ]
+    """Return the numbers of those outside all brackets."""
+    return [n for n in lock_clauses(source) if source.words[n].depth == 0]
 
 
 def _clause(source: Source) -> _Clause:

@@ -230,7 +230,8 @@ class LockingSelect(Plan):
 
     After the application's results come the key columns of the rows to lock: of each
     of ``tables`` the primary key. A ``limit`` is not in the text: it counts only rows
-    that were locked, and its parameter is none of ``parameters``.
+    that were locked, and its parameter is none of ``parameters``. ``outputs`` are position
+    and name of each result, where all of them are columns of the one table.
     """
 
     text: Text
@@ -238,6 +239,7 @@ class LockingSelect(Plan):
     wait: Wait
     limit: Operand | None = None
     shared: bool = False
+    outputs: tuple[tuple[int, str], ...] | None = None
 
 
 @dataclass(frozen=True)

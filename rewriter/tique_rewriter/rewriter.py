@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tique_rewriter.alter import plan_alter
+from tique_rewriter.change_plans import ChangingWith
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
 from tique_rewriter.create_as import (
@@ -27,6 +28,11 @@ from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.locking import has_lock_clause, plan_locking
+from tique_rewriter.locking_parts import (
+    has_locking_member,
+    has_locking_subquery,
+    plan_locking_subqueries,
+)
 from tique_rewriter.macros import MACROS, plan_macro
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
@@ -281,9 +287,18 @@ class Rewriter:
         if is_table_query(source):
             return self._statement(written_as_select(source))
         if keywords[0] == "WITH" and (
-            has_changes(source) or _verb_after_with(source) in _IN_PARTS
+            has_changes(source)
+            or _verb_after_with(source) in _IN_PARTS
+            or has_locking_member(source)
         ):
-            return plan_changing_with(source, self._part, self._statement)
+            return plan_changing_with(source, self._part, self._locking_or_other)
+        if has_locking_subquery(source):
+            return plan_locking_subqueries(
+                source, self._part, self._without, self._locking_or_other
+            )
+        return self._locking_or_other(source)
+
+    def _locking_or_other(self, source: Source) -> Plan:
         if has_lock_clause(source):
             return plan_locking(source, self._catalog)
         return self._statement(source)
@@ -306,6 +321,18 @@ class Rewriter:
             self._rules.lexicon,
         )
 
+    def _without(self, source: Source, holes: Mapping[tuple[int, int], str]) -> Lexed:
+        """Return a statement with other texts in the places of longer ones."""
+        lexed = source.lexed
+        original = lexed.original
+        for (start, end), text in holes.items():
+            first, last = lexed.original_position(start), lexed.original_position(end)
+            blank = re.sub(r"[^\n]", " ", original[first + len(text) : last])
+            original = original[:first] + text + blank + original[last:]
+        return number_placeholders(
+            original, self._paramstyle, bool(lexed.arguments), self._rules.lexicon
+        )
+
     def _statement(self, source: Source) -> Plan:
         """Plan a query or a change."""
         source = through_view(source, self._catalog)
@@ -326,7 +353,10 @@ class Rewriter:
         inner = self._plan(rest.lexed)
         if isinstance(inner, SessionPlan):
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
-        if isinstance(inner, LockingSelect):
+        if isinstance(inner, LockingSelect) or (
+            isinstance(inner, ChangingWith)
+            and any(isinstance(member.plan, LockingSelect) for member in inner.members)
+        ):
             what = f"{explain.keyword} of a query with FOR UPDATE"
             raise source.unsupported(what, explain.start, "leave FOR UPDATE out")
         return Explain(

@@ -16,7 +16,7 @@ from tique_rewriter.change_plans import (
     Member,
     Update,
 )
-from tique_rewriter.plan import Select
+from tique_rewriter.plan import LockingSelect, Select
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Word
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
-_CHANGING = (InsertRows, InsertQuery, Update, Delete)
+CHANGING = (InsertRows, InsertQuery, Update, Delete)
 
 
 def has_changes(source: Source) -> bool:
@@ -75,14 +75,14 @@ def plan_changing_with(
         end = after
         if name.lower() in {member.name for member in members}:
             raise source.syntax(f'the name "{name}" twice in WITH', body[0].start)
-        made = _member(source, name.lower(), columns, body, members, part, plan)
+        made = plan_part(source, name.lower(), columns, body, members, part, plan)
         members.append(made)
-        _check_member(source, made, body)
+        check_member(source, made, body)
     rest = words[end:]
     if not rest:
         raise source.syntax("WITH without a statement", words[-1].start)
-    members.append(_member(source, "", "", rest, members, part, plan))
-    if not isinstance(members[-1].plan, (Select, *_CHANGING)):
+    members.append(plan_part(source, "", "", rest, members, part, plan))
+    if not isinstance(members[-1].plan, (Select, *CHANGING)):
         raise source.unsupported("this statement after WITH", rest[0].start)
     if source.rules.changes_in_turn and has_changes(source):
         _check_queries(source, members)
@@ -92,7 +92,7 @@ def plan_changing_with(
 def _check_queries(source: Source, members: list[Member]) -> None:
     """Refuse a query of which the engine does not say which changes it sees."""
     changed = {
-        member.plan.table for member in members if isinstance(member.plan, _CHANGING)
+        member.plan.table for member in members if isinstance(member.plan, CHANGING)
     }
     for member in members:
         if member.name and isinstance(member.plan, Select):
@@ -140,7 +140,7 @@ def _members(source: Source) -> Iterator[tuple[str, str, list[Word], int]]:
         number += 1
 
 
-def _member(
+def plan_part(
     source: Source,
     name: str,
     columns: str,
@@ -172,14 +172,22 @@ def _member(
 
 
 def _has_rows(plan: Plan) -> bool:
-    return isinstance(plan, Select) or (
-        isinstance(plan, _CHANGING) and plan.returning is not None
+    return isinstance(plan, Select | LockingSelect) or (
+        isinstance(plan, CHANGING) and plan.returning is not None
     )
 
 
-def _check_member(source: Source, member: Member, body: list[Word]) -> None:
+def check_member(source: Source, member: Member, body: list[Word]) -> None:
     """Refuse a member that cannot become a relation of its own."""
     made, start = member.plan, body[0].start
+    if isinstance(made, LockingSelect):
+        if made.outputs is None:
+            raise source.unsupported(
+                "a result that is no column of its one table, in a part with FOR UPDATE",
+                start,
+                "select columns of the table that is locked",
+            )
+        return
     if isinstance(made, Select):
         if member.parameters:
             raise source.unsupported(
@@ -188,7 +196,7 @@ def _check_member(source: Source, member: Member, body: list[Word]) -> None:
                 "write the value as a literal, or the query where it is read",
             )
         return
-    if not isinstance(made, _CHANGING):
+    if not isinstance(made, CHANGING):
         raise source.unsupported("this statement in WITH", start)
     if isinstance(made, Update | Delete) and made.joined_returning is not None:
         raise source.unsupported(

@@ -527,3 +527,102 @@ def test_a_temporary_table_is_refused(engine, table):
     table.execute("CREATE TEMPORARY TABLE own (id INTEGER PRIMARY KEY)")
     with pytest.raises(tique.NotSupportedError, match="temporary"):
         table.execute("SELECT id FROM own FOR UPDATE")
+
+
+IDIOM = (
+    "UPDATE t SET n = n + 1 WHERE id = (SELECT id FROM t WHERE n < %s ORDER BY id "
+    "LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, n"
+)
+
+
+@LEVELS
+def test_an_update_takes_the_next_job(engine, table, level):
+    with (
+        engine.connect(isolation_level=level) as one,
+        engine.connect(isolation_level=level) as two,
+    ):
+        assert one.execute(IDIOM, [1]).fetchall() == [(1, 1)]
+        assert two.execute(IDIOM, [1]).fetchall() == [(2, 1)]
+        one.rollback()
+        assert two.execute(IDIOM, [1]).fetchall() == [(1, 1)]
+        assert two.execute(IDIOM, [1]).fetchall() == [(3, 1)]
+        assert two.execute(IDIOM, [1]).fetchall() == []
+        two.commit()
+    assert table.execute("SELECT sum(n) FROM t").fetchall() == [(3,)]
+
+
+def test_a_batch_of_jobs_is_deleted(engine, table):
+    query = (
+        "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY id LIMIT %s "
+        "FOR UPDATE SKIP LOCKED) AND n = %s RETURNING id"
+    )
+    with engine.connect() as one, engine.connect() as two:
+        one.execute(f"{LOCK}")
+        assert sorted(two.execute(query, [5, 0]).fetchall()) == [(2,), (3,)]
+        two.commit()
+    assert ids(table, "SELECT id FROM t") == [1]
+
+
+def test_a_locking_member_of_with(engine, table):
+    update = (
+        "WITH job AS (SELECT id, n AS was FROM t WHERE id > %s ORDER BY id LIMIT 1 "
+        "FOR NO KEY UPDATE SKIP LOCKED) UPDATE t SET n = %s + job.was "
+        "FROM job WHERE t.id = job.id"
+    )
+    with engine.connect() as one, engine.connect() as two:
+        one.execute(update, [1, 5])
+        two.execute(update, [1, 7])
+        assert ids(two, "SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED") == [1, 3]
+        two.commit()
+        one.commit()
+        found = "WITH x AS (SELECT * FROM t WHERE n > 0 FOR SHARE) SELECT n FROM x"
+        assert sorted(ids(one, found)) == [5, 7]
+        with pytest.raises(tique.OperationalError):
+            two.execute("SELECT id FROM t WHERE n = 7 FOR UPDATE NOWAIT")
+
+
+def test_a_subquery_locks_what_the_statement_around_it_reads(engine, table):
+    table.execute("CREATE TABLE log (id INTEGER PRIMARY KEY, n INTEGER)")
+    table.commit()
+    with engine.connect() as one, engine.connect() as two:
+        one.execute(
+            "INSERT INTO log SELECT q.id, q.n FROM (SELECT n, id FROM t WHERE id < 3 "
+            "FOR UPDATE) AS q WHERE q.id <> 2"
+        )
+        assert ids(two, "SELECT id FROM t FOR UPDATE SKIP LOCKED") == [3]
+        one.commit()
+    assert table.execute("SELECT * FROM log").fetchall() == [(1, 0)]
+
+
+def test_a_statement_that_fails_keeps_no_lock_of_its_subquery(engine, table):
+    """P8."""
+    with engine.connect() as one, engine.connect() as two:
+        with pytest.raises(tique.Error):
+            one.execute(
+                "UPDATE t SET id = 3 WHERE id = (SELECT id FROM t WHERE id = 1 "
+                "FOR UPDATE)"
+            )
+        assert two.execute(f"{LOCK} NOWAIT").fetchall() == [(0,)]
+
+
+def test_a_queue_of_updates_hands_out_each_job_once(engine, table):
+    jobs = [(number, 0) for number in range(4, 31)]
+    table.cursor().executemany("INSERT INTO t VALUES (%s, %s)", jobs)
+    table.commit()
+    done, failures = [], []
+
+    def work():
+        try:
+            with engine.connect(autocommit=True) as connection:
+                while found := connection.execute(IDIOM, [1]).fetchall():
+                    done.extend(found)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(done) == [(number, 1) for number in range(1, 31)]

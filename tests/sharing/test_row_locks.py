@@ -20,11 +20,7 @@ def keeps_locks(process):
     return process.database.engine.shared.keeps_row_locks
 
 
-@pytest.fixture
-def locking(pair):
-    if not keeps_locks(pair[0]):
-        pytest.skip("the server keeps no row locks")
-    return pair
+KEPT = pytest.mark.written_for(["postgresql"], reason="MonetDB keeps no row locks")
 
 
 def expect_waiting(process, outcome):
@@ -68,9 +64,10 @@ def test_a_process_that_comes_later(process):
             first.connection.commit()
 
 
+@KEPT
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
-def test_a_row_has_one_owner(locking, pool, end):
-    first, second = locking
+def test_a_row_has_one_owner(pair, pool, end):
+    first, second = pair
     first.run(LOCK)
     with pytest.raises(tique.OperationalError) as refused:
         second.run(f"{LOCK} NOWAIT")
@@ -82,9 +79,10 @@ def test_a_row_has_one_owner(locking, pool, end):
     assert outcome.result(PATIENCE) == [(0,)]
 
 
-def test_the_newest_version_is_locked(locking, pool):
+@KEPT
+def test_the_newest_version_is_locked(pair, pool):
     """P3: READ COMMITTED reads it again, SNAPSHOT refuses an older one."""
-    first, second = locking
+    first, second = pair
     newest = second.another()
     newest.isolation_level = "READ COMMITTED"
     second.run("SELECT v FROM t")
@@ -101,8 +99,9 @@ def test_the_newest_version_is_locked(locking, pool):
     newest.close()
 
 
-def test_a_writer_without_locks_waits_for_the_holder(locking, pool):
-    first, second = locking
+@KEPT
+def test_a_writer_without_locks_waits_for_the_holder(pair, pool):
+    first, second = pair
     first.run(LOCK)
     second.run("UPDATE t SET v = v + 5 WHERE id = 1")
     outcome = pool.submit(second.connection.commit)
@@ -114,9 +113,10 @@ def test_a_writer_without_locks_waits_for_the_holder(locking, pool):
     assert not second.database.locks.server._held
 
 
-def test_others_of_a_group_do_not_wait(locking, pool, monkeypatch):
+@KEPT
+def test_others_of_a_group_do_not_wait(pair, pool, monkeypatch):
     """P6: they are committed though one of their batch meets a lock."""
-    first, second = locking
+    first, second = pair
     other = second.another()
     first.run(LOCK)
     second.run("UPDATE t SET v = 5 WHERE id = 1")
@@ -136,9 +136,10 @@ def test_others_of_a_group_do_not_wait(locking, pool, monkeypatch):
     other.close()
 
 
-def test_a_commit_at_the_server_is_waited_for(locking, pool, monkeypatch):
+@KEPT
+def test_a_commit_at_the_server_is_waited_for(pair, pool, monkeypatch):
     """P3: one that has looked for locks before this one was there."""
-    first, second = locking
+    first, second = pair
     second.connection.isolation_level = "READ COMMITTED"
     ask, looked, go_on = Connection.ask, threading.Event(), threading.Event()
 
@@ -164,16 +165,18 @@ def test_a_commit_at_the_server_is_waited_for(locking, pool, monkeypatch):
     assert outcome.result(PATIENCE) == [(9,)]
 
 
-def test_a_commit_that_came_before_the_lock_is_seen(locking):
-    first, second = locking
+@KEPT
+def test_a_commit_that_came_before_the_lock_is_seen(pair):
+    first, second = pair
     second.connection.isolation_level = "READ COMMITTED"
     second.run("SELECT v FROM t")
     first.commit("UPDATE t SET v = 9 WHERE id = 1")
     assert second.run(LOCK).fetchall() == [(9,)]
 
 
-def test_a_bulk_writer_waits(locking, pool):
-    first, second = locking
+@KEPT
+def test_a_bulk_writer_waits(pair, pool):
+    first, second = pair
     first.run(LOCK)
     second.run(
         f"INSERT INTO t SELECT n, 0, '' FROM generate_series(100, {ROWS}) AS g(n)"
@@ -186,9 +189,10 @@ def test_a_bulk_writer_waits(locking, pool):
     assert first.rows(f"{LOCK} NOWAIT") == [(0,)]
 
 
-def test_a_deadlock_has_a_victim(locking, pool):
+@KEPT
+def test_a_deadlock_has_a_victim(pair, pool):
     """The server finds it: no process knows all of the circle."""
-    first, second = locking
+    first, second = pair
     first.run(LOCK)
     second.run("SELECT v FROM t WHERE id = 2 FOR UPDATE")
 
@@ -204,8 +208,9 @@ def test_a_deadlock_has_a_victim(locking, pool):
     assert sorted(str(one.result(PATIENCE)) for one in outcomes) == ["40P01", "None"]
 
 
-def test_sharing(locking):
-    first, second = locking
+@KEPT
+def test_sharing(pair):
+    first, second = pair
     share = "SELECT v FROM t WHERE id = 1 FOR SHARE NOWAIT"
     first.run(share)
     second.run(share)
@@ -217,26 +222,29 @@ def test_sharing(locking):
         first.run(share)
 
 
-def test_a_savepoint_gives_locks_back(locking):
-    first, second = locking
+@KEPT
+def test_a_savepoint_gives_locks_back(pair):
+    first, second = pair
     first.run("SAVEPOINT s")
     first.run(LOCK)
     first.run("ROLLBACK TO SAVEPOINT s")
     assert second.rows(f"{LOCK} NOWAIT") == [(0,)]
 
 
-def test_locks_of_a_process_that_is_given_up_go_with_it(locking):
+@KEPT
+def test_locks_of_a_process_that_is_given_up_go_with_it(pair):
     """P6: their sessions are ended by those that give it up."""
-    first, second = locking
+    first, second = pair
     first.run(LOCK)
     stop(first)
     second.database.timeline._beat()
     assert second.rows(LOCK) == [(0,)]
 
 
-def test_a_process_that_wakes_up_gives_its_locks_back(locking, monkeypatch):
+@KEPT
+def test_a_process_that_wakes_up_gives_its_locks_back(pair, monkeypatch):
     """P6: by itself, where no other process may end its sessions."""
-    first, second = locking
+    first, second = pair
     first.run(LOCK)
     monkeypatch.setattr(type(first.database.engine._presence), "end", lambda *_: None)
     timeline = first.database.timeline
@@ -246,9 +254,10 @@ def test_a_process_that_wakes_up_gives_its_locks_back(locking, monkeypatch):
     assert second.rows(LOCK) == [(0,)]
 
 
-def test_what_was_decided_under_a_lost_lock_is_not_committed(locking):
+@KEPT
+def test_what_was_decided_under_a_lost_lock_is_not_committed(pair):
     """P3."""
-    first, second = locking
+    first, second = pair
     first.run(LOCK)
     first.run("UPDATE t SET v = 1 WHERE id = 2")
     (held,) = first.database.locks.server._held.values()
@@ -262,8 +271,9 @@ def test_what_was_decided_under_a_lost_lock_is_not_committed(locking):
     assert first.rows(LOCK) == [(1,)]
 
 
-def test_a_wait_is_cancelled(locking, pool):
-    first, second = locking
+@KEPT
+def test_a_wait_is_cancelled(pair, pool):
+    first, second = pair
     first.run(LOCK)
     outcome = pool.submit(second.run, LOCK)
     expect_waiting(second, outcome)
@@ -277,17 +287,17 @@ def test_a_wait_is_cancelled(locking, pool):
     assert second.rows(LOCK) == [(0,)]
 
 
+@KEPT
 def test_no_more_are_locked_than_the_server_has_room_for(filled):
     first, second = filled
-    if not keeps_locks(first):
-        pytest.skip("the server keeps no row locks")
     with pytest.raises(tique.NotSupportedError, match="LIMIT"):
         first.run("SELECT id FROM t FOR UPDATE")
     assert second.rows("SELECT id FROM t WHERE id < 3 FOR UPDATE NOWAIT")
 
 
-def test_a_queue_hands_out_each_job_once(locking):
-    first, second = locking
+@KEPT
+def test_a_queue_hands_out_each_job_once(pair):
+    first, second = pair
     for number in range(3, 21):
         first.run(f"INSERT INTO t VALUES ({number}, 0, '')")
     first.connection.commit()

@@ -22,6 +22,7 @@ from tique.query.sources import operand_value
 from tique.query.statements.base import Outcome, Statement
 from tique.writes.table import TableWrites
 from tique.writes.tickets import serialization_error
+from tique_backends.names import quote
 from tique_backends.records import MISSING
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Wait
@@ -51,6 +52,7 @@ class LockingSelectStatement(Statement):
         self._wait = plan.wait
         self._limit = plan.limit
         self._shared = plan.shared
+        self._outputs = plan.outputs
         self._tables = plan.tables
         self._hidden = sum(len(table.primary_key) for table in plan.tables)
         self._coercers = [
@@ -63,31 +65,57 @@ class LockingSelectStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Lock the rows; all of them or, if it raises, none."""
-        expect_lockable(transaction)
         with transaction.statement():
-            before = frozenset(transaction.locks.of(transaction.txid))
-            while True:
-                columns, rows = self._attempt(transaction, parameters)
-                keys = {key for _, locked in rows for key in locked}
-                conflict = self._conflict(transaction, keys)
-                if conflict is None:
-                    break
-                if transaction.has_one_snapshot:
-                    raise serialization_error(conflict)
-                self._release(transaction, before)
-                transaction.refresh()
-            # A key that an earlier look at the rows gave may be among them no more.
-            self._release(transaction, before | keys)
-        found = [row for row, _ in rows]
-        return Outcome(len(found), columns, found)
+            columns, rows = self._locked(transaction, parameters)
+        return Outcome(len(rows), columns, rows)
+
+    def relation(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
+        """Lock the rows within a statement: a parenthesised query for the result."""
+        outputs = self._outputs
+        assert outputs is not None
+        _, rows = self._locked(transaction, parameters, keeps=True)
+        (table,) = self._tables
+        positions = sorted({position for position, _ in outputs})
+        by_position = {position: i for i, (position, _) in enumerate(outputs)}
+        values = [[row[by_position[i]] for row in rows] for i in positions]
+        source = transaction.engine.forms.constants(table, positions, {}, values)
+        items = ", ".join(
+            f"{quote(table.columns[position].name)} AS {quote(name)}"
+            for position, name in outputs
+        )
+        return f"(SELECT {items} FROM {source} AS _l)"
+
+    def _locked(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        keeps: bool = False,
+    ) -> tuple[Sequence[ResultColumn], list[Row]]:
+        """The result, whose rows are locked; values as they can be written, if kept."""
+        expect_lockable(transaction)
+        before = frozenset(transaction.locks.of(transaction.txid))
+        while True:
+            columns, rows = self._attempt(transaction, parameters, keeps=keeps)
+            keys = {key for _, locked in rows for key in locked}
+            conflict = self._conflict(transaction, keys)
+            if conflict is None:
+                break
+            if transaction.has_one_snapshot:
+                raise serialization_error(conflict)
+            self._release(transaction, before)
+            transaction.refresh()
+        # A key that an earlier look at the rows gave may be among them no more.
+        self._release(transaction, before | keys)
+        return columns, [row for row, _ in rows]
 
     def _attempt(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self, transaction: Transaction, parameters: Sequence[Any], *, keeps: bool
     ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
         """Run the query and lock its rows: these, each with its keys."""
         if self._wait is Wait.SKIP_LOCKED:
-            return self._skip(transaction, parameters)
-        columns, rows = self._ask(transaction, parameters)
+            return self._skip(transaction, parameters, keeps=keeps)
+        columns, rows = self._ask(transaction, parameters, keeps=keeps)
         wanted = sorted({key for _, keys in rows for key in keys})
         patience = 0 if self._wait is Wait.NOWAIT else transaction.lock_timeout
         locks, txid = transaction.locks, transaction.txid
@@ -97,7 +125,7 @@ class LockingSelectStatement(Statement):
         return columns, rows
 
     def _skip(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self, transaction: Transaction, parameters: Sequence[Any], *, keeps: bool
     ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
         """Run the query, and leave out rows that cannot be locked at once."""
         limit = None
@@ -107,7 +135,7 @@ class LockingSelectStatement(Statement):
                 raise errors.DataError("LIMIT takes a number that is not negative")
         most = None if limit is None else limit + transaction.locks.count + _MORE
         while True:
-            columns, rows = self._ask(transaction, parameters, most)
+            columns, rows = self._ask(transaction, parameters, most, keeps=keeps)
             taken: list[tuple[Row, list[LockKey]]] = []
             for row, keys in rows:
                 if limit is not None and len(taken) >= limit:
@@ -134,9 +162,16 @@ class LockingSelectStatement(Statement):
         transaction: Transaction,
         parameters: Sequence[Any],
         most: int | None = None,
+        *,
+        keeps: bool,
     ) -> tuple[Sequence[ResultColumn], list[tuple[Row, list[LockKey]]]]:
         (sql,), bound = self.text.fill(transaction, parameters, self._query)
         limited = sql if most is None else f"{sql} LIMIT {most}"
+        if keeps:
+            (table,) = self._tables
+            found = transaction.session.rows_to_keep(limited, bound, of=table)
+            width = len(found[0]) - self._hidden if found else 0
+            return (), [(row[:width], self._keys(row[width:])) for row in found]
         result = transaction.session.execute(limited, bound, wide=self.text.is_wide)
         columns = self._names.of(transaction, result.columns, sql, bound)
         width = len(columns) - self._hidden

@@ -21,6 +21,7 @@ from tique import errors
 from tique.query.changes import Written, write_changes
 from tique.query.foreign_keys import enforce
 from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.locking import LockingSelectStatement
 from tique.query.statements.select import SelectStatement
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import key_of
@@ -148,6 +149,10 @@ class WithStatement(Statement):
         bound: Sequence[Any],
     ) -> Outcome:
         """Compute the result, or name a query for the parts after it."""
+        if isinstance(statement, LockingSelectStatement):
+            relation = statement.relation(transaction, bound)
+            self._name(transaction, member, relation)
+            return Outcome()
         assert isinstance(statement, SelectStatement)
         if not member.name:
             outcome = statement.ask(transaction, bound)
