@@ -66,6 +66,58 @@ def plan_grant(source: Source) -> Grant:
     return Grant(0, (), source.words_text(words))
 
 
+def plan_default_privileges(source: Source) -> Grant:
+    """Return the plan of ALTER DEFAULT PRIVILEGES, which are of objects to come.
+
+    tique's own get none of them.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For objects of a kind that is on no list, or in tique's schema.
+    """
+    words, number = source.words, 3
+    if source.lexed.arguments:
+        raise source.syntax(
+            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
+        )
+    if source.keywords(number)[:2] in (["FOR", "ROLE"], ["FOR", "USER"]):
+        number = _after_names(source, number + 2)
+    if source.keywords(number)[:2] == ["IN", "SCHEMA"]:
+        number = _after_names(source, number + 2)
+    verb = source.keywords(number)[:1]
+    if verb not in (["GRANT"], ["REVOKE"]):
+        raise source.syntax("GRANT or REVOKE is expected", words[-1].start)
+    begin = number + 1
+    if source.keywords(begin)[:3] == ["GRANT", "OPTION", "FOR"]:
+        begin += 3
+    on = _first(words, begin, "ON")
+    for piece in split(words[begin:on]):
+        _privilege(source, piece)
+    to = _first(words, on, "TO" if verb == ["GRANT"] else "FROM")
+    kind = [word.keyword for word in words[on + 1 : to]]
+    if len(kind) != 1 or kind[0] not in _SETS | {"TYPES", "SCHEMAS"}:
+        raise source.unsupported(
+            "this form of ALTER DEFAULT PRIVILEGES", words[0].start
+        )
+    if to >= len(words) - 1 or on == begin:
+        raise source.syntax("a role is expected", words[-1].start)
+    _check_roles(source, words[to + 1 :])
+    return Grant(0, (), source.words_text(words))
+
+
+def _after_names(source: Source, number: int) -> int:
+    """The number of the word behind a list of names, none of them tique's."""
+    while True:
+        if number >= len(source.words):
+            raise source.syntax("a name is missing", source.words[-1].start)
+        word = source.words[number]
+        check_reserved(source, source.identifier(word), word.start)
+        if source.keywords(number + 1)[:1] != [","]:
+            return number + 1
+        number += 2
+
+
 def _first(words: list[Word], start: int, keyword: str) -> int:
     """The number of the first such word outside brackets, or how many there are."""
     for number in range(start, len(words)):

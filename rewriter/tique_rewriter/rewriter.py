@@ -39,7 +39,7 @@ from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, LockingSelect, Plan
-from tique_rewriter.privileges import plan_grant
+from tique_rewriter.privileges import plan_default_privileges, plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session import SessionPlan
@@ -389,6 +389,8 @@ class Rewriter:
                 return plan_drop_view(source, self._lasting)
             case ["ALTER", "VIEW", *_] if self._rules.alters_views:
                 return plan_alter_view(source, self._lasting)
+            case ["ALTER", "DEFAULT", "PRIVILEGES", *_] if self._rules.grants_ahead:
+                return plan_default_privileges(source)
             case ["ALTER", "INDEX", *_] if self._rules.renames_indexes:
                 return plan_alter_index(source, self._lasting)
             case ["COMMENT", *_]:

@@ -24,7 +24,7 @@ DEFINITIONS = (
 REFUSED = {
     "duckdb": ["duckdb_logs", "duckdb_memory()", "pg_catalog.pg_prepared_statements"],
     "monetdb": ["sys.queue", "sys.ids", "sys.statistics", "storage", "sys.sessions"],
-    "postgresql": ["pg_stat_activity", "pg_catalog.pg_prepared_statements", "pg_locks"],
+    "postgresql": ["pg_cursors", "pg_catalog.pg_prepared_statements", "pg_locks"],
 }
 RELATION = {
     "duckdb": "duckdb_schemas()",

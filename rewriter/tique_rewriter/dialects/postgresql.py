@@ -176,6 +176,7 @@ POSTGRESQL = Rules(
     notifies=True,
     chains=True,
     grants=True,
+    grants_ahead=True,
     plain_objects=frozenset({"json_object"}),
     literal_types=frozenset(
         (

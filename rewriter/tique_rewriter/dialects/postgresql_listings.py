@@ -151,7 +151,7 @@ ts_config_map ts_dict ts_parser ts_template user user_mapping user_mappings
 REFUSED = """
 aios backend_memory_contexts cursors init_privs locks prepared_statements
 prepared_xacts seclabel seclabels shdepend shdescription shmem_allocations
-shmem_allocations_numa shseclabel stat_activity stat_gssapi stat_progress_analyze
+shmem_allocations_numa shseclabel stat_gssapi stat_progress_analyze
 stat_progress_basebackup stat_progress_cluster stat_progress_copy
 stat_progress_create_index stat_progress_vacuum stat_ssl stat_xact_all_tables
 stat_xact_sys_tables stat_xact_user_functions stat_xact_user_tables statistic_ext_data
@@ -232,7 +232,21 @@ def _query(relation: str, condition: str) -> str:
     return f"SELECT * FROM {relation} WHERE {condition}" if condition else ""
 
 
+_SESSIONS = "SELECT " + ", ".join(
+    f"CASE WHEN FALSE THEN {name} END AS {name}" if is_hidden else name
+    for names, is_hidden in (
+        ("datid datname pid leader_pid usesysid usename application_name", False),
+        ("client_addr client_hostname client_port backend_start", False),
+        ("xact_start query_start state_change wait_event_type wait_event state", True),
+        ("backend_xid backend_xmin query_id query", True),
+        ("backend_type", False),
+    )
+    for name in names.split()
+)
+"""The server's sessions, without what they do: as a role sees those of others."""
+
 LISTINGS = {
+    "pg_catalog.pg_stat_activity": f"{_SESSIONS} FROM pg_catalog.pg_stat_activity",
     **{f"pg_catalog.pg_{name}": "" for name in _WHOLE.split()},
     **{
         name: _query(name, shown)

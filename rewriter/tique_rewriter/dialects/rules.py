@@ -152,6 +152,8 @@ class Rules:
         Whether it has ALTER INDEX … RENAME TO.
     grants
         Whether tique leaves GRANT and REVOKE to it.
+    grants_ahead
+        Whether it has ALTER DEFAULT PRIVILEGES.
     tidies
         The first words of statements that keep its storage tidy.
     notifies
@@ -353,6 +355,7 @@ class Rules:
     sets_by_query: bool = False
     notifies: bool = False
     grants: bool = False
+    grants_ahead: bool = False
     renames_indexes: bool = False
     has_cursors: bool = False
     has_macros: bool = False
