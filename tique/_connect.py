@@ -45,6 +45,7 @@ class ConnectionOptions(Options, total=False):
     conflicts: Literal["column", "row"]
     lock_timeout: float | None
     paramstyle: Literal["pyformat", "qmark"]
+    transactional_ddl: bool
 
 
 @overload
@@ -71,6 +72,7 @@ def connect(
     lock_timeout: float | None = LOCK_TIMEOUT,
     paramstyle: str = "pyformat",
     row_factory: RowFactory[Any] = tuple_row,
+    transactional_ddl: bool = False,
     **options: Unpack[Options],
 ) -> Connection[Any]:
     """Open a connection.
@@ -101,6 +103,9 @@ def connect(
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory
         Makes the fetched rows: see :mod:`tique.rows`.
+    transactional_ddl
+        Whether DDL is a part of a transaction that no BEGIN has opened, too; else it takes
+        effect at once there.
     **options
         The database's settings; the first connection decides: ``certifier``
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
@@ -137,6 +142,7 @@ def connect(
                 lock_timeout=lock_timeout,
                 paramstyle=paramstyle,
                 row_factory=row_factory,
+                transactional_ddl=transactional_ddl,
             )
         except BaseException:
             release(database)

@@ -37,6 +37,7 @@ from tique.query.statements import (
 from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
+from tique_rewriter import Rewriter
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
 from tique_rewriter.session import SessionPlan
@@ -47,10 +48,12 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique.query.migration import Migration
     from tique.rows import RowFactory
+    from tique.store.catalog import ManagedCatalog
     from tique_backends.records import ResultColumn, Row
     from tique_backends.session import Session
-    from tique_rewriter import Prepared, Rewriter
+    from tique_rewriter import Prepared
 
 _STATEMENTS = 1000
 _TRIES_FOR = 10.0
@@ -71,6 +74,7 @@ class _Holder:
         self.temporaries = temporaries
         self.session = session
         self.transaction: Transaction | None = None
+        self.migration: Migration | None = None
 
     def abandon(self) -> None:
         """End the transaction and leave the rest to the checkpointer's thread.
@@ -82,7 +86,7 @@ class _Holder:
             self.database.transactions.pop(self.transaction.txid, None)
             self.database.locks.abandon(self.transaction.txid)
         self.temporaries.forget()
-        self.database.abandon(self.session)
+        self.database.abandon(self.session, self.migration)
 
 
 class Connection(Generic[RowT]):
@@ -116,16 +120,19 @@ class Connection(Generic[RowT]):
         row_factory: RowFactory[RowT],
         merges: bool = True,
         lock_timeout: float | None = LOCK_TIMEOUT,
+        transactional_ddl: bool = False,
     ) -> None:
         self.lock_timeout = lock_timeout
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
         self.row_factory = row_factory
         self._merges = merges
+        self._transactional_ddl = transactional_ddl
         self._database = database
         self._isolation = isolation_level
         self._autocommit = autocommit
         self._lock = threading.RLock()
         self._process = process.current()
+        self._paramstyle = paramstyle
         self._usual_rewriter = database.rewriters[paramstyle]
         self._temporaries = Temporaries(database.engine, database.catalog, paramstyle)
         self._statements: dict[Prepared, Statement] = {}
@@ -368,7 +375,9 @@ class Connection(Generic[RowT]):
         """The error to raise; the engine says whether an unknown construct is SQL."""
         if isinstance(error, RewriteError) and error.text is not None:
             try:
-                is_sql = self._session.understands(error.text)
+                # An error there must not end an engine transaction that is held.
+                session = self._session.aside or self._session
+                is_sql = session.understands(error.text)
             except EngineError as problem:
                 return translated(problem)
             if is_sql is not None:
@@ -397,6 +406,12 @@ class Connection(Generic[RowT]):
             transaction = self._begin()
         transaction.lock_timeout = self.lock_timeout
         commits = self._commits_each
+        migrates = transaction.migration is not None or (
+            statement.defines and self._defines_within
+        )
+        if migrates:
+            migration = transaction.migration or self._migrate(transaction)
+            run = partial(migration.run, run, defines=statement.defines)
         shared = self._database.engine.shared
         try:
             if shared is not None:
@@ -416,6 +431,32 @@ class Connection(Generic[RowT]):
             self._commit()
         self._database.committer.let_work()
         return outcome
+
+    @property
+    def _defines_within(self) -> bool:
+        """Whether DDL is a part of the transaction."""
+        if self._controls.is_explicit:
+            return True
+        return self._transactional_ddl and not self._autocommit
+
+    def _migrate(self, transaction: Transaction) -> Migration:
+        """Begin the DDL of a transaction."""
+        migration = self._holder.migration = self._database.migration(transaction)
+        migration.open()
+        self._plan_by(migration.catalog)
+        return migration
+
+    def _plan_by(self, catalog: ManagedCatalog) -> None:
+        database = self._database
+        self._usual_rewriter = (
+            database.rewriters[self._paramstyle]
+            if catalog is database.catalog
+            else Rewriter(
+                catalog, database.engine.capabilities.dialect, self._paramstyle
+            )
+        )
+        self._temporaries.plan_by(catalog)
+        self._statements.clear()
 
     # Transactions
 
@@ -470,7 +511,9 @@ class Connection(Generic[RowT]):
         if self._temporaries and transaction is not None:
             own = self._temporaries.withdraw(transaction)
         try:
-            if transaction is not None and transaction.has_writes:
+            if transaction is not None and (
+                transaction.has_writes or transaction.migration is not None
+            ):
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
@@ -479,8 +522,15 @@ class Connection(Generic[RowT]):
                 else:
                     with translating():
                         expect_kept_locked(transaction)
-                committer = self._database.committer
-                commit_behind_locks(committer, locks, transaction, self.lock_timeout)
+                committer, migration = self._database.committer, transaction.migration
+                if migration is None:
+                    commit_behind_locks(
+                        committer, locks, transaction, self.lock_timeout
+                    )
+                else:
+                    locks.enter(transaction, self.lock_timeout, whole=True)
+                    with translating():
+                        migration.commit()
             committed = True
             if transaction is not None:
                 with suppress(EngineError):
@@ -516,6 +566,10 @@ class Connection(Generic[RowT]):
     def _end(self, *, committed: bool = False, has_lost: bool = False) -> None:
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
+        if self._holder.migration is not None:
+            self._holder.migration.close()
+            self._holder.migration = None
+            self._plan_by(self._database.catalog)
         if transaction is not None and not has_lost:
             self._contender.end(transaction)
         if transaction is not None:

@@ -62,6 +62,10 @@ class Result(ABC):
 class Session(ABC):
     """One connection to the engine, used by one thread at a time."""
 
+    aside: Session | None = None
+    """While an engine transaction is held open over several statements: another session,
+    for statements that are no part of it. :meth:`transact` joins the transaction then."""
+
     @property
     def is_lost(self) -> bool:
         """Whether its connection broke: another session is needed."""
@@ -236,6 +240,20 @@ class Session(ABC):
     def begin(self) -> None:
         """Start an engine transaction (used inside the protocol only)."""
 
+    def hold(self, aside: Session) -> None:
+        """Start an engine transaction that statements join until :meth:`end_hold`."""
+        self.begin()
+        self.aside = aside
+
+    def forget_plans(self) -> None:
+        """Plan statements anew: a definition was changed in a transaction that is held."""
+        return
+
+    def end_hold(self) -> None:
+        """Let no further statement join; roll back unless it was committed."""
+        self.aside = None
+        self.rollback()
+
     @abstractmethod
     def commit(self) -> None:
         """Commit it durably."""
@@ -249,7 +267,8 @@ class Session(ABC):
         """Run ``body`` in an engine transaction and commit it durably.
 
         The whole of it is run again when another engine transaction was in the way.
-        If it raises, all is rolled back; if COMMIT does, it may have happened.
+        If it raises, all is rolled back; if COMMIT does, it may have happened. While a
+        transaction is held, ``body`` joins it, and is run once.
         """
 
     @abstractmethod

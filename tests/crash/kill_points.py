@@ -78,7 +78,8 @@ class Run:
                     self.open().execute(statement)
             txid = self.open().txid
             self.open().commit()
-            # A schema change takes effect outside the transaction, which stays empty.
+            # Without BEGIN a schema change takes effect outside the transaction, which
+            # stays empty.
             return (
                 None if str(step[0]).startswith(("ALTER", "CREATE", "DROP")) else txid
             )
@@ -109,6 +110,8 @@ def golden(steps):
             for statement in step:
                 is_text = isinstance(statement, str)
                 connection.execute(statement if is_text else statement.native)
+            if step[0] == "BEGIN":
+                connection.commit()
         states.append(state(connection, DuckDB.tables))
     connection.close()
     return states

@@ -161,6 +161,23 @@ SCENARIOS = {
         ("CREATE TABLE copied AS SELECT id, e FROM broad WHERE id > 1",),
         "checkpoint",
     ],
+    "migrating": [
+        ("UPDATE wide SET a = 1 WHERE id = 1", "DELETE FROM wide WHERE id = 3"),
+        (
+            "BEGIN",
+            "CREATE TABLE made (id INTEGER PRIMARY KEY, v INTEGER)",
+            "INSERT INTO made VALUES (1, 10), (2, 20)",
+            "UPDATE account SET balance = 0 WHERE id = 1",
+            "UPDATE wide SET a = 2 WHERE id = 2",
+            "ALTER TABLE wide ADD COLUMN e INTEGER DEFAULT 7",
+            "UPDATE wide SET e = 8 WHERE id = 2",
+            "CREATE TABLE copied AS SELECT id, e FROM wide",
+            "ALTER TABLE made RENAME COLUMN v TO w",
+            "DROP TABLE bag",
+        ),
+        ("UPDATE made SET w = 11 WHERE id = 1", "DELETE FROM copied WHERE id = 1"),
+        "checkpoint",
+    ],
     "reopening": [
         (
             "UPDATE account SET balance = 1 WHERE id = 1",

@@ -1,14 +1,19 @@
 """Migrations, as Alembic and Django run them: DDL and writes in one transaction.
 
-DDL takes effect at once. So a transaction with DDL before its writes runs through, one with
-DDL after writes is told what to do, and with autocommit everything runs in any order.
+After BEGIN, DDL is a part of the transaction (:mod:`tique.query.migration`). Where no BEGIN
+has opened it, DDL takes effect at once and comes before the writes, unless the connection
+has ``transactional_ddl``.
 """
 
 from __future__ import annotations
 
+import gc
+import time
+
 import pytest
 
 import tique
+from tique.query import migration, schema_changes
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -32,60 +37,357 @@ def connection(engine):
     return opened
 
 
-def state(engine):
-    """The committed version and rows, as another connection sees them."""
-    other = engine.connect(autocommit=True)
-    version = other.execute("SELECT n FROM version").fetchall()
-    return version, other.execute("SELECT * FROM stored").fetchall()
+@pytest.fixture
+def other(engine, connection):
+    return engine.connect(checkpoint="manual", autocommit=True)
 
 
-def test_ddl_before_writes(engine, connection):
-    """P8: the writes are the transaction's, by the new definitions."""
-    connection.execute("BEGIN")
-    connection.execute("SELECT n FROM version")
-    connection.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
-    connection.execute("ALTER TABLE stored ADD COLUMN w INTEGER")
-    connection.execute("UPDATE stored SET w = 1")
-    connection.execute("UPDATE version SET n = 'two' WHERE n = 'one'")
-    assert state(engine) == ([("one",)], [(1, 10, None)])
-    connection.execute("COMMIT")
-    assert state(engine) == ([("two",)], [(1, 10, 1)])
+def rows(connection, query):
+    """The rows, or the SQLSTATE of the error."""
+    try:
+        return connection.execute(query).fetchall()
+    except tique.Error as error:
+        return error.sqlstate
 
 
-def test_a_rollback_leaves_the_ddl(engine, connection):
-    """P8: it undoes the writes; the definition stands, as the README says."""
-    connection.execute("ALTER TABLE stored ADD COLUMN w INTEGER")
-    connection.execute("UPDATE stored SET w = 1")
-    connection.rollback()
-    assert state(engine) == ([("one",)], [(1, 10, None)])
+def state(connection):
+    """The committed version and rows."""
+    version = rows(connection, "SELECT n FROM version")
+    return version, rows(connection, "SELECT * FROM stored")
 
 
-@pytest.mark.parametrize("commits", [True, False])
-def test_ddl_after_writes(engine, connection, commits):
-    """P5, P10: it is refused with the way out, and the transaction is as it was."""
-    connection.execute("BEGIN")
-    for statement in TWO_REVISIONS[:2]:
+def run(connection, *statements):
+    for statement in statements:
         connection.execute(statement)
+
+
+@pytest.mark.parametrize("ends", ["COMMIT", "ROLLBACK"])
+def test_all_or_nothing(engine, connection, other, ends):
+    """P5, P8, P9: tables, columns, keys, indexes, views, sequences, and the writes."""
+    run(
+        connection,
+        "BEGIN",
+        *TWO_REVISIONS,
+        "ALTER TABLE stored ALTER COLUMN w SET NOT NULL",
+        "INSERT INTO b VALUES (1), (2)",
+        "CREATE INDEX ix ON b (id)",
+        "DELETE FROM b WHERE id = 1",
+        "CREATE TABLE c (id INTEGER PRIMARY KEY, b INTEGER REFERENCES b)",
+        "INSERT INTO c VALUES (1, 2)",
+        "CREATE VIEW seen AS SELECT id, w FROM stored",
+        "CREATE TABLE copied AS SELECT id, w FROM seen",
+        "CREATE SEQUENCE counter",
+        "CREATE SCHEMA aside",
+        "CREATE TABLE aside.d (id INTEGER PRIMARY KEY)",
+        "INSERT INTO aside.d VALUES (4)",
+        "CREATE TABLE gone (id INTEGER)",
+        "INSERT INTO gone VALUES (1)",
+        "DROP TABLE gone",
+    )
+    queries = [
+        "SELECT * FROM b",
+        "SELECT * FROM c",
+        "SELECT * FROM seen",
+        "SELECT * FROM copied",
+        "SELECT * FROM aside.d",
+        "SELECT * FROM gone",
+    ]
+    after = [[(2,)], [(1, 2)], [(1, 1)], [(1, 1)], [(4,)], "42P01"]
+    assert state(connection) == ([("three",)], [(1, 10, 1)])
+    with_own = [rows(connection, query) for query in queries[:-1]]
+    assert with_own == after[:-1]
+    assert rows(other, "SELECT n FROM version") == [("one",)]
+    assert [rows(other, query) for query in queries] == ["42P01"] * 6
+    connection.execute(ends)
+    for _ in range(2):
+        if ends == "COMMIT":
+            assert state(other) == ([("three",)], [(1, 10, 1)])
+            assert [rows(other, query) for query in queries] == after
+            assert rows(other, "INSERT INTO c VALUES (2, 1)") == "23503"
+        else:
+            assert state(other) == ([("one",)], [(1, 10)])
+            assert [rows(other, query) for query in queries] == ["42P01"] * 6
+        engine.close()
+        other = engine.connect(autocommit=True)
+    if ends == "ROLLBACK":
+        for statement in ("CREATE SCHEMA aside", "CREATE SEQUENCE counter"):
+            other.execute(statement)
+    engine.close()
+    shown = [(1, 10, 1)] if ends == "COMMIT" else [(1, 10)]
+    assert engine.native().execute("SELECT * FROM stored").fetchall() == shown
+
+
+def test_without_begin(engine, connection, other):
+    """P8: DDL takes effect at once, unless the connection has another wish."""
+    connection.execute("ALTER TABLE stored ADD COLUMN w INTEGER")
+    connection.execute("UPDATE stored SET w = 1")
     with pytest.raises(tique.NotSupportedError, match="with autocommit") as caught:
-        connection.execute(TWO_REVISIONS[2])
+        connection.execute("CREATE TABLE b (id INTEGER PRIMARY KEY)")
     assert caught.value.sqlstate == "25001"
-    connection.execute("COMMIT" if commits else "ROLLBACK")
-    assert state(engine) == ([("two" if commits else "one",)], [(1, 10)])
+    connection.rollback()
+    assert state(other) == ([("one",)], [(1, 10, None)])
+    wishing = engine.connect(checkpoint="manual", transactional_ddl=True)
+    run(wishing, "UPDATE stored SET w = 1", "CREATE TABLE b (id INTEGER PRIMARY KEY)")
+    wishing.rollback()
+    assert rows(other, "SELECT * FROM b") == "42P01"
+    run(wishing, "UPDATE stored SET w = 1", "CREATE TABLE b (id INTEGER PRIMARY KEY)")
+    wishing.commit()
+    assert rows(other, "SELECT * FROM b") == []
+    assert state(other) == ([("one",)], [(1, 10, 1)])
 
 
-def test_with_autocommit(engine, connection):
-    """P8: the way out that the error tells of."""
+def test_a_block(connection, other):
+    """P8: of ``transaction()``; what it raises takes the DDL back."""
+
+    def fail():
+        with connection.transaction():
+            run(connection, *TWO_REVISIONS)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert state(other) == ([("one",)], [(1, 10)])
+    with connection.transaction():
+        run(connection, *TWO_REVISIONS)
+    assert state(other) == ([("three",)], [(1, 10, 1)])
+
+
+def test_with_autocommit(connection, other):
+    """P8: every statement by itself."""
     connection.autocommit = True
-    for statement in TWO_REVISIONS:
-        connection.execute(statement)
-    assert state(engine) == ([("three",)], [(1, 10, 1)])
+    run(connection, *TWO_REVISIONS)
+    assert state(other) == ([("three",)], [(1, 10, 1)])
 
 
-def test_in_several_transactions(engine, connection):
-    """P8: the other way out, one transaction for each revision."""
-    for revision in (TWO_REVISIONS[:2], TWO_REVISIONS[2:]):
-        connection.execute("BEGIN")
-        for statement in revision:
-            connection.execute(statement)
-        connection.execute("COMMIT")
-    assert state(engine) == ([("three",)], [(1, 10, 1)])
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "INSERT INTO b VALUES (1)",
+        "CREATE TABLE b (id INTEGER)",
+        "INSERT INTO stored SELECT 1 / (id - 1), 1, 1 FROM stored",
+        "ALTER TABLE stored ALTER COLUMN v SET NOT NULL",
+    ],
+)
+def test_a_statement_fails(connection, other, failing):
+    """P5, P8: nothing is left, and nothing goes on before the rollback."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:4], "INSERT INTO b VALUES (1)")
+    run(connection, "INSERT INTO stored VALUES (2, NULL, 1)")
+    with pytest.raises(tique.DatabaseError):
+        connection.execute(failing)
+    for statement in ("SELECT * FROM version", "CREATE TABLE c (id INTEGER)"):
+        assert rows(connection, statement) == "25P02"
+    assert state(other) == ([("one",)], [(1, 10)])
+    with pytest.raises(tique.OperationalError, match="roll back"):
+        connection.commit()
+    connection.execute("BEGIN")
+    run(connection, *TWO_REVISIONS)
+    connection.commit()
+    assert state(other) == ([("three",)], [(1, 10, 1)])
+
+
+def test_a_statement_is_refused(connection, other):
+    """P8, P10: before the engine has seen it; the transaction goes on."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:3])
+    for refused, sqlstate in (
+        ("ALTER TABLE stored ADD COLUMN id INTEGER", "42701"),
+        ("INSERT INTO b SELECT id FROM nowhere", "42P01"),
+        ("CREATE TABBLE c (id INTEGER)", "42601"),
+    ):
+        # MonetDB cannot be asked whether a text is SQL.
+        assert rows(connection, refused) in (sqlstate, None, "0A000")
+    run(connection, *TWO_REVISIONS[3:], "COMMIT")
+    assert state(other) == ([("three",)], [(1, 10, 1)])
+
+
+def test_savepoints(connection, other):
+    """P8: back to one after the last DDL, and to none before it."""
+    run(connection, "BEGIN", "SAVEPOINT before", "CREATE TABLE b (id INTEGER)")
+    run(connection, "SAVEPOINT after", "INSERT INTO b VALUES (1)")
+    run(connection, "UPDATE version SET n = 'two'", "ROLLBACK TO after")
+    assert rows(connection, "SELECT * FROM b") == []
+    connection.execute("INSERT INTO b VALUES (2)")
+    with pytest.raises(tique.NotSupportedError, match="ROLLBACK TO before"):
+        connection.execute("ROLLBACK TO before")
+    connection.commit()
+    assert rows(other, "SELECT * FROM b") == [(2,)]
+    assert rows(other, "SELECT * FROM version") == [("one",)]
+
+
+def test_beside_writers(engine, connection, other):
+    """P3, P9: those of other tables go on, those of a changed one run again."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:3])
+    writer = other
+    writer.autocommit = False
+    writer.execute("INSERT INTO version VALUES ('beside')")
+    writer.commit()
+    if not engine.locks_altered_tables:
+        writer.execute("INSERT INTO stored VALUES (2, 20)")
+        with pytest.raises(tique.SerializationError, match="an open transaction"):
+            writer.commit()
+    connection.commit()
+    assert rows(other, "SELECT * FROM version ORDER BY n") == [("beside",), ("two",)]
+    assert rows(other, "SELECT * FROM stored") == [(1, 10, None)]
+    writer.execute("INSERT INTO stored VALUES (2, 20, 2)")
+    writer.commit()
+
+
+def test_a_key_is_lost(connection, other):
+    """P3, P5: the first committer wins, and no table is left of the loser."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:3], "INSERT INTO b VALUES (1)")
+    other.execute("UPDATE version SET n = 'theirs' WHERE n = 'one'")
+    with pytest.raises(tique.SerializationError):
+        connection.commit()
+    assert rows(other, "SELECT * FROM b") == "42P01"
+    assert state(other) == ([("theirs",)], [(1, 10)])
+    run(connection, "BEGIN", TWO_REVISIONS[0], TWO_REVISIONS[2])
+    connection.commit()
+    assert rows(other, "SELECT * FROM b") == []
+
+
+def test_a_table_was_written_to(connection, other):
+    """P3, P9: after the snapshot, before it is altered."""
+    run(connection, "BEGIN", "SELECT * FROM version")
+    other.execute("INSERT INTO stored VALUES (2, 20)")
+    with pytest.raises(tique.SerializationError, match="after"):
+        connection.execute(TWO_REVISIONS[2])
+    connection.rollback()
+    run(connection, "BEGIN", TWO_REVISIONS[2])
+    connection.commit()
+    assert rows(other, "SELECT count(*) FROM stored") == [(2,)]
+
+
+def test_an_older_snapshot(engine, connection, other):
+    """P1: it does not see the rows of a table that it could not know."""
+    older = engine.connect(checkpoint="manual")
+    assert rows(older, "SELECT * FROM version") == [("one",)]
+    run(connection, "BEGIN", TWO_REVISIONS[0], "INSERT INTO b VALUES (1)")
+    run(connection, "UPDATE version SET n = 'two'", "COMMIT")
+    assert rows(older, "SELECT * FROM version") == [("one",)]
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        older.execute("SELECT * FROM b")
+    older.rollback()
+    assert rows(older, "SELECT * FROM b") == [(1,)]
+
+
+def test_a_table_in_use(engine, connection, other, monkeypatch):
+    """P1: COMMIT waits for it, and then fails as a whole."""
+    monkeypatch.setattr(migration, "_PATIENCE", 0.05)
+    run(connection, "BEGIN", "DROP TABLE stored")
+    reader = engine.connect(checkpoint="manual")
+    assert rows(reader, "SELECT v FROM stored WHERE id = 1") == [(10,)]
+    with pytest.raises(tique.OperationalError, match="uses it") as caught:
+        connection.commit()
+    assert caught.value.sqlstate == "55006"
+    reader.rollback()
+    assert state(other) == ([("one",)], [(1, 10)])
+
+
+def test_other_ddl_waits(connection, other, monkeypatch):
+    """P6: for so long; and a checkpoint does."""
+    monkeypatch.setattr(schema_changes, "LOCK_TIMEOUT", 0.05)
+    run(connection, "BEGIN", TWO_REVISIONS[0])
+    assert rows(other, "CREATE TABLE c (id INTEGER)") == "55P03"
+    connection.rollback()
+    other.execute("CREATE TABLE c (id INTEGER)")
+
+
+def test_an_abandoned_connection(engine, connection, other):
+    """P6: it holds up nothing."""
+    lost = engine.connect(checkpoint="manual")
+    run(lost, "BEGIN", *TWO_REVISIONS)
+    engine._through_tique.remove(lost)
+    del lost
+    gc.collect()
+    time.sleep(0.3)
+    run(other, *TWO_REVISIONS)
+    assert state(other) == ([("three",)], [(1, 10, 1)])
+
+
+def test_a_closed_connection(engine, connection, other):
+    """P8: it rolls back."""
+    closed = engine.connect(checkpoint="manual")
+    run(closed, "BEGIN", *TWO_REVISIONS)
+    closed.close()
+    assert state(other) == ([("one",)], [(1, 10)])
+
+
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+def test_reads_and_recent_versions(connection, other, level):
+    """P1: what is not folded is found inside, and what is committed later is not."""
+    connection.isolation_level = level
+    for number in range(2, 6):
+        other.execute("INSERT INTO stored VALUES (%s, %s)", (number, number))
+    connection.execute("BEGIN")
+    assert rows(connection, "SELECT count(*) FROM stored") == [(5,)]
+    connection.execute(TWO_REVISIONS[0])
+    other.execute("INSERT INTO stored VALUES (6, 6)")
+    assert rows(other, "SELECT count(*), sum(v) FROM stored") == [(6, 30)]
+    assert rows(connection, "SELECT count(*), sum(v) FROM stored") == [(5, 24)]
+    connection.execute("UPDATE stored SET v = v + 1 WHERE id = 2")
+    assert rows(connection, "SELECT count(*), sum(v) FROM stored") == [(5, 25)]
+    connection.commit()
+    assert rows(other, "SELECT count(*), sum(v) FROM stored") == [(6, 31)]
+
+
+def test_many_rows(connection, other):
+    """P5, P9: more than a transaction keeps in memory, new and changed."""
+    many = "(SELECT * FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7)) AS v (i))"
+    source = " CROSS JOIN ".join(f"{many} AS v{k}" for k in range(4))
+    number = " + ".join(f"v{k}.i * {8**k}" for k in range(4))
+    run(connection, "BEGIN", TWO_REVISIONS[0])
+    connection.execute(f"INSERT INTO b SELECT {number} FROM {source}")
+    connection.execute(f"INSERT INTO stored SELECT {number} + 10, 1 FROM {source}")
+    connection.execute(TWO_REVISIONS[2])
+    connection.execute("UPDATE stored SET w = 3 WHERE id > 1")
+    connection.commit()
+    assert rows(other, "SELECT count(*), min(id) FROM b") == [(4096, 0)]
+    query = "SELECT count(*), sum(w), min(v) FROM stored"
+    assert rows(other, query) == [(4097, 3 * 4096, 1)]
+    other.checkpoint()
+    assert rows(other, query) == [(4097, 3 * 4096, 1)]
+
+
+def test_what_it_has_written_is_not_checked_again(connection, other):
+    """P9, P10: a constraint on written rows is refused where they are not in storage."""
+    run(connection, "BEGIN", "CREATE TABLE p (id INTEGER PRIMARY KEY)")
+    run(connection, "INSERT INTO stored VALUES (2, 5)")
+    with pytest.raises(tique.NotSupportedError, match="has written to") as caught:
+        connection.execute(
+            "ALTER TABLE stored ADD CONSTRAINT of_p FOREIGN KEY (v) REFERENCES p (id)"
+        )
+    assert caught.value.sqlstate == "25001"
+    connection.rollback()
+    assert rows(other, "SELECT * FROM p") == "42P01"
+
+
+def test_no_temporary_table_afterwards(connection):
+    """P10: it is refused by name; before the DDL it is made."""
+    run(connection, "BEGIN", "CREATE TEMPORARY TABLE mine (id INTEGER)")
+    run(connection, "INSERT INTO mine VALUES (1)", TWO_REVISIONS[0])
+    run(connection, "INSERT INTO b SELECT id FROM mine")
+    connection.commit()
+    assert rows(connection, "SELECT * FROM b") == [(1,)]
+    assert rows(connection, "SELECT * FROM mine") in ([(1,)], [])
+    run(connection, "ROLLBACK", "BEGIN", "CREATE TABLE c (id INTEGER)")
+    with pytest.raises(tique.NotSupportedError, match="create it before"):
+        connection.execute("CREATE TEMPORARY TABLE yours (id INTEGER)")
+    connection.rollback()
+
+
+def test_read_only(connection):
+    """P10."""
+    connection.execute("BEGIN TRANSACTION READ ONLY")
+    assert rows(connection, TWO_REVISIONS[0]) == "25006"
+    connection.rollback()
+
+
+def test_its_outcome(connection):
+    """P4."""
+    run(connection, "BEGIN", *TWO_REVISIONS)
+    txid = connection.txid
+    connection.commit()
+    assert connection.outcome(txid) == "committed"
+    run(connection, "BEGIN", "CREATE TABLE c (id INTEGER)")
+    txid = connection.txid
+    connection.rollback()
+    assert connection.outcome(txid) == "aborted"

@@ -69,6 +69,8 @@ class Engine(ABC):
     """Whether a small commit is the server's own, over and visible when it is done."""
     questions: ClassVar[int] = 1
     """How often an outcome is asked for when :meth:`failure` is the answer."""
+    locks_altered_tables: ClassVar[bool] = False
+    """Whether nobody reads a table that an open transaction has altered."""
     leaving_aborts: ClassVar[bool] = False
     """Whether a commit in doubt is aborted when its process leaves the others."""
     format_before: ClassVar[tuple[str, ...]] = ()
@@ -159,7 +161,7 @@ class Engine(ABC):
             self._keeper.execute(
                 f"DROP TABLE {_quoted(table.schema)}.{_quoted(table.name)} CASCADE"
             )
-        self._keeper.rollback()
+        self._keeper.commit()
         return True
 
     @abstractmethod
@@ -350,6 +352,7 @@ class PostgreSQL(Engine):
     """A database of the test run's server, emptied before each test."""
 
     name = "postgresql"
+    locks_altered_tables = True
     sequencer: ClassVar[str] = "extension"
     text = "TEXT"
     schema = "public"

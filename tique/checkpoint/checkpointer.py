@@ -169,25 +169,35 @@ class Checkpointer:
                     continue
                 late = time.monotonic() - self._due_since >= self._age
                 if late or self._is_over():
-                    self.checkpoint()
+                    # A connection that is abandoned in the midst of DDL holds the lock
+                    # until the housekeeping closes it.
+                    self.checkpoint(patience=_TICK)
             except Exception as error:
                 # The versions stay where they are; the next round tries again.
                 self.last_error = f"{type(error).__name__}: {error}"
                 logger.exception("checkpoint failed, will be tried again")
 
-    def checkpoint(self, *, thorough: bool = False) -> int:
+    def checkpoint(self, *, thorough: bool = False, patience: float = -1) -> int:
         """Fold stable versions, unless another process does; return their number.
+
+        If ``patience`` (in seconds) is not negative, it waits no longer for another
+        checkpoint of this process, or for a transaction with DDL.
 
         Tables that could not be folded a moment ago are left out unless ``thorough``;
         an error that keeps a table from being folded is noted and not raised.
         """
 
         def attempt() -> int:
-            with self.lock, self._timeline.checkpointing() as is_mine:
-                if is_mine:
-                    return self._round(thorough=thorough)
-                self._due_since = time.monotonic()
+            if not self.lock.acquire(timeout=patience):
                 return 0
+            try:
+                with self._timeline.checkpointing() as is_mine:
+                    if is_mine:
+                        return self._round(thorough=thorough)
+                    self._due_since = time.monotonic()
+                    return 0
+            finally:
+                self.lock.release()
 
         return _attempted(attempt)
 
@@ -230,6 +240,14 @@ class Checkpointer:
         with self._alone(timeout, unless=lambda: False):
             yield
 
+    def fold_all_stable(self) -> None:
+        """Fold all stable versions that can be, while the rounds are :meth:`paused`."""
+        self._timeline.advance()
+        stable = self._timeline.stable()
+        for versions in self._catalog.all_versions():
+            if not self.obstacles.is_resting(versions.table):
+                self._fold_or_note(versions, stable, is_told=False)
+
     def fold_stable(self, versions: TableVersions) -> None:
         """Fold a table's stable versions while the rounds are :meth:`paused`.
 
@@ -254,7 +272,8 @@ class Checkpointer:
             finally:
                 self.lock.release()
         raise errors.OperationalError(
-            f"a checkpoint has been running for {timeout:g} s; try again",
+            f"a checkpoint, or a transaction with DDL, has been running for {timeout:g} s; "
+            "try again",
             sqlstate="55P03",
         )
 

@@ -146,6 +146,12 @@ class BatchCertifier:
     def _expect_current(self, table: Table) -> None:
         """Refuse rows that were checked by a definition since replaced (P9)."""
         catalog = self._catalog
+        if catalog.held and table.id in catalog.held:
+            raise errors.SerializationError(
+                f"an open transaction changes the definition of {table.qualified_name}; "
+                "run the transaction again when that one has ended",
+                table=table.qualified_name,
+            )
         if not catalog.is_current(table) and catalog.by_id().get(table.id) is not None:
             raise errors.SerializationError(
                 f"the definition of {table.qualified_name} was changed while the "

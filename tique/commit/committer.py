@@ -141,6 +141,8 @@ class Committer:
         self._session: Session | None = None
         self._logger: Session | None = None
         self._unsettled: Sequence[Ticket] = ()
+        self._reload: Callable[[], None] | None = None
+        """Reads the catalog that an engine transaction with DDL may have changed."""
         self._is_left = False
         """Whether an interrupted leader may have left something to settle."""
         self._statements = itertools.count(1)
@@ -188,6 +190,64 @@ class Committer:
             yield
         finally:
             self._resign()
+
+    def commit_held(
+        self,
+        transaction: Committing,
+        write: Callable[[Ticket], dict[int, int]],
+        reload: Callable[[Ticket], None],
+    ) -> int:
+        """Commit the engine transaction that the session holds, alone; return the cts.
+
+        Commits are :meth:`paused` meanwhile.
+
+        Parameters
+        ----------
+        transaction
+            The transaction.
+        write
+            Refuses, or brings the writes and the commit record into the engine
+            transaction; returns the numbers of staged rows, by table.
+        reload
+            Reads the catalog again; called before anything is published, and also when
+            it is not known whether COMMIT has happened.
+
+        Raises
+        ------
+        OutcomeUnknown
+            If the engine failed in such a way that the outcome cannot be known.
+        """
+        ticket = Ticket(transaction)
+        try:
+            self._bar(ticket)
+            staged = write(ticket)
+            self._unsettled, self._reload = (ticket,), partial(reload, ticket)
+            self._timeline.commit(transaction.session)
+            self._reload_definitions()
+            self._publish([ticket], staged)
+            self._unsettled = ()
+        except BaseException as error:
+            self._is_left = True
+            undisturbed(partial(self._settle_held, ticket, error), _PATIENCE)
+            if ticket.error is not None:
+                raise ticket.error from error
+            if not isinstance(error, Exception):
+                raise
+        return ticket.cts
+
+    def _bar(self, ticket: Ticket) -> None:
+        """Give a ticket a timestamp behind which nothing is committed before it ends."""
+        ticket.cts = self._sequencer.next_cts()
+
+    def _settle_held(self, ticket: Ticket, error: BaseException) -> None:
+        """Find out the outcome of :meth:`commit_held` after ``error``."""
+        with suppress(EngineError):
+            ticket.transaction.session.end_hold()
+        self._settle_or_doubt()
+        self._is_left = self.is_in_doubt
+        if not ticket.done:
+            is_ordinary = isinstance(error, Exception)
+            ticket.settle(failure(error) if is_ordinary else None)
 
     def let_work(self) -> None:
         """Yield the GIL, after some statements, if a thread is committing.
@@ -346,6 +406,7 @@ class Committer:
         Repeating it does no harm. How far the batch was published is not known, so
         its versions are noted as being in the cache table only.
         """
+        self._reload_definitions()
         sequencer = self._sequencer
         if not self._unsettled and sequencer.sts() == sequencer.cts():
             return
@@ -356,6 +417,12 @@ class Committer:
                 ticket.settle()
         self._unsettled = ()
         self._finish_all()
+
+    def _reload_definitions(self) -> None:
+        """Read the catalog again before anything is published by it."""
+        if self._reload is not None:
+            self._reload()
+            self._reload = None
 
     def _replay(self, tickets: Sequence[Ticket]) -> None:
         """Bring logged versions to their cache tables, past the index."""

@@ -335,8 +335,13 @@ class Locks:
 
     # Committing
 
-    def enter(self, transaction: Committing, patience: float | None) -> None:
+    def enter(
+        self, transaction: Committing, patience: float | None, *, whole: bool = False
+    ) -> None:
         """Begin a commit: wait for the owners of the keys that it writes.
+
+        The owners of other processes are waited for when it meets them, but for those of
+        tables that it writes in bulk; or, if it is ``whole``, of all.
 
         Raises
         ------
@@ -345,7 +350,11 @@ class Locks:
         """
         owner = transaction.txid
         if self.server is not None:
-            staged = [n for n, writes in transaction.writes.items() if writes.is_staged]
+            staged = [
+                number
+                for number, writes in transaction.writes.items()
+                if writes.is_staged or whole
+            ]
             if staged:
                 try:
                     self.server.lock_tables(

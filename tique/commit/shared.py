@@ -114,6 +114,11 @@ class SharedCommitter(Committer):
         return super()._certify(batch, session)
 
     @override
+    def _bar(self, ticket: Ticket) -> None:
+        ticket.cts = self._timeline.bar()
+        self._stamped = [ticket]
+
+    @override
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
         if self._stamped and not certified:
             self._settle_earlier()
@@ -153,6 +158,7 @@ class SharedCommitter(Committer):
     @override
     def _settle_earlier(self) -> None:
         """Look up the outcome of a batch that was cut short; finish its timestamps."""
+        self._reload_definitions()
         if not self._stamped:
             self._timeline.lift()
             return

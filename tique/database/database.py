@@ -34,6 +34,7 @@ from tique.database.settings import Settings
 from tique.database.url import DatabaseURL, parse_url
 from tique.query.altering import Alterations
 from tique.query.ddl import DDL
+from tique.query.migration import Migration
 from tique.query.schema_changes import SchemaChanges
 from tique.query.transaction import IsolationLevel, Transaction
 from tique.store.catalog import ManagedCatalog
@@ -94,7 +95,7 @@ class Database:
         self.users: set[weakref.ref[User]] = set()
         """Its connections."""
         self.transactions: dict[int, Transaction] = {}
-        self.abandoned: deque[Session] = deque()
+        self.abandoned: deque[tuple[Session, Migration | None]] = deque()
         self.catalog = ManagedCatalog(engine, settings.policy())
         try:
             self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
@@ -138,6 +139,7 @@ class Database:
             self.checkpointer,
             self.transactions,
         )
+        self._changes = changes
         self.ddl = DDL(changes)
         self.alterations = Alterations(changes)
         self.rewriters = {
@@ -238,6 +240,10 @@ class Database:
             temporaries=temporaries,
         )
 
+    def migration(self, transaction: Transaction) -> Migration:
+        """The DDL of a transaction that is more than a statement; to be opened."""
+        return Migration(self._changes, transaction)
+
     def outcome(self, txid: int) -> str:
         """The outcome of a transaction (P4).
 
@@ -271,14 +277,16 @@ class Database:
         is_ours = forgotten < txid < (last_epoch + 1) * TXIDS_PER_EPOCH
         return "aborted" if is_ours else "unknown"
 
-    def abandon(self, session: Session) -> None:
-        """Take over a garbage-collected connection's session; take no lock."""
-        self.abandoned.append(session)
+    def abandon(self, session: Session, migration: Migration | None = None) -> None:
+        """Take over what a garbage-collected connection had; take no lock."""
+        self.abandoned.append((session, migration))
 
     def release_abandoned(self) -> None:
         """Close abandoned sessions and count their connections out."""
         while self.abandoned:
-            session = self.abandoned.popleft()
+            session, migration = self.abandoned.popleft()
+            if migration is not None:
+                migration.close()
             with suppress(EngineError):
                 session.close()
             release(self)

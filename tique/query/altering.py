@@ -30,7 +30,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.schema_changes import refuse_writes
 from tique.query.unique_indexes import unchanged
 from tique.store.rows import key_of
 from tique_rewriter.foreign_keys import are_comparable
@@ -60,7 +59,7 @@ class Alterations:
         self._catalog = changes.catalog
 
     def alter(self, transaction: Transaction, plan: AlterTable) -> None:
-        """Alter a table; it takes effect at once.
+        """Alter a table.
 
         Raises
         ------
@@ -72,8 +71,8 @@ class Alterations:
         ForeignKeyViolation
             Rows do not satisfy a new FOREIGN KEY constraint.
         """
-        refuse_writes(transaction)
         changes, before = self._changes, plan.before
+        changes.expect_possible(transaction)
         session = transaction.session
         with changes.alone():
             if not self._catalog.is_current(before):
@@ -86,13 +85,22 @@ class Alterations:
             changes.refuse_users([before, *parents], transaction)
             if plan.changes or plan.statement:
                 changes.settle(before, transaction)
-            for table in (before, *parents):
-                self._catalog.versions(table).drain(session)
-            for child, _ in self._catalog.referencing(before):
-                self._catalog.versions(child).drain(session)
-            sts = changes.timeline.position().sts
-            changes.transact(session, lambda: self._change(session, plan, sts))
-            self._catalog.reload(session)
+            children = [child for child, _ in self._catalog.referencing(before)]
+            sts = [
+                changes.gather(t, transaction) for t in (before, *parents, *children)
+            ]
+            since: dict[int, int] = {}
+
+            def change() -> None:
+                since.clear()
+                is_remade = bool(plan.changes or plan.statement)
+                has_rows = is_remade and changes.absorb(before, transaction)
+                after = self._change(session, plan, sts[0])
+                if has_rows:
+                    since[after.id] = transaction.sts
+
+            changes.transact(session, change, since)
+            self._catalog.reload(session, since)
 
     def _expect_free_name(self, session: Session, plan: AlterTable) -> None:
         """Refuse a new name that another table has, in whichever case."""
@@ -105,8 +113,11 @@ class Alterations:
                     f"table {other}.{taken} exists already", sqlstate="42P07"
                 )
 
-    def _change(self, session: Session, plan: AlterTable, sts: int) -> None:
-        """Change the table with all that belongs to it, in an engine transaction."""
+    def _change(self, session: Session, plan: AlterTable, sts: int) -> Table:
+        """Change the table with all that belongs to it, in an engine transaction.
+
+        Returns the table as it is then.
+        """
         engine, before = self._engine, plan.before
         after = before
         if plan.changes or plan.statement:
@@ -146,6 +157,7 @@ class Alterations:
             for key in keys:
                 if key.parent == (after.schema, after.name) and changed & set(key.key):
                     self._check(session, child, after, key, sts)
+        return after
 
     def _is_there(self, after: Table, key: ForeignKey, plan: AlterTable) -> bool:
         """Whether the key is there that a constraint of the table itself references."""

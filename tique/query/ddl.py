@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.query.schema_changes import refuse_writes
 from tique.query.unique_indexes import unchanged
 from tique_backends.foreign_keys import adding, dropping
 
@@ -53,7 +52,7 @@ class DDL:
         replaces: bool = False,
     ) -> None:
         """Create an abstract table: the storage table and its cache table."""
-        refuse_writes(transaction)
+        self.changes.expect_possible(transaction)
         session = transaction.session
         engine, table = self._engine, made.table
         with self.changes.alone():
@@ -173,13 +172,13 @@ class DDL:
         A new index has to fit the recent versions of its table too, which storage gets
         later.
         """
-        refuse_writes(transaction)
+        self.changes.expect_possible(transaction)
         session = transaction.session
         engine = self._engine
         with self.changes.alone():
             if table is not None:
                 self.changes.refuse_users([table], transaction)
-                self._catalog.versions(table).drain(session)
+                self.changes.gather(table, transaction)
 
             def change() -> None:
                 with unchanged(engine, session, self._catalog):

@@ -1,8 +1,7 @@
 """One schema change at a time, alone.
 
-A schema change takes effect at once and is durable when the statement returns; it
-is not part of the transaction that surrounds it (and is refused while that has
-uncommitted writes). While it runs, no checkpoint and no commit does: it holds the
+With autocommit a schema change takes effect at once and is durable when the statement
+returns; for one inside a transaction see :mod:`tique.query.migration`. While it runs, no checkpoint and no commit does: it holds the
 checkpointer's lock, then the committer's; where other processes use the database too,
 the checkpointer's lease after the former and a barrier in the order of commits after
 the latter. It is refused if another open transaction of this process has used the
@@ -76,8 +75,33 @@ class SchemaChanges:
         self.catalog = catalog
         self.timeline = timeline
         self.checkpointer = checkpointer
-        self._committer = committer
-        self._transactions = transactions
+        self.committer = committer
+        self.transactions = transactions
+
+    def expect_possible(self, transaction: Transaction) -> None:
+        """Refuse DDL in a transaction that has uncommitted writes, or is read-only.
+
+        Raises
+        ------
+        OperationalError
+            It is read-only.
+        NotSupportedError
+            It has uncommitted writes (SQLSTATE 25001).
+        """
+        expect_writable(transaction)
+        if transaction.has_writes:
+            raise errors.NotSupportedError(
+                "DDL cannot run after uncommitted writes in a transaction that no BEGIN "
+                "has opened: it takes effect at once there, and a rollback would not undo "
+                "it; commit or roll back first. A migration runs with autocommit, after "
+                "BEGIN, or on a connection with transactional_ddl=True",
+                sqlstate="25001",
+            )
+
+    def run_text(self, transaction: Transaction, text: str) -> None:
+        """Run a statement of DDL that changes no table's definition."""
+        self.expect_possible(transaction)
+        transaction.session.execute(text).close()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -86,7 +110,7 @@ class SchemaChanges:
         # A checkpoint may take long; commits do not wait for that.
         with (
             self.checkpointer.paused(LOCK_TIMEOUT),
-            self._committer.paused(LOCK_TIMEOUT),
+            self.committer.paused(LOCK_TIMEOUT),
             self.timeline.alone(),
         ):
             yield
@@ -118,7 +142,7 @@ class SchemaChanges:
         used: Callable[[], Collection[Table]] = tuple,
     ) -> _Outcome:
         """Change the schema by ``body`` unless another transaction uses these tables."""
-        refuse_writes(transaction)
+        self.expect_possible(transaction)
         with self.alone():
             self.refuse_users(used(), transaction)
             outcome = self.transact(transaction.session, body)
@@ -134,7 +158,7 @@ class SchemaChanges:
             There is one (SQLSTATE 55006).
         """
         ids = {table.id for table in tables}
-        for other in list(self._transactions.values()):
+        for other in list(self.transactions.values()):
             used = ids & other.touched
             if other is not mine and used:
                 names = ", ".join(t.qualified_name for t in tables if t.id in used)
@@ -143,6 +167,21 @@ class SchemaChanges:
                     "transaction and try again",
                     sqlstate="55006",
                 )
+
+    def gather(self, table: Table, mine: Transaction) -> int:
+        """Have all committed versions of a table in its cache table; return their sts.
+
+        Alone: no version is committed meanwhile.
+        """
+        self.catalog.versions(table).drain(mine.session)
+        return self.timeline.position().sts
+
+    def absorb(self, table: Table, mine: Transaction) -> bool:
+        """Move the transaction's own writes to a table to storage; whether it has any.
+
+        In the engine transaction that changes the table's definition.
+        """
+        return False
 
     def settle(self, table: Table, mine: Transaction) -> None:
         """Fold all versions of a table, alone: storage is what every snapshot sees.
@@ -181,25 +220,15 @@ class SchemaChanges:
             time.sleep(_PATIENCE / 100)
 
 
-def refuse_writes(transaction: Transaction) -> None:
-    """Refuse DDL in a transaction that has uncommitted writes, or is read-only.
+def expect_writable(transaction: Transaction) -> None:
+    """Refuse DDL in a read-only transaction.
 
     Raises
     ------
     OperationalError
-        It is read-only.
-    NotSupportedError
-        It has uncommitted writes (SQLSTATE 25001).
+        It is read-only (SQLSTATE 25006).
     """
     if transaction.read_only:
         raise errors.OperationalError(
             "cannot run DDL in a read-only transaction", sqlstate="25006"
-        )
-    if transaction.has_writes:
-        raise errors.NotSupportedError(
-            "DDL cannot run in a transaction that has uncommitted writes: it takes "
-            "effect at once, and a rollback would not undo it; commit or roll back "
-            "first. A migration runs with autocommit, or as transactions that each have "
-            "their DDL before their writes",
-            sqlstate="25001",
         )

@@ -109,6 +109,11 @@ class Temporaries:
             self._own = Rewriter(definitions, self._rules.name, self._paramstyle)
         return self._own
 
+    def plan_by(self, catalog: ManagedCatalog) -> None:
+        """Plan statements by another catalog of managed tables from now on."""
+        self._catalog = catalog
+        self._own = None
+
     @property
     def schema(self) -> str:
         """The schema of temporary tables."""
@@ -171,6 +176,11 @@ class Temporaries:
             raise errors.NotSupportedError(
                 f"a temporary table {plan.name} is not supported: there is a table or "
                 "view of that name; give it another one"
+            )
+        if transaction.migration is not None:
+            raise errors.NotSupportedError(
+                "CREATE TEMPORARY TABLE is not supported in a transaction that has run "
+                "other DDL: create it before"
             )
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
+    from tique.query.migration import Migration
     from tique.store.catalog import ManagedCatalog
     from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
@@ -148,6 +149,11 @@ class Transaction:
         The connection's temporary tables.
     """
 
+    migration: Migration | None = None
+    """Its DDL, if it has run any and is more than a statement."""
+    defined_at = 0
+    """The sequence number after the last statement of DDL."""
+
     def __init__(
         self,
         engine: Engine,
@@ -239,7 +245,7 @@ class Transaction:
     def refresh(self) -> None:
         """Take a new snapshot for this statement, where the level asks for it."""
         if self.isolation is IsolationLevel.READ_COMMITTED:
-            if not self._is_first_statement:
+            if not self._is_first_statement and self.migration is None:
                 # Certification needs the versions that are newer than the snapshots of
                 # its writes: λ must not pass these (P3).
                 keeps = self.has_writes
@@ -267,6 +273,13 @@ class Transaction:
         """Undo the statements after the savepoint, which stays; its sequence number."""
         position = self._find_savepoint(name)
         sequence = self.savepoints[position][1]
+        if self.migration is not None:
+            self.migration.expect_sound()
+            if sequence < self.defined_at:
+                raise errors.NotSupportedError(
+                    f"ROLLBACK TO {name} is not supported: the transaction has run DDL "
+                    "since that savepoint; roll back all of it"
+                )
         self.undo(sequence)
         del self.savepoints[position + 1 :]
         return sequence

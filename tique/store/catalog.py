@@ -16,7 +16,7 @@ from tique_rewriter.functions import NO_FUNCTIONS, safe_functions
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -51,6 +51,8 @@ class ManagedCatalog:
         self._trusted: dict[str, str] = {}
         self._callable = NO_FUNCTIONS
         self._version = 0
+        self.held: Set[int] = frozenset()
+        """Ids of tables that an open transaction changes: no other one may commit to them."""
 
     @property
     def version(self) -> int:
@@ -135,6 +137,19 @@ class ManagedCatalog:
             self.relations(),
             self._trusted,
         )
+
+    def apart(self) -> Self:
+        """Return a catalog of its own with the same content: a change of one is its own.
+
+        Tables that stay what they are share their versions.
+        """
+        return copy(self)
+
+    def referenced_by(self, tables: Sequence[Table]) -> Self:
+        """Return the same catalog with the FOREIGN KEY constraints of these tables only."""
+        other = copy(self)
+        other._referencing = _referencing(tables)
+        return other
 
     def with_views(self, views: Iterable[View]) -> Self:
         """Return the same catalog with these views in place of its own."""

@@ -143,6 +143,17 @@ class Timeline:
         """Keep other processes from folding; yield whether that succeeded."""
         yield True
 
+    def is_undisturbed(self, folds: object) -> bool:
+        """Whether other processes have folded nothing since :meth:`folds` gave that.
+
+        Asked by a thread in :meth:`checkpointing`, which goes on then.
+        """
+        return True
+
+    def folds(self) -> object:
+        """How far other processes have folded each table."""
+        return None
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes from committing, for DDL."""

@@ -260,6 +260,15 @@ class SharedTimeline(Timeline):
     def expect_owner(self) -> None:
         self._shared.expect_owner()
 
+    @override
+    def is_undisturbed(self, folds: object) -> bool:
+        is_mine = self._shared.may_checkpoint(_CHECKPOINT_LEASE)
+        return is_mine and self.folds() == folds
+
+    @override
+    def folds(self) -> object:
+        return self._shared.folds()
+
     @contextmanager
     @override
     def alone(self) -> Iterator[None]:

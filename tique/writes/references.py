@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from tique.store.rows import Key
     from tique_rewriter.schema import Table
 
@@ -58,6 +60,16 @@ class References:
     def give_up(self, held: HeldKey) -> None:
         """Hold a key that a row no longer has."""
         self.exclusive.setdefault((held.table.id, held.key, held.values), held)
+
+    def among(self, tables: Container[int]) -> References:
+        """Those that hold keys of these tables, by id."""
+        found = References()
+        for names, left in (
+            (self.shared, found.shared),
+            (self.exclusive, found.exclusive),
+        ):
+            left.update((n, held) for n, held in names.items() if n[0] in tables)
+        return found
 
     def rollback_to(self, sequence: int) -> None:
         """Forget what statements after ``sequence`` held."""

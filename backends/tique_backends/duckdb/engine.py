@@ -263,7 +263,8 @@ class DuckDBEngine(Engine):
     def manage(self, session: Session, table: Table) -> Table:
         self._create_cache(session, table)
         # Log entries name tables by id: none may be used twice.
-        number = session.execute(
+        numbering = session.aside or session
+        number = numbering.execute(
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
         ).fetch_all()[0][0]
         session.execute(

@@ -272,6 +272,8 @@ class DuckDBSession(Session):
 
     @override
     def transact(self, body: Callable[[], _Fetched]) -> _Fetched:
+        if self.aside is not None:
+            return body()
         try:
             self.begin()
             outcome = body()

@@ -275,15 +275,16 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
         self._widen(session, table)
         # Log entries name tables by id: none may be used twice.
-        session.execute("UPDATE tique.format SET last_table = last_table + 1")
-        ((number,),) = session.execute(
-            "SELECT last_table FROM tique.format"
-        ).fetch_all()
+        if session.aside is None:
+            number = _count_table(session)
+        else:
+            aside = session.aside
+            number = aside.transact(lambda: _count_table(aside))
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [number, table.schema, table.name],
         )
-        return introspection.describe(session, table.schema, table.name, int(number))
+        return introspection.describe(session, table.schema, table.name, number)
 
     def _widen(self, session: Session, table: Table) -> None:
         columns = {c.name: (c.type, c.not_null) for c in table.columns}
@@ -411,6 +412,13 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         if self.shared is not None:
             self.shared.close()
         self._ownership.close()
+
+
+def _count_table(session: Session) -> int:
+    """A number that no table has, or had; in an engine transaction."""
+    session.execute("UPDATE tique.format SET last_table = last_table + 1")
+    rows = session.execute("SELECT last_table FROM tique.format").fetch_all()
+    return int(rows[0][0])
 
 
 def _prune(session: MonetDBSession, until: int, retention: float) -> None:

@@ -161,6 +161,9 @@ class MonetDBSession(Session):
 
     @override
     def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
+        if self.aside is not None:
+            return body()
+
         def attempt() -> _Outcome:
             self.begin()
             try:
@@ -290,7 +293,7 @@ class MonetDBSession(Session):
             # MonetDB has rolled back itself, and says so; any other error must not
             # leave a transaction open.
             with suppress(EngineError):
-                self._ask("ROLLBACK")
+                self._ask("ROLLBACK", wide=self._is_wide)
             raise
 
     def _repeat(self, appends: Sequence[str], ending: str) -> None:
@@ -300,7 +303,7 @@ class MonetDBSession(Session):
                 self._ask(statement)
         except BaseException:
             with suppress(EngineError):
-                self._ask("ROLLBACK")
+                self._ask("ROLLBACK", wide=self._is_wide)
             raise
         self._finish(ending)
 
@@ -308,7 +311,8 @@ class MonetDBSession(Session):
     def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
-            self._run("ROLLBACK")
+            # In an aborted transaction the optimizer cannot be changed.
+            self._run("ROLLBACK", wide=self._is_wide)
 
     @override
     def read_row(
@@ -448,7 +452,7 @@ class MonetDBSession(Session):
                 return self._ask(text, wide=True).count
             except EngineError:
                 with suppress(EngineError):
-                    self._ask("ROLLBACK")
+                    self._ask("ROLLBACK", wide=self._is_wide)
                 raise
 
         return persist(attempt)

@@ -350,7 +350,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         for statement in readable_as(table):
             session.execute(statement)
         # Log entries name tables by id: none may be used twice.
-        ((number,),) = session.execute(
+        numbering = session.aside or session
+        ((number,),) = numbering.execute(
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
         ).fetch_all()
         session.execute(

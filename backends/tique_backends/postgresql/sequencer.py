@@ -48,7 +48,7 @@ from tique_backends.postgresql.row_locks import (
     expect_free,
     locked_rows,
 )
-from tique_backends.postgresql.session import COMMIT, PostgreSQLSession
+from tique_backends.postgresql.session import COMMIT, LOCK_PATIENCE, PostgreSQLSession
 from tique_backends.sharing import (
     Anchor,
     Appended,
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 _RECOVERY_PATIENCE = "60s"
-_LOCK_PATIENCE = "5s"
 
 _LONGEST_COMMIT = 10.0
 """Seconds that PostgreSQL may take for COMMIT after it was asked for."""
@@ -327,7 +326,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         def bounded() -> _Outcome:
             # All processes' commits wait for DDL, which must not wait for a client that
             # reads a result slowly (P6).
-            session.change(f"SET LOCAL lock_timeout = '{_LOCK_PATIENCE}'")
+            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
             return body()
 
         return session.transact(bounded, self._ending())

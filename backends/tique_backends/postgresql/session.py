@@ -62,6 +62,9 @@ _NO_TYPE = ("42P18", "42P08")
 
 _INCOMING = "tique_incoming"
 
+LOCK_PATIENCE = "5s"
+"""How long DDL waits for a lock of PostgreSQL's."""
+
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
 
@@ -81,6 +84,7 @@ class PostgreSQLSession(Session):
         self._timeouts: dict[str, str] = {}
         """The application's own, which tique's statements are not under."""
         self._is_unhurried = False
+        self._deallocated = 0
         self.guards = IndexGuards(self._ask, self._run)
 
     @property
@@ -113,8 +117,15 @@ class PostgreSQLSession(Session):
                 raise
             if self._in_transaction:
                 raise ConflictError(error.kind, str(error), "40001") from error
-        self._run_once("DEALLOCATE ALL", None, prepare=False)
+        self._deallocate()
         return self._run_once(sql, parameters, prepare, rows, keeping=keeping)
+
+    def _deallocate(self) -> None:
+        """Have every statement prepared anew."""
+        # psycopg looks only at the result of a text that it has not seen before.
+        self._deallocated += 1
+        sql = f"DEALLOCATE ALL /* {self._deallocated} */"
+        self._run_once(sql, None, prepare=False)
 
     def _run_once(
         self,
@@ -379,6 +390,22 @@ class PostgreSQLSession(Session):
         self._run(f"BEGIN{self._without_timeouts('LOCAL')}")
         self._in_transaction = True
 
+    @override
+    def hold(self, aside: Session) -> None:
+        super().hold(aside)
+        # What it locks other clients wait for: it must not wait for long for them (P6).
+        # And it lasts as long as the application's transaction does.
+        self._run(
+            f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; "
+            "SET LOCAL idle_in_transaction_session_timeout = 0"
+        )
+
+    @override
+    def forget_plans(self) -> None:
+        # One whose results have other types by now would abort the transaction.
+        self._drain()
+        self._deallocate()
+
     def begin_repeatable(self) -> None:
         """Start an engine transaction whose statements share one snapshot."""
         ending = self._without_timeouts("LOCAL")
@@ -417,6 +444,9 @@ class PostgreSQLSession(Session):
     def _transact(
         self, begin: Callable[[], None], body: Callable[[], _Outcome], ending: str
     ) -> _Outcome:
+        if self.aside is not None:
+            return body()
+
         def attempt() -> _Outcome:
             begin()
             try:

@@ -49,6 +49,8 @@ class Statement(ABC):
 
     writes: ClassVar[bool] = True
     """Whether it can change something."""
+    defines: bool = False
+    """Whether it is DDL about what outlives the session."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 class CreateTableStatement(Statement):
     """CREATE TABLE."""
 
+    defines = True
+
     def __init__(self, plan: CreateTable) -> None:
         super().__init__(plan)
         self._create = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the table; it takes effect at once."""
+        """Create the table."""
         made = NewTable(self._create.table, self._create.text)
         transaction.ddl.create_table(
             transaction,
@@ -47,6 +49,8 @@ class CreateTableStatement(Statement):
 class CreateTableAsStatement(Statement):
     """CREATE TABLE … AS, with the rows that its query has in the snapshot."""
 
+    defines = True
+
     def __init__(self, plan: CreateTableAs) -> None:
         super().__init__(plan)
         self._create = plan
@@ -54,7 +58,7 @@ class CreateTableAsStatement(Statement):
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the table; it takes effect at once, with its rows."""
+        """Create the table with its rows."""
         plan, head = self._create, self._create.head
         table = Table(head.schema, head.name, ())
         place = transaction.engine.forms.plain(table)
@@ -102,10 +106,11 @@ class DropTableStatement(Statement):
         super().__init__(plan)
         self._tables = plan.tables
         self._cascade = plan.cascade
+        self.defines = not all(table.is_temporary for table in plan.tables)
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the tables; it takes effect at once."""
+        """Drop the tables."""
         own = [table for table in self._tables if table.is_temporary]
         managed = [table for table in self._tables if not table.is_temporary]
         if managed:
@@ -119,15 +124,20 @@ class DropTableStatement(Statement):
 class CreateIndexStatement(Statement):
     """CREATE INDEX: an index of the storage table."""
 
+    defines = True
+
     def __init__(self, plan: CreateIndex) -> None:
         super().__init__(plan)
         self._create = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Create the index; it takes effect at once."""
+        """Create the index."""
         create, table = self._create, self._create.table
-        if not create.is_computed and not create.is_unique:
+        is_plain = not create.is_computed and not create.is_unique
+        # The index may be too small for a row that this transaction has buffered: then
+        # it is an alteration, which moves such rows to storage before (P4).
+        if is_plain and not transaction.writes.get(table.id):
             transaction.ddl.define(transaction, table, create.text)
             return Outcome()
         # A row that another transaction has buffered may be one for which the index's
@@ -161,13 +171,15 @@ def _alter(transaction: Transaction, table: Table, statement: str) -> None:
 class DropIndexStatement(Statement):
     """DROP INDEX."""
 
+    defines = True
+
     def __init__(self, plan: DropIndex) -> None:
         super().__init__(plan)
         self._drop = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Drop the index; it takes effect at once."""
+        """Drop the index."""
         drop = self._drop
         with transaction.statement():
             owners = [owner(transaction, *name) for name in drop.names]
@@ -187,13 +199,15 @@ class DropIndexStatement(Statement):
 class AlterTableStatement(Statement):
     """ALTER TABLE."""
 
+    defines = True
+
     def __init__(self, plan: AlterTable) -> None:
         super().__init__(plan)
         self._alter = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Alter the table; it takes effect at once."""
+        """Alter the table."""
         plan = self._alter
         if plan.changes or plan.after.foreign_keys != plan.before.foreign_keys:
             with transaction.statement():

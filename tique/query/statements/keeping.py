@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.schema_changes import refuse_writes
 from tique.query.statements.base import Outcome, Statement
 
 if TYPE_CHECKING:
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class GrantStatement(Statement):
-    """GRANT and REVOKE; they take effect at once, as all DDL."""
+    """GRANT and REVOKE."""
+
+    defines = True
 
     def __init__(self, plan: Grant) -> None:
         super().__init__(plan)
@@ -27,8 +28,7 @@ class GrantStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Change the privileges; tables are what they were."""
-        refuse_writes(transaction)
-        transaction.session.execute(self._text).close()
+        transaction.ddl.changes.run_text(transaction, self._text)
         return Outcome()
 
 

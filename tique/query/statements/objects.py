@@ -24,13 +24,15 @@ class DefineObjectsStatement(Statement):
     were: what else an engine drops or changes with an object is refused.
     """
 
+    defines = True
+
     def __init__(self, plan: DefineObjects) -> None:
         super().__init__(plan)
         self._define = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Define it; it takes effect at once."""
+        """Define it."""
         ddl, session = transaction.ddl, transaction.session
         engine, catalog = transaction.engine, transaction.catalog
         schemas = {name.lower() for name in self._define.dropped_schemas}
@@ -65,7 +67,7 @@ class DefineMacroStatement(DefineObjectsStatement):
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Create it; it takes effect at once."""
+        """Create it."""
         macro = self._macro
         transaction.engine.check_macro(
             transaction.session, macro.name, macro.expression

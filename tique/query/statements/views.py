@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 class DefineViewsStatement(Statement):
     """CREATE VIEW or DROP VIEW, which the engine runs as it stands."""
 
+    defines = True
+
     def __init__(self, plan: DefineViews) -> None:
         super().__init__(plan)
         self._define = plan
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
-        """Create or drop the views; it takes effect at once."""
+        """Create or drop the views."""
         catalog = transaction.catalog
 
         def used() -> list[Table]:
