@@ -263,6 +263,10 @@ class SharedSequencer(ABC):
         """
 
     @abstractmethod
+    def managed(self) -> list[Row]:
+        """The managed tables as they are now: schema, name and number of each."""
+
+    @abstractmethod
     def folds(self) -> dict[int, int]:
         """Up to which cts each table is folded, by table id."""
 

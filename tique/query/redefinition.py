@@ -7,7 +7,7 @@ no mistake of the application's, and the transaction can be run again (P9).
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tique import errors
@@ -36,16 +36,17 @@ def redefined(
     tables
         The tables that the statement was planned with.
     """
+    shared = engine.shared
     is_possible = error.kind in _KINDS or isinstance(error, ConflictError)
-    if engine.shared is None or not tables or not is_possible:
+    if shared is None or not tables or not is_possible:
         return None
-    with suppress(EngineError), closing(engine.session()) as session:
-        now = engine.managed_tables(session)
-        ids = {table.id for table in now}
-        names = {(table.schema, table.name) for table in now}
+    # One question, over a connection that is there: most of these errors are the
+    # application's own, and may come often.
+    with suppress(EngineError):
+        now = {(schema, name): number for schema, name, number in shared.managed()}
         for table in tables:
             # An altered table has another number.
-            if table.id not in ids and (table.schema, table.name) in names:
+            if now.get((table.schema, table.name), table.id) != table.id:
                 return errors.SerializationError(
                     f"the definition of {table.qualified_name} was changed meanwhile; "
                     "run the transaction again",

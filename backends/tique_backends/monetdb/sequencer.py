@@ -24,6 +24,7 @@ from tique_backends.errors import (
     EngineError,
     ErrorKind,
 )
+from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
@@ -315,6 +316,10 @@ class MonetDBSequencer(SteppedSequencer):
     ) -> list[CommitRecord]:
         texts = [entry for (entry,) in entries]
         return logged_commits(tables, texts, known, self.aside)
+
+    @override
+    def managed(self) -> list[Row]:
+        return self._ask(MANAGED)
 
     @override
     def folds(self) -> dict[int, int]:

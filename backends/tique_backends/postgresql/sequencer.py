@@ -31,6 +31,7 @@ from typing_extensions import override
 from tique_backends.aside import SetAside
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.logged import records_of
+from tique_backends.managed import MANAGED
 from tique_backends.pool import Pool
 from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
@@ -454,6 +455,10 @@ class PostgreSQLSequencer(AppendingSequencer):
         for part in self.aside.all():
             found.setdefault((part.cts, part.table_id), part)
         return sorted(found.values(), key=lambda part: (part.cts, part.table_id or 0))
+
+    @override
+    def managed(self) -> list[Row]:
+        return self._ask(MANAGED)
 
     @override
     def folds(self) -> dict[int, int]:
