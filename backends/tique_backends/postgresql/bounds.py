@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Column
 
 INDEX_SHAPES = """
-SELECT m.amname, i.indexprs IS NOT NULL OR i.indpred IS NOT NULL,
+SELECT i.indrelid, m.amname, i.indexprs IS NOT NULL OR i.indpred IS NOT NULL,
   ARRAY(SELECT k FROM unnest(CAST(i.indkey AS SMALLINT[])) AS k),
   ARRAY(SELECT CAST(p.opcname AS TEXT)
     FROM unnest(CAST(i.indclass AS OID[])) WITH ORDINALITY AS o(oid, n)
@@ -40,8 +40,8 @@ SELECT m.amname, i.indexprs IS NOT NULL OR i.indpred IS NOT NULL,
     AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid)
 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
-WHERE i.indrelid = $1 ORDER BY i.indexrelid"""
-"""A query for the properties of a table's indexes that :func:`bounds` needs."""
+WHERE i.indrelid = ANY(CAST($1 AS OID[])) ORDER BY i.indexrelid"""
+"""A query for the properties of tables' indexes that :func:`bounds` needs, after the table."""
 
 INDEXES = r"""
 SELECT '_i' || i.indexrelid, CAST(c.relname AS TEXT), CASE WHEN k.length IS NULL
@@ -158,7 +158,7 @@ def bounds(
     numbers
         Their positions, by PostgreSQL's numbers.
     indexes
-        The rows of :data:`INDEX_SHAPES`.
+        The rows of :data:`INDEX_SHAPES`, without the table.
     computed
         The generated columns, which storage has beside the others.
     """

@@ -10,7 +10,6 @@ commits, and bodies that depend on rows that they read lock them first.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -253,10 +252,12 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
         def read() -> list[Table]:
             layouts = session.execute(introspection.LAYOUTS).fetch_all()
+            managed = session.execute(MANAGED).fetch_all()
+            names = [(schema, name) for schema, name, _ in managed]
             return described(
-                session.execute(MANAGED).fetch_all(),
+                managed,
                 layouts,
-                partial(introspection.describe, session),
+                introspection.Relations(session, names).describe,
                 foreign_keys.read(session, layouts),
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
@@ -11,10 +11,12 @@ from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
-from tique_backends.postgresql.unique_indexes import unique_indexes
+from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, unique_indexes
 from tique_rewriter.schema import Action, Check, Column, Generated, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tique_backends.records import Row
     from tique_backends.session import Session
 
@@ -30,30 +32,37 @@ WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartiti
 ORDER BY 1, 2"""
 
 _CANDIDATES = """
-SELECT c.oid, n.nspname, c.relname, c.relkind::TEXT, c.relpersistence::TEXT,
+SELECT w.number, c.oid, n.nspname, c.relname, c.relkind::TEXT, c.relpersistence::TEXT,
   c.relispartition, c.relhassubclass, c.relrowsecurity,
   EXISTS (SELECT 1 FROM pg_catalog.pg_inherits AS i WHERE i.inhrelid = c.oid)
-FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+FROM unnest(CAST($1 AS TEXT[]), CAST($2 AS TEXT[]))
+  WITH ORDINALITY AS w(schema_name, table_name, number)
+JOIN pg_catalog.pg_namespace AS n ON lower(n.nspname) = lower(w.schema_name)
+JOIN pg_catalog.pg_class AS c
+  ON c.relnamespace = n.oid AND lower(c.relname) = lower(w.table_name)
 WHERE c.relkind NOT IN ('i', 'I', 'c', 't') AND n.nspname <> 'tique'
   AND n.nspname NOT LIKE 'pg\\_%'
-  AND lower(n.nspname) = lower($1) AND lower(c.relname) = lower($2)
-ORDER BY CASE WHEN n.nspname = $1 AND c.relname = $2 THEN 0 ELSE 1 END, 2, 3"""
+ORDER BY w.number, CASE WHEN n.nspname = w.schema_name AND c.relname = w.table_name
+  THEN 0 ELSE 1 END, n.nspname, c.relname"""
 
 _COLUMNS = """
-SELECT a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
+SELECT a.attrelid, a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   format_type(a.atttypid, a.atttypmod),
   a.attnotnull, coalesce(pg_get_expr(d.adbin, d.adrelid), CASE t.typtype WHEN 'd' THEN t.typdefault END),
   a.attidentity::TEXT,
   a.attgenerated::TEXT, a.attlen, a.attstorage::TEXT, t.typtype::TEXT,
   CASE WHEN a.attcollation <> t.typcollation OR a.attgenerated <> '' THEN quote_ident(v.nspname) || '.' || quote_ident(l.collname) END,
   coalesce(l.collisdeterministic, TRUE),
-  CASE WHEN has_schema_privilege($2, 'USAGE') THEN
-    pg_get_serial_sequence(quote_ident($2) || '.' || quote_ident($3), a.attname) END
+  CASE WHEN has_schema_privilege(n.oid, 'USAGE') THEN
+    pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) END
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation
 LEFT JOIN pg_catalog.pg_namespace AS v ON v.oid = l.collnamespace
-WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+WHERE a.attrelid = ANY(CAST($1 AS OID[])) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attnum"""
 
 _CUTTING_DOMAINS = """
 WITH RECURSIVE below(base, modifier) AS (
@@ -68,10 +77,10 @@ WHERE below.modifier >= 0
 """Whether a column's domain is of a type whose casts cut values, which assignments do not."""
 
 _CONSTRAINTS = """
-SELECT contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
+SELECT conrelid, contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
   convalidated, EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
     WHERE i.indexrelid = conindid AND i.indisexclusion)
-FROM pg_catalog.pg_constraint WHERE conrelid = $1 ORDER BY oid"""
+FROM pg_catalog.pg_constraint WHERE conrelid = ANY(CAST($1 AS OID[])) ORDER BY oid"""
 
 _REFERENCING = """
 SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_constraint AS k
@@ -103,13 +112,15 @@ _ACTIONS = {
 }
 
 _NULLS_EQUAL = """
-SELECT c.relname FROM pg_catalog.pg_index AS i
+SELECT i.indrelid, c.relname FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = $1 AND i.indnullsnotdistinct LIMIT 1"""
+WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND i.indnullsnotdistinct"""
 
 _TRIGGERS = """
-SELECT tgname FROM pg_catalog.pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal
-UNION ALL SELECT rulename FROM pg_catalog.pg_rewrite WHERE ev_class = $1 LIMIT 1"""
+SELECT tgrelid, tgname FROM pg_catalog.pg_trigger
+WHERE tgrelid = ANY(CAST($1 AS OID[])) AND NOT tgisinternal
+UNION ALL SELECT ev_class, rulename FROM pg_catalog.pg_rewrite
+WHERE ev_class = ANY(CAST($1 AS OID[]))"""
 
 _KINDS = {
     "v": "a view",
@@ -129,26 +140,67 @@ ORDER BY c.oid, a.attnum"""
 """A query for the columns of tique's tables: table and column name, in order."""
 
 
-def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's schema; the names are matched without regard to case.
+class Relations:
+    """What PostgreSQL's catalog has of some tables, asked once for all of them.
 
-    Raises
-    ------
-    EngineError
-        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
-        whose promises tique cannot keep.
+    Parameters
+    ----------
+    session
+        The session to ask over.
+    names
+        Schema and name of each table; they are matched without regard to case.
     """
 
-    def ask(sql: str, *parameters: Any) -> list[Row]:
-        return session.execute(sql, parameters).fetch_all()
+    def __init__(self, session: Session, names: Sequence[tuple[str, str]]) -> None:
+        self._session = session
+        found = session.execute(
+            _CANDIDATES, [[name[n] for name in names] for n in range(2)]
+        ).fetch_all()
+        self._candidates: dict[tuple[str, str], Row] = {}
+        for number, *candidate in found:
+            self._candidates.setdefault(names[number - 1], tuple(candidate))
+        self._numbers = [candidate[0] for candidate in self._candidates.values()]
+        self._read: dict[str, dict[int, list[Row]]] = {}
 
-    found = ask(_CANDIDATES, schema, name)
-    if not found:
-        raise EngineError(
-            ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}", "42P01"
-        )
+    def rows(self, sql: str, number: int) -> list[Row]:
+        """The rows of a query of a table's, whose first column is its number."""
+        if sql not in self._read:
+            found = self._session.execute(sql, [self._numbers]).fetch_all()
+            read = self._read[sql] = {}
+            for of, *row in found:
+                read.setdefault(of, []).append(tuple(row))
+        return self._read[sql].get(number, [])
+
+    def describe(self, schema: str, name: str, table_id: int = 0) -> Table:
+        """One of the tables' schema.
+
+        Raises
+        ------
+        EngineError
+            PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+            whose promises tique cannot keep.
+        """
+        found = self._candidates.get((schema, name))
+        if found is None:
+            raise EngineError(
+                ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}", "42P01"
+            )
+        return _described(self._session, self.rows, found, table_id)
+
+
+def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
+    """Read one table's schema, as :meth:`Relations.describe` does."""
+    return Relations(session, [(schema, name)]).describe(schema, name, table_id)
+
+
+def _described(
+    session: Session,
+    ask: Callable[[str, int], list[Row]],
+    found: Row,
+    table_id: int,
+) -> Table:
     number, schema, name, kind, persistence, is_part, has_parts, has_policies, heir = (
-        found[0]
+        found
     )
     label = f"{schema}.{name}"
 
@@ -180,7 +232,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     numbers: dict[int, int] = {}
     computed: list[Generated] = []
     computed_sizes: list[tuple[Column, Stored]] = []
-    for row in ask(_COLUMNS, number, schema, name):
+    for row in ask(_COLUMNS, number):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
         is_deterministic, sequence = others
@@ -199,7 +251,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 f"has a column with a collation by which different texts are equal, "
                 f"{column!r}"
             )
-        if type_kind == "d" and ask(_CUTTING_DOMAINS, number, attribute):
+        if type_kind == "d" and _cuts(session, number, attribute):
             refuse_new(f"has a column of a domain with a length, {column!r}")
         if generated == "v":
             raise refuse(f"has a virtual column, {column!r}; write STORED")
@@ -268,13 +320,13 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         generated=tuple(computed),
     )
     table = with_unique_indexes(
-        table, unique_indexes(session, number, numbers, refuse_new)
+        table, unique_indexes(ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
     )
     # A managed table was checked before, and perhaps this role may not read it.
     if table.is_keyless and not table_id:
         rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
         try:
-            ask(f"EXPLAIN {rows} EXCEPT ALL {rows}")
+            session.execute(f"EXPLAIN {rows} EXCEPT ALL {rows}").fetch_all()
         except EngineError as error:
             if error.sqlstate != _NO_OPERATOR:
                 raise
@@ -282,6 +334,10 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
                 f"has no PRIMARY KEY, and nothing else tells its rows apart: {error}"
             ) from error
     return table
+
+
+def _cuts(session: Session, number: int, attribute: int) -> bool:
+    return bool(session.execute(_CUTTING_DOMAINS, [number, attribute]).fetch_all())
 
 
 def foreign_keys(session: Session, table: Table) -> list[Declared]:

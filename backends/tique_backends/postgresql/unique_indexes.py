@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from tique_backends.session import Session
+    from tique_backends.records import Row
 
 _OTHERS = """
 i.indisunique AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k
@@ -29,8 +29,8 @@ WHERE {_OTHERS} AND n.nspname <> 'tique' AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY 1, 2, 3"""
 """A query for schema, table and name of all there are."""
 
-_OF_TABLE = f"""
-SELECT c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
+UNIQUE_OF_TABLES = f"""
+SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
     FROM generate_series(0, i.indnkeyatts - 1) AS n),
   CASE WHEN i.indexprs IS NOT NULL THEN 'on an expression'
   WHEN i.indpred IS NOT NULL THEN 'with a condition'
@@ -63,23 +63,21 @@ SELECT c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
     THEN 'with an operator class other than the type''s own'
   END
 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = $1 AND {_OTHERS} ORDER BY c.relname"""
-"""A table's indexes: name, PostgreSQL's numbers of the columns, and why it is no key."""
+WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND {_OTHERS} ORDER BY c.relname"""
+"""A query for those of tables: table, name, numbers of the columns, and why it is no key."""
 
 
 def unique_indexes(
-    session: Session,
-    table: int,
-    numbers: Mapping[int, int],
-    refuse: Callable[[str], None],
+    rows: Iterable[Row], numbers: Mapping[int, int], refuse: Callable[[str], None]
 ) -> dict[tuple[int, ...], str]:
     """Return a table's unique indexes: the name of one by the positions of its columns.
 
-    ``table`` is PostgreSQL's number, and ``numbers`` are the positions of the columns by
-    theirs. ``refuse`` is called for an index that is no key; if it returns, that is left out.
+    ``rows`` are the table's of :data:`UNIQUE_OF_TABLES`, and ``numbers`` are the positions
+    of the columns by PostgreSQL's. ``refuse`` is called for an index that is no key; if it
+    returns, that is left out.
     """
     found: dict[tuple[int, ...], str] = {}
-    for index, columns, why in session.execute(_OF_TABLE, [table]).fetch_all():
+    for index, columns, why in rows:
         if why is not None:
             refuse(
                 f"has a unique index {why}, {index}; certification takes plain columns"
