@@ -72,7 +72,7 @@ def test_dropped_beside_a_transaction(pair):
     # The other process may have followed when there was no table of the name.
     with pytest.raises(
         (tique.SerializationError, tique.ProgrammingError),
-        match="changed meanwhile|dropped meanwhile",
+        match=r"(changed|dropped) meanwhile",
     ):
         second.connection.commit()
     for one in pair:
