@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.elements import check_array, number_of_element, with_element
 from tique_rewriter.generated import check_not_generated
 from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression, Literal
@@ -16,6 +17,7 @@ from tique_rewriter.scalars import check_default, check_given, check_scalar, spl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tique_rewriter.errors import UnsupportedSQL
     from tique_rewriter.operands import ColumnPosition
     from tique_rewriter.schema import Column, Table
     from tique_rewriter.source import Source, Word
@@ -29,6 +31,7 @@ def plan_assignments(
     nodes: Sequence[exp.Expr],
     position_of: ColumnPosition,
     cut: Callable[[int, int], Text],
+    qualifier: str | None = None,
 ) -> tuple[tuple[int, Expression], ...]:
     """Return position and value of every column that a SET list assigns.
 
@@ -42,6 +45,8 @@ def plan_assignments(
         The position in the changed row of a column that a value names.
     cut
         The plan's text for a stretch of the statement's.
+    qualifier
+        The name of the changed row in it; without it no element of an array is set.
     """
     if not words:
         raise source.syntax("SET without a column", source.find("SET"))
@@ -62,38 +67,49 @@ def plan_assignments(
             raise unknown_column(source, table, name, start)
         if position in found:
             raise source.syntax(f'the column "{name}" is set twice', start)
+        if is_default and isinstance(nth, int):
+            raise source.unsupported("DEFAULT for an element", value[0].start)
         if is_default:
             check_default(source, table.columns[position], value[0].start)
             found[position] = plan_default(table.columns[position])
             continue
         check_given(source, table.columns[position], start)
         check_scalar(source, node, value[0].start, "SET")
-        if nth is not None:
-            found[position] = Expression(
-                column_of_row(nth, cut(value[0].start, value[-1].end))
-            )
+        text = cut(value[0].start, value[-1].end)
+        if isinstance(nth, int):
+            column = table.columns[position]
+            check_array(source, column, start)
+            if qualifier is None:
+                raise _refusal(source, start)
+            found[position] = Expression(with_element(column, qualifier, nth, text))
             continue
-        found[position] = Expression(
-            cut(value[0].start, value[-1].end), kernel(source, node, position_of)
-        )
+        if nth is not None:
+            found[position] = Expression(column_of_row(nth, text))
+            continue
+        found[position] = Expression(text, kernel(source, node, position_of))
     return tuple(found.items())
 
 
 def _pairs(
     source: Source, pieces: list[list[Word]], nodes: Sequence[exp.Expr]
-) -> Iterator[tuple[list[Word], list[Word], exp.Expr, tuple[int, int] | None]]:
+) -> Iterator[tuple[list[Word], list[Word], exp.Expr, tuple[int, int] | int | None]]:
     """Yield the words of each column and of its value, and the value's tree.
 
     If the value is a subquery for several columns, its position among them and their
-    number come last.
+    number come last; if it is for an element of an array, its number.
     """
     for piece, node in zip(pieces, nodes, strict=True):
-        form = source.unsupported(
-            "this form of SET", piece[0].start, "write SET column = value, …"
-        )
+        form = _refusal(source, piece[0].start)
         if not isinstance(node, exp.EQ):
             raise form
         if piece[0].keyword != "(":
+            element = number_of_element(source, piece[1:])
+            if element is not None:
+                number, length = element
+                if len(piece) <= 1 + length:
+                    raise form
+                yield piece[:1], piece[1 + length :], node.expression, number
+                continue
             if len(piece) < 3 or piece[1].keyword != "=":
                 raise form
             yield piece[:1], piece[2:], node.expression, None
@@ -132,6 +148,10 @@ def _pairs(
             )
         for name, value, tree in zip(named, given, trees, strict=True):
             yield name, value, tree, None
+
+
+def _refusal(source: Source, start: int) -> UnsupportedSQL:
+    return source.unsupported("this form of SET", start, "write SET column = value, …")
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:

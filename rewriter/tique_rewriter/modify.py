@@ -256,6 +256,7 @@ def plan_update(source: Source, catalog: Catalog) -> Update:
         change.tree.expressions,
         position_of,
         lambda start, end: source.cut(start, end, change.reads.marks),
+        change.qualifier,
     )
     key, comparisons = change.keyed_row
     return Update(

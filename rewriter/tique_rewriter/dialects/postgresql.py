@@ -135,7 +135,7 @@ POSTGRESQL = Rules(
     ),
     changes_views=True,
     with_changes=True,
-    row_assignments=frozenset({"row", "query"}),
+    row_assignments=frozenset({"row", "query", "element"}),
     copies=frozenset({"stream"}),
     merges=frozenset({"matched", "by source"}),
     merge_action="merge_action",

@@ -265,7 +265,7 @@ class Rules:
         may end with: they change how storage is kept, and not what is in it.
     row_assignments
         The forms of SET (a, b) = …: "row" with ROW or several values, "value" with one
-        value in brackets, "query" with a subquery.
+        value in brackets, "query" with a subquery; "element" for SET a[1] = ….
     with_changes
         Whether INSERT, UPDATE and DELETE may be members of a WITH list.
     inserts_by_position
