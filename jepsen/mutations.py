@@ -18,9 +18,11 @@ from tique.commit import shared as shared_commit
 from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
+from tique.commit.locks import Locks
 from tique.commit.mergeable import Merger
 from tique.query import contested
 from tique.query.statements.change import UpdateStatement
+from tique.query.statements.locking import LockingSelectStatement
 from tique.query.transaction import Transaction
 from tique.store.stored import StoredRows
 from tique.store.versions import TableVersions
@@ -118,6 +120,27 @@ def _moves_past_what_was_seen() -> None:
         return True
 
     _replace(contested, has_seen_the_same)
+
+
+def _takes_locked_rows() -> None:
+    """SKIP LOCKED gives rows that another transaction has locked."""
+
+    def _take_all(*_: Any) -> bool:
+        """Say that it has them."""
+        return True
+
+    _replace(LockingSelectStatement, _take_all)
+
+
+def _locks_outlive_their_owners() -> None:
+    """P6: a transaction that has ended keeps its row locks."""
+    genuine = Locks.release
+
+    def release(locks: Any, owner: int, *, after: int | None = None) -> None:
+        if after is not None:
+            genuine(locks, owner, after=after)
+
+    _replace(Locks, release)
 
 
 def _early_sts() -> None:
@@ -262,6 +285,8 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "merges-what-was-seen": _merges_what_was_seen,
     "merges-without-condition": _merges_without_condition,
     "moves-past-what-was-seen": _moves_past_what_was_seen,
+    "takes-locked-rows": _takes_locked_rows,
+    "locks-outlive-their-owners": _locks_outlive_their_owners,
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,

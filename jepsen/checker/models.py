@@ -68,11 +68,13 @@ _STRONG = (
     | _with("-realtime", _SNAPSHOT_CYCLES)
     | {
         "count-out-of-bounds",
+        "free-row-skipped",
         "lost-append",
         "lost-change",
         "lost-element",
         "lost-row",
         "stale-read",
+        "two-owners",
     }
 )
 _SERIALIZABLE = _SNAPSHOT_ISOLATION | {"G2-item", "write-skew"}

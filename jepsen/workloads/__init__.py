@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jepsen.workloads.bank import Bank
 from jepsen.workloads.counter import Counter
+from jepsen.workloads.jobs import Jobs
 from jepsen.workloads.list_append import ListAppend
 from jepsen.workloads.long_fork import LongFork
 from jepsen.workloads.parent_child import ParentChild
@@ -27,6 +28,7 @@ WORKLOADS: dict[str, type[Workload]] = {
         Unique,
         ParentChild,
         Queue,
+        Jobs,
         Counter,
         Predicate,
     )

@@ -38,6 +38,10 @@ def move(source, target, amount):
     return {"from": source, "to": target, "amount": amount}
 
 
+def held(slot, since, until, *, skips=True):
+    return {"slot": slot, "skips": skips, "since": since, "until": until}
+
+
 def add(amount, outcome="ok"):
     return done("add", {"key": 7, "amount": amount}, outcome)
 
@@ -95,6 +99,26 @@ FINE = {
         *done("enqueue", 2),
         *done("dequeue", None, "info"),
         *done("drain", [2], process=1),
+    ],
+    "jobs": [
+        *done("submit", 1),
+        *done("submit", 2),
+        *done("take", 1),
+        *beside(done("hold", held(0, 1, 5)), done("hold", held(0, 5, 9))),
+        *beside(done("hold", held(1, 1, 5)), done("hold", held(1, 2, 3), "fail")),
+        *done("hold", held(None, 1, 5, skips=False)),
+        *done("collect", [2]),
+    ],
+    "jobs beside as many owners as there are slots": [
+        *done("submit", 1),
+        *(
+            line
+            for process in range(2, 18)
+            for line in done("hold", held(process, 1, 2), "info", process=process)
+        ),
+        *done("hold", held(None, 1, 5)),
+        *done("take", 1),
+        *done("collect", []),
     ],
     "unique": [
         *beside(done("insert", [1, "a"]), done("insert", [1, "b"], "fail")),
@@ -229,6 +253,34 @@ WRONG = {
             *done("drain", []),
         ],
         {"lost-element"},
+        STRONG,
+    ),
+    "job is taken twice": (
+        [
+            *done("submit", 1),
+            *beside(done("take", 1), done("take", 1)),
+            *done("collect", []),
+        ],
+        {"duplicate-dequeue"},
+        SI,
+    ),
+    "slot has two owners": (
+        [
+            *done("submit", 1),
+            *beside(done("hold", held(0, 1, 5)), done("hold", held(0, 4, 9))),
+            *done("collect", [1]),
+        ],
+        {"two-owners"},
+        STRONG,
+    ),
+    "free slot is skipped": (
+        [
+            *done("submit", 1),
+            *done("hold", held(0, 1, 5)),
+            *done("hold", held(None, 6, 7)),
+            *done("collect", [1]),
+        ],
+        {"free-row-skipped"},
         STRONG,
     ),
     "element of a failed enqueue comes out": (
