@@ -44,6 +44,7 @@ class ConnectionOptions(Options, total=False):
     autocommit: bool
     conflicts: Literal["column", "row"]
     lock_timeout: float | None
+    python_variables: bool
     paramstyle: Literal["pyformat", "qmark"]
     transactional_ddl: bool
 
@@ -70,6 +71,7 @@ def connect(
     autocommit: bool = False,
     conflicts: str = "column",
     lock_timeout: float | None = LOCK_TIMEOUT,
+    python_variables: bool = True,
     paramstyle: str = "pyformat",
     row_factory: RowFactory[Any] = tuple_row,
     transactional_ddl: bool = False,
@@ -99,6 +101,10 @@ def connect(
         Seconds that a wait for a row that another transaction has locked by FOR UPDATE
         or FOR SHARE may take (then OperationalError, SQLSTATE 55P03); 0: none waits;
         None: as long as it takes.
+    python_variables
+        Whether, on DuckDB, a name that nothing in the database has may be that of a variable
+        of the calling function or its module: a data frame of pandas or polars, or an
+        Arrow table. It is read once, when the statement begins.
     paramstyle
         ``"pyformat"`` (``%s``, ``%(name)s``) or ``"qmark"`` (``?``).
     row_factory
@@ -140,6 +146,7 @@ def connect(
                 autocommit=autocommit,
                 merges=conflicts == "column",
                 lock_timeout=lock_timeout,
+                python_variables=python_variables,
                 paramstyle=paramstyle,
                 row_factory=row_factory,
                 transactional_ddl=transactional_ddl,

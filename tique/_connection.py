@@ -20,6 +20,7 @@ from tique._functions import trust_function
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
+from tique._variables import plan_with_variables, run_with_variables
 from tique.commit.behind_locks import commit_behind_locks
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.commit.turns import Contender
@@ -38,7 +39,7 @@ from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel, Transaction
 from tique_backends.errors import EngineError
 from tique_rewriter import Rewriter
-from tique_rewriter.errors import RewriteError
+from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
 from tique_rewriter.session import SessionPlan
 
@@ -121,7 +122,10 @@ class Connection(Generic[RowT]):
         merges: bool = True,
         lock_timeout: float | None = LOCK_TIMEOUT,
         transactional_ddl: bool = False,
+        python_variables: bool = True,
     ) -> None:
+        capabilities = database.engine.capabilities
+        self._reads_variables = python_variables and capabilities.reads_variables
         self.lock_timeout = lock_timeout
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
         self.row_factory = row_factory
@@ -268,7 +272,12 @@ class Connection(Generic[RowT]):
 
     def _run_once(self, query: str, parameters: Any) -> Outcome:
         try:
-            prepared = self._plan(query, parameters is not None)
+            try:
+                prepared = self._plan(query, parameters is not None)
+            except UnknownTable as error:
+                if not self._reads_variables:
+                    raise
+                return self._run_with_variables(query, parameters, error)
             bound = prepared.bind(parameters)
             statement = self._statements.get(prepared)
             if statement is None:
@@ -283,6 +292,17 @@ class Connection(Generic[RowT]):
             process.park_if_exiting()
             self._drop_statement()
             raise self._translated(error) from error
+
+    def _run_with_variables(
+        self, query: str, parameters: Any, error: UnknownTable
+    ) -> Outcome:
+        has_parameters = parameters is not None
+        plan = partial(self._rewriter.plan_beside, query, has_parameters)
+        prepared, data = plan_with_variables(plan, error)
+        bound = prepared.bind(parameters)
+        statement = self._statements.get(prepared) or self._executable(prepared)
+        run = partial(run_with_variables, statement, data)
+        return self._in_transaction(statement, bound, run)
 
     def _run_again(self, run: Callable[[], Outcome]) -> Outcome:
         """Run a statement that is a transaction of its own, and lost, until it wins.

@@ -64,6 +64,8 @@ class Capabilities:
         Bits of the widest integers whose SUM is an integer.
     number_prefix : str
         The prefix of results' names that the engine numbers; empty if it numbers none.
+    reads_variables : bool
+        Whether a Python variable may stand for a table that a query reads.
     picks_joined_row : bool
         Whether a row that UPDATE … FROM joins with several others takes the values of any
         of them; else that is an error.
@@ -84,6 +86,7 @@ class Capabilities:
     widest_sum: int = 64
     number_prefix: str = ""
     picks_joined_row: bool = True
+    reads_variables: bool = False
     picks_merged_row: bool = False
     changes_in_turn: bool = False
     alters_foreign_keys: bool = False

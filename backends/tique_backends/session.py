@@ -394,7 +394,9 @@ class Session(ABC):
         raise NotImplementedError
 
     @contextmanager
-    def arrow_relation(self, data: pyarrow.Table) -> Iterator[str | None]:
+    def arrow_relation(
+        self, data: pyarrow.Table, name: str = "tique_appended"
+    ) -> Iterator[str | None]:
         """Give an Arrow table a name in this session's SQL for a while.
 
         None if the engine's queries cannot read one.

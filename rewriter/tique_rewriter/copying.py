@@ -79,7 +79,9 @@ def _plan_query(source: Source, catalog: Catalog) -> CopyOut:
     words = source.words
     end = 1 + source.closing(words[1:])
     tail, is_stream = _tail(source, end + 1, ("TO",))
-    inner = Source(source.lexed.part(words[1].end, words[end].start), source.rules)
+    inner = Source(
+        source.lexed.part(words[1].end, words[end].start), source.rules, source.outer
+    )
     first = inner.words[0]
     if first.keyword not in {"WITH", *source.rules.queries}:
         raise source.unsupported("COPY of anything but a query", first.start)

@@ -78,7 +78,9 @@ def plan_create_as(
     if body[0].keyword not in {"WITH", *source.rules.queries}:
         shown = source.text[body[0].start : body[0].end]
         raise source.unsupported(f"CREATE TABLE … AS {shown}", body[0].start)
-    inner = Source(part(source, body[0].start, body[-1].end), source.rules)
+    inner = Source(
+        part(source, body[0].start, body[-1].end), source.rules, source.outer
+    )
     made = plan(inner)
     if isinstance(made, ChangingWith) or not isinstance(made, Select):
         raise source.unsupported("CREATE TABLE … AS of a change", body[0].start)

@@ -69,6 +69,9 @@ class WrongDefinition(SyntaxProblem):
 class UnknownTable(RewriteError):
     """A name that no managed table has (``ProgrammingError``)."""
 
+    relation: str | None = None
+    """The name as it was written, where a query reads it without a schema."""
+
 
 class UnknownColumn(RewriteError):
     """A name that no column of the table has (``ProgrammingError``)."""

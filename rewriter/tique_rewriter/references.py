@@ -145,12 +145,14 @@ def changed_view(
 def unknown_table(source: Source, node: exp.Table) -> UnknownTable:
     """Return the complaint about a name that no managed table has."""
     name = ".".join(part.name for part in node.parts)
-    return source.error(
+    error = source.error(
         UnknownTable,
         f'unknown table "{name}"',
         starts_at(node),
         "existing tables are taken in with `tique adopt`",
     )
+    error.relation = name if len(node.parts) == 1 else None
+    return error
 
 
 def unknown_column(source: Source, table: Table, name: str, start: int) -> RewriteError:

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from tique_rewriter.alter import plan_alter
-from tique_rewriter.change_plans import ChangingWith
+from tique_rewriter.change_plans import (
+    ChangingWith,
+    CopyOut,
+    Delete,
+    InsertQuery,
+    InsertRows,
+    Merge,
+    Update,
+)
 from tique_rewriter.control import VERBS, plan_control
 from tique_rewriter.copying import plan_copy
 from tique_rewriter.create_as import (
+    CreateTableAs,
     into_of,
     is_from_query,
     plan_create_as,
@@ -38,7 +47,7 @@ from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
-from tique_rewriter.plan import Explain, LockingSelect, Plan
+from tique_rewriter.plan import Explain, LockingSelect, Plan, Select
 from tique_rewriter.privileges import plan_default_privileges, plan_grant
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
@@ -73,6 +82,18 @@ from tique_rewriter.with_changes import has_changes, plan_changing_with
 from tique_rewriter.words import check_cut
 
 PARAMSTYLES = ("pyformat", "qmark")
+
+_WITH_GIVEN = (
+    Select,
+    InsertRows,
+    InsertQuery,
+    Update,
+    Delete,
+    Merge,
+    CreateTableAs,
+    CopyOut,
+)
+"""Plans that may read relations which are given for one execution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +227,31 @@ class Rewriter:
         key = (sql, self._definitions.version, has_parameters)
         return self._cache.get(key) or self._cached(key, self._paramstyle)
 
+    def plan_beside(
+        self, sql: str, has_parameters: bool, given: frozenset[str]
+    ) -> Prepared:
+        """As :meth:`plan`, where names that nothing else has are relations that are given.
+
+        The names are in small letters. The relations are those of the transaction.
+
+        Raises
+        ------
+        RewriteError
+            As :meth:`plan`; for statements that only name what lasts, too.
+        """
+        key = (sql, self._definitions.version, f"{has_parameters} {sorted(given)}")
+        found = self._cache.get(key)
+        if found is not None:
+            return found
+        lexed = number_placeholders(
+            sql, self._paramstyle, has_parameters, self._rules.lexicon
+        )
+        plan = self._plan(lexed, dict.fromkeys(given, True))
+        if not isinstance(plan, _WITH_GIVEN):
+            raise UnsupportedSQL("a Python variable in this statement is not supported")
+        self._cache[key] = prepared = Prepared(plan, lexed.arguments)
+        return prepared
+
     def plan_body(self, sql: str) -> Prepared:
         """Return the plan of a statement that was prepared by PREPARE.
 
@@ -257,8 +303,8 @@ class Rewriter:
         self.plan_body(plan.body)
         return plan
 
-    def _plan(self, lexed: Lexed) -> Plan:
-        source = Source(lexed, self._rules)
+    def _plan(self, lexed: Lexed, given: Mapping[str, bool] | None = None) -> Plan:
+        source = Source(lexed, self._rules, given)
         keywords = source.keywords()
         if keywords[0] == "EXPLAIN" or keywords[0] in self._rules.plan_verbs:
             return self._explain(source)

@@ -26,4 +26,4 @@ def written_as_select(source: Source) -> Source:
     """Return the statement as SELECT; all places are those of the application's text."""
     word = source.words[0]
     text = source.lexed.replaced(word.start, word.end, "SELECT * FROM")
-    return Source(text, source.rules)
+    return Source(text, source.rules, source.outer)

@@ -7,7 +7,7 @@ import pytest
 from tests.differential import corpus
 
 MOST = {
-    "duckdb": (0.01, 0.026),
+    "duckdb": (0.01, 0.02),
     "postgresql": (0.024, 0.067),
     "monetdb": (0.01, 0.043),
 }

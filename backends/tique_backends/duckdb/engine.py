@@ -99,6 +99,7 @@ class DuckDBEngine(Engine):
         overlay_values=10_000,
         picks_merged_row=True,
         changes_in_turn=True,
+        reads_variables=True,
     )
 
     def __init__(self, location: Location) -> None:

@@ -480,9 +480,11 @@ class DuckDBSession(Session):
 
     @override
     @contextmanager
-    def arrow_relation(self, data: pyarrow.Table) -> Iterator[str | None]:
-        with self._relation(data, "tique_appended") as name:
-            yield name
+    def arrow_relation(
+        self, data: pyarrow.Table, name: str = "tique_appended"
+    ) -> Iterator[str | None]:
+        with self._relation(data, name) as relation:
+            yield relation
 
     @override
     def interrupt(self) -> None:

@@ -407,6 +407,11 @@ CREATE TABLE t@ (a integer CHECK (a > 0), b integer, CHECK (a > b))
 
 CREATE TABLE t@ (a integer, b integer GENERATED ALWAYS AS (a * 2) STORED)
 
+CREATE TABLE t@ (a text, b tsvector GENERATED ALWAYS AS (to_tsvector('english', a)) STORED);
+CREATE INDEX ON t@ USING gin (b);
+INSERT INTO t@ VALUES ('some words');
+SELECT a FROM t@ WHERE b @@ to_tsquery('english', 'word')
+
 CREATE TABLE t@ (LIKE item INCLUDING ALL)
 
 CREATE TABLE t@ (a integer[], b jsonb, c int4range, d inet, e interval, f timestamptz, g bytea, h numeric, i money, j xml)
