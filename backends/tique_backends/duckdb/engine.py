@@ -225,7 +225,7 @@ class DuckDBEngine(Engine):
         return described(
             session.execute(MANAGED).fetch_all(),
             layouts,
-            partial(introspection.describe, session),
+            introspection.Relations(session).describe,
             foreign_keys.read(session, layouts),
         )
 

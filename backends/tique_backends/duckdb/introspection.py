@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tique_backends.duckdb.generated import generated_columns
 from tique_backends.duckdb.unique_indexes import (
+    INDEXES_OF_TABLES,
     fallible,
-    indexes_of,
     unique_indexes,
 )
 from tique_backends.errors import EngineError, ErrorKind
@@ -17,29 +17,35 @@ from tique_backends.names import quote
 from tique_rewriter.schema import Check, Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tique_backends.records import Row
     from tique_backends.session import Session
     from tique_rewriter.schema import Generated
 
 _RESERVED = ("_cts", "_deleted", "_sequence")
 
+_TABLES = """
+SELECT schema_name, table_name, database_name, sql FROM duckdb_tables()
+WHERE database_name = current_database() AND NOT internal AND NOT temporary
+  AND schema_name <> 'tique'"""
+
 _CONSTRAINTS = """
-SELECT constraint_type, constraint_column_names, expression, constraint_name
+SELECT schema_name, table_name, constraint_type, constraint_column_names, expression,
+  constraint_name
 FROM duckdb_constraints()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
+WHERE database_name = current_database() AND schema_name <> 'tique'
 ORDER BY constraint_index"""
 
 _REFERENCED = """
-SELECT 1 FROM duckdb_constraints()
-WHERE database_name = current_database() AND schema_name = $1
-  AND referenced_table = $2"""
+SELECT DISTINCT schema_name, referenced_table FROM duckdb_constraints()
+WHERE database_name = current_database() AND referenced_table IS NOT NULL"""
 
 # A macro of the application's may be called lower.
-_FOUND = """
-SELECT database_name, schema_name, table_name, sql FROM duckdb_tables()
-WHERE database_name = current_database() AND NOT internal AND NOT temporary
-  AND system.main.lower(schema_name) = system.main.lower($1)
-  AND system.main.lower(table_name) = system.main.lower($2)
-  AND schema_name <> 'tique'"""
+_SPELLED = f"""
+SELECT schema_name, table_name FROM ({_TABLES}) AS t
+WHERE system.main.lower(schema_name) = system.main.lower($1)
+  AND system.main.lower(table_name) = system.main.lower($2)"""
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 
@@ -57,19 +63,54 @@ ORDER BY table_oid, column_index"""
 """A query for the columns of tique's tables: table and column name, in order."""
 
 
-def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's schema; the names are matched without regard to case.
+class Relations:
+    """What DuckDB's catalog has of tables, asked once for all: it is gone through as a whole."""
 
-    Raises
-    ------
-    EngineError
-        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
-        whose promises tique cannot keep.
-    """
-    found = session.execute(_FOUND, [schema, name]).fetch_all()
-    if not found:
-        raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")
-    database, schema, name, definition = map(str, found[0])
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._read: dict[str, dict[tuple[str, str], list[Row]]] = {}
+
+    def rows(self, sql: str, table: tuple[str, str]) -> list[Row]:
+        """The rows of a query of a table's, whose first columns are its schema and name."""
+        if sql not in self._read:
+            read = self._read[sql] = {}
+            for schema, name, *row in self._session.execute(sql).fetch_all():
+                read.setdefault((schema, name), []).append(tuple(row))
+        return self._read[sql].get(table, [])
+
+    def describe(self, schema: str, name: str, table_id: int = 0) -> Table:
+        """Read a table's schema; the names are matched without regard to case.
+
+        Raises
+        ------
+        EngineError
+            PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+            whose promises tique cannot keep.
+        """
+        found = (schema, name)
+        if not self.rows(_TABLES, found):
+            spelled = self._session.execute(_SPELLED, found).fetch_all()
+            if not spelled:
+                raise EngineError(
+                    ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}"
+                )
+            found = spelled[0]
+        return _described(self._session, self.rows, found, table_id)
+
+
+def describe(session: Session, schema: str, name: str) -> Table:
+    """Read one table's schema, as :meth:`Relations.describe` does."""
+    return Relations(session).describe(schema, name)
+
+
+def _described(
+    session: Session,
+    ask: Callable[[str, tuple[str, str]], list[Row]],
+    found: tuple[str, str],
+    table_id: int,
+) -> Table:
+    schema, name = found
+    ((database, definition),) = ask(_TABLES, found)
     label = f"{schema}.{name}"
     # duckdb_columns() would go through those of every table and view there is.
     described = session.execute(
@@ -98,7 +139,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         raise EngineError(
             ErrorKind.UNSUPPORTED, f"table {label} has a column with a collation"
         )
-    if session.execute(_REFERENCED, [schema, name]).fetch_all():
+    if ask(_REFERENCED, found):
         raise EngineError(
             ErrorKind.UNSUPPORTED,
             f"table {label} is referenced by another table's FOREIGN KEY constraint",
@@ -106,9 +147,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     checks: list[Check] = []
-    for kind, names, expression, constraint in session.execute(
-        _CONSTRAINTS, [schema, name]
-    ).fetch_all():
+    for kind, names, expression, constraint in ask(_CONSTRAINTS, found):
         if kind == "PRIMARY KEY":
             primary_key = tuple(positions[n.lower()] for n in names)
         elif kind == "UNIQUE":
@@ -119,7 +158,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
             raise EngineError(
                 ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
             )
-    indexes = indexes_of(session, schema, name)
+    indexes = ask(INDEXES_OF_TABLES, found)
     table = Table(
         schema,
         name,

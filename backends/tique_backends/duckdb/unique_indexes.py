@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tique_backends.records import Row
-    from tique_backends.session import Session
 
 UNIQUE_INDEXES = """
 SELECT schema_name, table_name, index_name FROM duckdb_indexes()
@@ -29,22 +28,17 @@ WHERE database_name = current_database() AND is_unique AND sql IS NOT NULL
 ORDER BY 1, 2, 3"""
 """A query for schema, table and name of all there are."""
 
-_OF_TABLE = """
-SELECT index_name, is_unique, CAST(expressions AS VARCHAR[]) FROM duckdb_indexes()
-WHERE database_name = current_database() AND schema_name = $1 AND table_name = $2
-  AND sql IS NOT NULL
-ORDER BY index_name"""
+INDEXES_OF_TABLES = """
+SELECT schema_name, table_name, index_name, is_unique, CAST(expressions AS VARCHAR[])
+FROM duckdb_indexes()
+WHERE database_name = current_database() AND sql IS NOT NULL ORDER BY index_name"""
+"""A query for schema and table of each, its name, whether it is unique, its columns' texts."""
 
 _NEVER_AN_ERROR = re.compile(
     r'\((?:lower|upper|length|strlen|reverse)\((?:[a-z_]\w*|"(?:[^"]|"")*")\)\)'
 )
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-
-
-def indexes_of(session: Session, schema: str, name: str) -> list[Row]:
-    """Return a table's indexes: the name, whether it is unique, the columns' texts."""
-    return session.execute(_OF_TABLE, [schema, name]).fetch_all()
 
 
 def fallible(indexes: Iterable[Row]) -> tuple[str, ...]:
