@@ -271,6 +271,13 @@ class Engine(ABC):
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""
 
+    def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
+        """Schema and name of each table that has a column of a type of that name.
+
+        The type may be part of the column's, and in any schema. tique's own tables are not among them, temporary tables are.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def manage(self, session: Session, table: Table) -> Table:
         """Create the cache table and register the table; return it with its id."""

@@ -79,11 +79,13 @@ class DefineViews(Plan):
 class DefineObjects(Plan):
     """CREATE, ALTER and DROP of objects that are no tables, as they stand.
 
-    ``dropped_schemas`` go with all of the tables in them.
+    ``dropped_schemas`` go with all of the tables in them. Columns of the type with the
+    name ``changed_type`` or with it in them have other values or another type afterwards.
     """
 
     text: str
     dropped_schemas: tuple[str, ...] = ()
+    changed_type: str | None = None
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
             own[0].start if own else body[0].start,
             "it would read what is in no snapshot, or call another macro",
         )
-    return DefineMacro(0, (), source.words_text(words), (), name.lower(), expression)
+    text = source.words_text(words)
+    return DefineMacro(0, (), text, name=name.lower(), expression=expression)
 
 
 def _is_own(text: str, catalog: Definitions) -> bool:

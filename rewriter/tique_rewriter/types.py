@@ -57,6 +57,8 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
         expect_end(source, number, f"DROP {kind}")
+    elif verb == "ALTER" and _is_renamed(source, number):
+        return DefineObjects(0, (), source.words_text(words), changed_type=names[0][1])
     elif kind == "TYPE":
         _check_enumeration(source, verb, words[number:])
     elif verb == "CREATE":
@@ -107,6 +109,18 @@ def _is_text(source: Source, word: Word, *, or_null: bool = False) -> bool:
     )
 
 
+def _is_renamed(source: Source, number: int) -> bool:
+    """Whether the words from this number on give the type, or a value of it, a new name."""
+    words = source.words[number:]
+    match [word.keyword for word in words]:
+        case ["RENAME", "TO", _]:
+            source.identifier(words[2])
+            return True
+        case ["RENAME", "VALUE", _, "TO", _] if source.keywords(1)[0] == "TYPE":
+            return _is_text(source, words[2]) and _is_text(source, words[4])
+    return False
+
+
 def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
     keywords = [word.keyword for word in words]
     if verb == "ALTER":
@@ -120,7 +134,7 @@ def _check_enumeration(source: Source, verb: str, words: list[Word]) -> None:
         if is_known and all(_is_text(source, word) for word in rest[::2]):
             return
         raise source.unsupported(
-            "ALTER TYPE of anything but ADD VALUE", source.words[0].start
+            "ALTER TYPE of anything but ADD VALUE and RENAME", source.words[0].start
         )
     is_alias = keywords[:1] == ["AS"] and keywords[1:2] not in ([], ["ENUM"])
     if is_alias and "ALIAS" in source.rules.definable_types:

@@ -285,7 +285,8 @@ def _plan(made: Plan) -> Iterator[str]:
             verb = "create views" if made.creates else "drop views"
             yield f"{verb}: {', '.join(map('.'.join, made.names))}: {made.text}"
         case ddl_plans.DefineObjects():
-            yield f"define: {made.text}"
+            changed = f" (of {made.changed_type})" if made.changed_type else ""
+            yield f"define: {made.text}{changed}"
             if made.dropped_schemas:
                 yield f"with all tables in: {', '.join(made.dropped_schemas)}"
         case ddl_plans.Grant():

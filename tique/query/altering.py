@@ -35,7 +35,7 @@ from tique.store.rows import key_of
 from tique_rewriter.foreign_keys import are_comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tique.query.schema_changes import SchemaChanges
     from tique.query.transaction import Transaction
@@ -58,8 +58,13 @@ class Alterations:
         self._engine = changes.engine
         self._catalog = changes.catalog
 
-    def alter(self, transaction: Transaction, plan: AlterTable) -> None:
-        """Alter a table.
+    def alter(
+        self,
+        transaction: Transaction,
+        plan: AlterTable,
+        expect: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Alter a table, unless ``expect`` raises when no other schema change runs.
 
         Raises
         ------
@@ -80,6 +85,7 @@ class Alterations:
                     f"the definition of {before.qualified_name} was changed meanwhile; "
                     "run the statement again"
                 )
+            expect()
             self._expect_free_name(session, plan)
             parents = [self._catalog.parent(key) for key in _added(plan)]
             changes.refuse_users([before, *parents], transaction)

@@ -334,6 +334,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         ]
 
     @override
+    def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
+        return session.execute(introspection.OF_TYPE, [name]).fetch_all()
+
+    @override
     def manage(self, session: Session, table: Table) -> Table:
         cache = cache_name(table)
         expect_rights_of_owner(session, table)

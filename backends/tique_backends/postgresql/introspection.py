@@ -131,6 +131,23 @@ _KINDS = {
 }
 
 
+OF_TYPE = """
+WITH RECURSIVE used(oid) AS (
+  SELECT t.oid FROM pg_catalog.pg_type AS t WHERE lower(t.typname) = lower($1)
+  UNION SELECT t.oid FROM used AS u, pg_catalog.pg_type AS t
+  WHERE t.typelem = u.oid OR t.typbasetype = u.oid
+    OR EXISTS (SELECT 1 FROM pg_catalog.pg_range AS r
+      WHERE r.rngsubtype = u.oid AND t.oid IN (r.rngtypid, r.rngmultitypid))
+    OR EXISTS (SELECT 1 FROM pg_catalog.pg_attribute AS a
+      WHERE a.attrelid = t.typrelid AND a.atttypid = u.oid AND NOT a.attisdropped))
+SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_attribute AS a
+JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE a.atttypid IN (SELECT oid FROM used) AND NOT a.attisdropped
+  AND c.relkind IN ('r', 'p', 'm', 'f') AND n.nspname <> 'tique'
+  AND NOT (c.relpersistence = 't' AND c.relname LIKE 'tique\\_stage\\_%') ORDER BY 1, 2"""
+"""A query for the tables that have columns of a type of a name, however deep in others."""
+
 LAYOUTS = """
 SELECT c.relname, a.attname FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid

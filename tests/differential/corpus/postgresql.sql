@@ -482,6 +482,9 @@ ALTER TABLE t@ DROP CONSTRAINT t@_c
 CREATE TABLE t@ (a integer);
 ALTER TABLE t@ ALTER a TYPE bigint USING a + 1
 
+CREATE TABLE t@ (a text);
+ALTER TABLE t@ ALTER COLUMN a SET DATA TYPE varchar(9) COLLATE "C"
+
 CREATE SCHEMA s@;
 CREATE TABLE t@ (a integer);
 ALTER TABLE t@ SET SCHEMA s@
@@ -549,6 +552,15 @@ CREATE TYPE c@ AS (a integer, b text)
 CREATE DOMAIN d@ AS integer CHECK (VALUE > 0)
 
 ALTER TYPE colour_of_corpus ADD VALUE IF NOT EXISTS 'blue'
+
+CREATE TYPE e@ AS ENUM ('a', 'b');
+ALTER TYPE e@ RENAME VALUE 'a' TO 'c'
+
+CREATE TYPE e@ AS ENUM ('a', 'b');
+CREATE TABLE t@ (a e@);
+INSERT INTO t@ VALUES ('a');
+ALTER TYPE e@ RENAME TO f@;
+SELECT a FROM t@ WHERE a = 'a'::f@
 
 COMMENT ON TABLE item IS 'goods'
 

@@ -15,7 +15,7 @@ from tique_rewriter.alter import AlterTable
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
     from tique_rewriter.alter import AlterNothing
@@ -147,12 +147,20 @@ class CreateIndexStatement(Statement):
             if create.unless is None or not is_there(
                 transaction, table.schema, create.unless
             ):
-                _alter(transaction, table, create.text)
+                alter_by(transaction, table, create.text)
         return Outcome()
 
 
-def _alter(transaction: Transaction, table: Table, statement: str) -> None:
-    """Run a statement about a table's index as an alteration of the table."""
+def alter_by(
+    transaction: Transaction,
+    table: Table,
+    statement: str,
+    expect: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a statement about a table's index or type as an alteration of the table.
+
+    ``expect`` raises, when no other schema change runs, if this may not be done.
+    """
     plan = AlterTable(
         parameters=0,
         references=(),
@@ -165,7 +173,7 @@ def _alter(transaction: Transaction, table: Table, statement: str) -> None:
         cascade=False,
         statement=statement,
     )
-    transaction.alterations.alter(transaction, plan)
+    transaction.alterations.alter(transaction, plan, expect)
 
 
 class DropIndexStatement(Statement):
@@ -192,7 +200,7 @@ class DropIndexStatement(Statement):
                     "write a statement for each index"
                 )
             else:
-                _alter(transaction, table, drop.text)
+                alter_by(transaction, table, drop.text)
         return Outcome()
 
 

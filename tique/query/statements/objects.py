@@ -8,9 +8,10 @@ from typing_extensions import override
 
 from tique import errors
 from tique.query.statements.base import Outcome, Statement
+from tique.query.statements.definition import alter_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
     from tique_rewriter.ddl_plans import DefineMacro, DefineObjects
@@ -33,6 +34,33 @@ class DefineObjectsStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Define it."""
+        if self._define.changed_type is not None:
+            return self._rename(transaction, self._define.changed_type)
+        return self._run(transaction)
+
+    def _rename(self, transaction: Transaction, name: str) -> Outcome:
+        """Rename a type or a value of it.
+
+        Rows in memory and in the log have values by their text, and statements the type by
+        its name: the table with such columns is made anew, as by ALTER TABLE.
+        """
+        table = self._table_of(transaction, name)
+
+        def expect() -> None:
+            if self._table_of(transaction, name) != table:
+                raise errors.SerializationError(
+                    f"other columns are of the type {name} by now; run the statement again"
+                )
+
+        if table is None:
+            return self._run(transaction, expect)
+        with transaction.statement():
+            alter_by(transaction, table, self._define.text, expect)
+        return Outcome()
+
+    def _run(
+        self, transaction: Transaction, expect: Callable[[], None] = lambda: None
+    ) -> Outcome:
         ddl, session = transaction.ddl, transaction.session
         engine, catalog = transaction.engine, transaction.catalog
         schemas = {name.lower() for name in self._define.dropped_schemas}
@@ -41,6 +69,7 @@ class DefineObjectsStatement(Statement):
             return [table for table in catalog if table.schema.lower() in schemas]
 
         def define() -> None:
+            expect()
             gone = dropped()
             ddl.release(session, gone)
             kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
@@ -56,6 +85,27 @@ class DefineObjectsStatement(Statement):
 
         ddl.changes.change(transaction, define, dropped)
         return Outcome()
+
+    def _table_of(self, transaction: Transaction, name: str) -> Table | None:
+        """The one table whose recent versions have values of a type; None: there is none.
+
+        Raises
+        ------
+        NotSupportedError
+            There are several: each would have to be made anew with the type.
+        """
+        catalog = transaction.catalog
+        found = transaction.engine.tables_of_type(transaction.session, name)
+        tables = [catalog.named(*place) for place in found]
+        if len(tables) > 1 or None in tables:
+            names = ", ".join(".".join(place) for place in found)
+            raise errors.NotSupportedError(
+                f"to rename {name} or a value of it is not supported where more than one "
+                f"managed table has columns of it ({names}); make a new type, and change "
+                "the columns to it one by one",
+                sqlstate="0A000",
+            )
+        return tables[0] if tables else None
 
 
 class DefineMacroStatement(DefineObjectsStatement):

@@ -1,0 +1,125 @@
+"""ALTER TYPE … RENAME, with recent versions of rows that have values of the type (P1, P4)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psycopg
+import pytest
+
+import tique
+from tests.plugins.postgresql import empty
+
+ROWS = "INSERT INTO t VALUES (1, 'sad', '{sad,ok}'), (2, 'ok', '{}')"
+EVERY = "SELECT id, m::text, l::text FROM t ORDER BY id"
+
+
+@pytest.fixture
+def url(postgresql_cluster):
+    empty(postgresql_cluster.socket_url)
+    yield postgresql_cluster.socket_url
+    empty(postgresql_cluster.socket_url)
+
+
+def made(url, **options):
+    connection = tique.connect(url, checkpoint="manual", **options)
+    connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    connection.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, m mood DEFAULT 'sad', l mood[], "
+        "CHECK (m <> 'ok' OR id > 1))"
+    )
+    connection.execute(ROWS)
+    connection.commit()
+    return connection
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_values_and_types_get_other_names(url, is_stored):
+    connection, other = made(url), tique.connect(url)
+    # Staging tables are the sessions' own affair.
+    other.execute("INSERT INTO t SELECT 5, 'ok'::mood, '{}'")
+    other.rollback()
+    if is_stored:
+        connection.checkpoint()
+    assert len(other.execute(EVERY).fetchall()) == 2
+    other.commit()
+    connection.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'it''s bad'")
+    expected = [(1, "it's bad", '{"it\'s bad",ok}'), (2, "ok", "{}")]
+    for each in (connection, other):
+        assert each.execute(EVERY).fetchall() == expected
+        each.commit()
+    connection.execute("ALTER TYPE mood RENAME TO humour")
+    connection.commit()
+    other.execute("INSERT INTO t VALUES (3, DEFAULT, ARRAY['ok']::humour[])")
+    other.execute("UPDATE t SET m = 'it''s bad', l = l || m WHERE id = 2")
+    other.commit()
+    connection.checkpoint()
+    expected = [expected[0], (2, "it's bad", "{ok}"), (3, "it's bad", "{ok}")]
+    for each in (connection, other):
+        assert each.execute(EVERY).fetchall() == expected
+        assert each.execute("SELECT id FROM t WHERE m > 'it''s bad'").fetchall() == []
+        each.commit()
+        with pytest.raises(tique.Error):
+            each.execute("INSERT INTO t (id, m) VALUES (9, 'sad')")
+        each.rollback()
+    with pytest.raises(tique.errors.IntegrityError):
+        connection.execute("INSERT INTO t (id, m) VALUES (0, 'ok')")
+    connection.close()
+    other.close()
+    with tique.connect(url) as connection:
+        assert connection.execute(EVERY).fetchall() == expected
+    tique.detach(url)
+    with closing(psycopg.connect(url)) as native:
+        assert native.execute(EVERY.replace("FROM t", "FROM public.t")).fetchall() == (
+            expected
+        )
+
+
+def test_a_type_that_no_table_has(url):
+    with tique.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('a')")
+        connection.execute("ALTER TYPE mood RENAME VALUE 'a' TO 'b'")
+        connection.execute("ALTER TYPE public.mood RENAME TO other")
+        assert connection.execute("SELECT 'b'::other::text").fetchall() == [("b",)]
+        connection.execute("CREATE DOMAIN d AS INTEGER")
+        connection.execute("ALTER DOMAIN d RENAME TO e")
+        assert connection.execute("SELECT 1::e").fetchall() == [(1,)]
+
+
+def test_several_tables_are_refused(url):
+    """P10: also where the type is inside another one, and in a temporary table."""
+    connection = made(url, autocommit=True)
+    rename = "ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'"
+    for others in (
+        ["CREATE TABLE u (m mood)"],
+        ["CREATE DOMAIN mild AS mood", "CREATE TABLE u (m mild[])"],
+        ["CREATE TYPE pair AS (a integer, b mood)", "CREATE TABLE u (m pair)"],
+        ["CREATE TYPE span AS RANGE (SUBTYPE = mood)", "CREATE TABLE u (m span)"],
+        ["CREATE TEMPORARY TABLE u (m mood)"],
+    ):
+        for statement in others:
+            connection.execute(statement)
+        with pytest.raises(tique.NotSupportedError, match="more than one"):
+            connection.execute(rename)
+        connection.execute("DROP TABLE u")
+    connection.execute(rename)
+    connection.close()
+
+
+def test_beside_transactions_that_use_the_table(url):
+    """P1, P3: they keep it from happening, or run again."""
+    connection, other = made(url), tique.connect(url)
+    other.execute(EVERY).fetchall()
+    with pytest.raises(tique.OperationalError) as refused:
+        connection.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'")
+    assert refused.value.sqlstate == "55006"
+    other.rollback()
+    connection.rollback()
+    connection.execute("BEGIN")
+    connection.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'")
+    connection.execute("UPDATE t SET m = 'bad' WHERE id = 2")
+    connection.execute("ROLLBACK")
+    rows = connection.execute("SELECT m::text FROM t ORDER BY id").fetchall()
+    assert rows == [("sad",), ("ok",)]
+    connection.close()
+    other.close()
