@@ -77,6 +77,9 @@ class Capabilities:
         else all parts of the statement see the rows before it.
     alters_foreign_keys : bool
         Whether FOREIGN KEY constraints can be dropped from a table and added to it.
+    alters_changed_tables : bool
+        Whether an engine transaction that has changed or deleted rows of a table can alter
+        it afterwards.
     """
 
     dialect: str
@@ -90,6 +93,7 @@ class Capabilities:
     picks_merged_row: bool = False
     changes_in_turn: bool = False
     alters_foreign_keys: bool = False
+    alters_changed_tables: bool = True
 
 
 class Engine(ABC):

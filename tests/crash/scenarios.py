@@ -168,7 +168,7 @@ SCENARIOS = {
             "CREATE TABLE made (id INTEGER PRIMARY KEY, v INTEGER)",
             "INSERT INTO made VALUES (1, 10), (2, 20)",
             "UPDATE account SET balance = 0 WHERE id = 1",
-            "UPDATE wide SET a = 2 WHERE id = 2",
+            "INSERT INTO wide (id, a) VALUES (9, 9)",
             "ALTER TABLE wide ADD COLUMN e INTEGER DEFAULT 7",
             "UPDATE wide SET e = 8 WHERE id = 2",
             "CREATE TABLE copied AS SELECT id, e FROM wide",

@@ -67,8 +67,9 @@ def test_all_or_nothing(engine, connection, other, ends):
     run(
         connection,
         "BEGIN",
-        *TWO_REVISIONS,
-        "ALTER TABLE stored ALTER COLUMN w SET NOT NULL",
+        *TWO_REVISIONS[:3],
+        "ALTER TABLE stored ALTER COLUMN id SET DEFAULT 5",
+        *TWO_REVISIONS[3:],
         "INSERT INTO b VALUES (1), (2)",
         "CREATE INDEX ix ON b (id)",
         "DELETE FROM b WHERE id = 1",
@@ -115,6 +116,24 @@ def test_all_or_nothing(engine, connection, other, ends):
     engine.close()
     shown = [(1, 10, 1)] if ends == "COMMIT" else [(1, 10)]
     assert engine.native().execute("SELECT * FROM stored").fetchall() == shown
+
+
+def test_changed_rows_and_then_the_table(engine, connection, other):
+    """P5, P9, P10: the rows are moved to storage first, where the engine can do that."""
+    run(connection, "BEGIN", "UPDATE stored SET v = 11")
+    alter = "ALTER TABLE stored ADD COLUMN w INTEGER"
+    if not connection._database.engine.capabilities.alters_changed_tables:
+        with pytest.raises(tique.NotSupportedError, match="commit first") as caught:
+            connection.execute(alter)
+        assert caught.value.sqlstate == "25001"
+        connection.rollback()
+        assert state(other) == ([("one",)], [(1, 10)])
+        return
+    run(connection, alter, "UPDATE stored SET w = 1")
+    run(connection, "ALTER TABLE stored ALTER COLUMN w SET NOT NULL")
+    run(connection, "INSERT INTO stored VALUES (2, 20, 2)", "COMMIT")
+    assert rows(other, "SELECT * FROM stored ORDER BY id") == [(1, 11, 1), (2, 20, 2)]
+    assert rows(other, "INSERT INTO stored VALUES (3, 3, NULL)") == "23502"
 
 
 def test_without_begin(engine, connection, other):

@@ -63,14 +63,25 @@ def test_the_use_of_a_database_is_granted(shop):
 
 
 def test_grants_are_ddl(database):
-    """They take effect at once, and not in a transaction with writes."""
+    """After BEGIN they are a part of the transaction, else not in one with writes."""
     connection = database.connect(autocommit=True)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
-    connection.execute("BEGIN")
-    connection.execute("INSERT INTO t VALUES (1)")
+    granted = (
+        "SELECT count(*) FROM information_schema.table_privileges "
+        "WHERE table_name = 't' AND grantee = 'PUBLIC'"
+    )
+    for end, count in (("ROLLBACK", 0), ("COMMIT", 1)):
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("GRANT SELECT ON t TO PUBLIC")
+        connection.execute(end)
+        assert connection.execute(granted).fetchall() == [(count,)]
+    connection.autocommit = False
+    connection.execute("INSERT INTO t VALUES (2)")
     with pytest.raises(tique.NotSupportedError, match="uncommitted writes"):
         connection.execute("GRANT SELECT ON t TO PUBLIC")
-    connection.execute("COMMIT")
+    connection.commit()
+    connection.autocommit = True
     connection.execute("BEGIN READ ONLY")
     with pytest.raises(tique.OperationalError) as caught:
         connection.execute("GRANT SELECT ON t TO PUBLIC")

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,6 +62,7 @@ from tique.query.foreign_keys import check_deferred
 from tique.query.schema_changes import LOCK_TIMEOUT, SchemaChanges, expect_writable
 from tique.writes.tickets import serialization_error
 from tique_backends.errors import EngineError
+from tique_backends.names import key_equality
 from tique_backends.records import CommitRecord
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 _PATIENCE = 2.0
-"""Seconds that COMMIT waits for open transactions that use a changed table."""
+"""Seconds that COMMIT waits for open transactions that use a changed table, and the first
+DDL for those of other processes."""
 
 
 class Migration(SchemaChanges):
@@ -129,15 +132,28 @@ class Migration(SchemaChanges):
             # The snapshot is as new as it may be; from here on it is the only one.
             if not transaction.renew():
                 transaction.refresh()
-            self._folds = self.timeline.folds()
-            with suppress(EngineError):
-                self.checkpointer.fold_all_stable()
+            self._fold()
             self._folds = self.timeline.folds()
             self._pause = opening.pop_all()
         transaction.catalog = self.catalog
         transaction.ddl = DDL(self)
         transaction.alterations = Alterations(self)
         transaction.migration = self
+
+    def _fold(self) -> None:
+        """Fold what is in the snapshot, so that tables can be changed later.
+
+        Other processes need a moment until they no longer hold up the fold.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            with suppress(EngineError):
+                self.checkpointer.fold_all_stable()
+            oldest = [v.oldest for v in self.catalog.all_versions() if v.oldest]
+            is_folded = min(oldest, default=inf) > self._transaction.sts
+            if is_folded or not self.timeline.is_shared or time.monotonic() > deadline:
+                return
+            time.sleep(_PATIENCE / 100)
 
     def close(self) -> None:
         """Roll back what was not committed, and let the others go on; idempotent."""
@@ -309,12 +325,31 @@ class Migration(SchemaChanges):
         check_deferred(mine)
         session = mine.session
         writes.switch_to_stage(session)
+        if not self.engine.capabilities.alters_changed_tables:
+            self._expect_new_rows(table, session)
         cts = max(mine.sts, 1)
         session.append_staged(table, cts)
         self.engine.fold(session, table, cts)
         writes.discard(session)
         del mine.writes[table.id]
         return True
+
+    def _expect_new_rows(self, table: Table, session: Session) -> None:
+        """Refuse staged rows that take the place of rows in storage."""
+        forms = self.engine.forms
+        stage = forms.stage(table)
+        which = "_v._deleted"
+        if not table.is_keyless:
+            same = key_equality(table, table.primary_key, "_s.", "_v.")
+            which = f"EXISTS (SELECT 1 FROM {forms.plain(table)} AS _s WHERE {same})"
+        query = f"SELECT 1 FROM {stage} AS _v WHERE {which} LIMIT 1"
+        if session.execute(query).fetch_all():
+            raise errors.NotSupportedError(
+                f"this transaction has changed rows of {table.qualified_name}: this release "
+                "of the engine cannot alter the table in the same transaction; commit "
+                "first",
+                sqlstate="25001",
+            )
 
     # COMMIT
 
