@@ -227,7 +227,7 @@ class DuckDBEngine(Engine):
         return described(
             session.execute(MANAGED).fetch_all(),
             layouts,
-            introspection.Relations(session).describe,
+            introspection.Descriptions(session).describe,
             foreign_keys.read(session, layouts),
         )
 

@@ -14,6 +14,7 @@ from tique_backends.duckdb.unique_indexes import (
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.keys import with_unique_indexes
 from tique_backends.names import quote
+from tique_backends.relations import Relations
 from tique_rewriter.schema import Check, Column, Table
 
 if TYPE_CHECKING:
@@ -63,23 +64,15 @@ ORDER BY table_oid, column_index"""
 """A query for the columns of tique's tables: table and column name, in order."""
 
 
-class Relations:
-    """What DuckDB's catalog has of tables, asked once for all: it is gone through as a whole."""
+class Descriptions:
+    """The schemas of tables. DuckDB goes through its catalog as a whole in any case."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._read: dict[str, dict[tuple[str, str], list[Row]]] = {}
-
-    def rows(self, sql: str, table: tuple[str, str]) -> list[Row]:
-        """The rows of a query of a table's, whose first columns are its schema and name."""
-        if sql not in self._read:
-            read = self._read[sql] = {}
-            for schema, name, *row in self._session.execute(sql).fetch_all():
-                read.setdefault((schema, name), []).append(tuple(row))
-        return self._read[sql].get(table, [])
+        self._relations = Relations(session, width=2)
 
     def describe(self, schema: str, name: str, table_id: int = 0) -> Table:
-        """Read a table's schema; the names are matched without regard to case.
+        """Return a table's schema; the names are matched without regard to case.
 
         Raises
         ------
@@ -88,29 +81,29 @@ class Relations:
             whose promises tique cannot keep.
         """
         found = (schema, name)
-        if not self.rows(_TABLES, found):
+        if not self._relations.rows(_TABLES, *found):
             spelled = self._session.execute(_SPELLED, found).fetch_all()
             if not spelled:
                 raise EngineError(
                     ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}"
                 )
             found = spelled[0]
-        return _described(self._session, self.rows, found, table_id)
+        return _described(self._session, self._relations.rows, found, table_id)
 
 
 def describe(session: Session, schema: str, name: str) -> Table:
-    """Read one table's schema, as :meth:`Relations.describe` does."""
-    return Relations(session).describe(schema, name)
+    """Read one table's schema, as :meth:`Descriptions.describe` does."""
+    return Descriptions(session).describe(schema, name)
 
 
 def _described(
     session: Session,
-    ask: Callable[[str, tuple[str, str]], list[Row]],
+    ask: Callable[..., list[Row]],
     found: tuple[str, str],
     table_id: int,
 ) -> Table:
     schema, name = found
-    ((database, definition),) = ask(_TABLES, found)
+    ((database, definition),) = ask(_TABLES, *found)
     label = f"{schema}.{name}"
     # duckdb_columns() would go through those of every table and view there is.
     described = session.execute(
@@ -139,7 +132,7 @@ def _described(
         raise EngineError(
             ErrorKind.UNSUPPORTED, f"table {label} has a column with a collation"
         )
-    if ask(_REFERENCED, found):
+    if ask(_REFERENCED, *found):
         raise EngineError(
             ErrorKind.UNSUPPORTED,
             f"table {label} is referenced by another table's FOREIGN KEY constraint",
@@ -147,7 +140,7 @@ def _described(
     primary_key: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     checks: list[Check] = []
-    for kind, names, expression, constraint in ask(_CONSTRAINTS, found):
+    for kind, names, expression, constraint in ask(_CONSTRAINTS, *found):
         if kind == "PRIMARY KEY":
             primary_key = tuple(positions[n.lower()] for n in names)
         elif kind == "UNIQUE":
@@ -158,7 +151,7 @@ def _described(
             raise EngineError(
                 ErrorKind.UNSUPPORTED, f"table {label} has a FOREIGN KEY constraint"
             )
-    indexes = ask(INDEXES_OF_TABLES, found)
+    indexes = ask(INDEXES_OF_TABLES, *found)
     table = Table(
         schema,
         name,

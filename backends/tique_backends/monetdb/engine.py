@@ -12,7 +12,6 @@ each body here reads all that it depends on inside its transaction.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -233,7 +232,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             return described(
                 session.execute(MANAGED).fetch_all(),
                 layouts,
-                partial(introspection.describe, session),
+                introspection.Descriptions(session).describe,
                 foreign_keys.read(session, layouts),
             )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
 from tique_backends.monetdb.types import type_name
+from tique_backends.relations import Relations
 from tique_rewriter.schema import Action, Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tique_backends.records import Row
     from tique_backends.session import Session
 
@@ -22,21 +25,28 @@ SELECT s.name, t.name FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.sch
 WHERE t.type = 0 AND NOT t.system AND t.temporary = 0 AND s.name <> R'tique'
 ORDER BY 1, 2"""
 
-_CANDIDATES = """
-SELECT t.id, s.name, t.name, t.type, k.table_type_name, t.access
+_TABLES = """
+SELECT s.name, t.name, t.id, t.type, k.table_type_name, t.access
 FROM sys.tables AS t JOIN sys.schemas AS s ON s.id = t.schema_id
 JOIN sys.table_types AS k ON k.table_type_id = t.type
-WHERE NOT t.system AND t.temporary = 0 AND s.name <> R'tique'
-  AND lower(s.name) = lower($1) AND lower(t.name) = lower($2)
-ORDER BY CASE WHEN s.name = $1 AND t.name = $2 THEN 0 ELSE 1 END, 2, 3"""
+WHERE NOT t.system AND t.temporary = 0 AND s.name <> R'tique'"""
+
+_SPELLED = f"""
+SELECT schema_name, table_name FROM ({_TABLES}) AS _t(schema_name, table_name, _1, _2, _3, _4)
+WHERE lower(schema_name) = lower($1) AND lower(table_name) = lower($2) ORDER BY 1, 2"""
 
 _COLUMNS = """
-SELECT name, type, type_digits, type_scale, NOT "null", "default"
-FROM sys.columns WHERE table_id = $1 ORDER BY number"""
+SELECT table_id, name, type, type_digits, type_scale, NOT "null", "default"
+FROM sys.columns WHERE table_id IN (SELECT id FROM sys.tables WHERE NOT system)
+ORDER BY table_id, number"""
 
 _KEYS = """
-SELECT k.id, k.type, o.name FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k.id
-WHERE k.table_id = $1 ORDER BY k.id, o.nr"""
+SELECT k.table_id, k.id, k.type, o.name
+FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k.id ORDER BY k.id, o.nr"""
+
+_REFERENCED = """
+SELECT DISTINCT k.table_id FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
+WHERE f.type = 2"""
 
 _REFERENCING = """
 SELECT DISTINCT s.name, t.name FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
@@ -63,7 +73,7 @@ _ACTIONS = (
 )
 """As MonetDB numbers them, ON UPDATE in the second byte."""
 
-_TRIGGERS = "SELECT name FROM sys.triggers WHERE table_id = $1"
+_TRIGGERS = "SELECT table_id FROM sys.triggers"
 
 
 LAYOUTS = """
@@ -73,23 +83,45 @@ WHERE s.name = R'tique' ORDER BY t.id, c.number"""
 """A query for the columns of tique's tables: table and column name, in order."""
 
 
+class Descriptions:
+    """The schemas of tables."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._named = Relations(session, width=2)
+        self._relations = Relations(session)
+
+    def describe(self, schema: str, name: str, table_id: int = 0) -> Table:
+        """Return a table's schema; the names are matched without regard to case.
+
+        Raises
+        ------
+        EngineError
+            PROGRAMMING if there is no such table, UNSUPPORTED if it has something
+            whose promises tique cannot keep.
+        """
+        found = (schema, name)
+        if not self._named.rows(_TABLES, *found):
+            spelled = self._session.execute(_SPELLED, found).fetch_all()
+            if not spelled:
+                raise EngineError(
+                    ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}"
+                )
+            found = spelled[0]
+        (row,) = self._named.rows(_TABLES, *found)
+        return _described(self._relations.rows, found, row, table_id)
+
+
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read a table's schema; the names are matched without regard to case.
+    """Read one table's schema, as :meth:`Descriptions.describe` does."""
+    return Descriptions(session).describe(schema, name, table_id)
 
-    Raises
-    ------
-    EngineError
-        PROGRAMMING if there is no such table, UNSUPPORTED if it has something
-        whose promises tique cannot keep.
-    """
 
-    def ask(sql: str, *parameters: Any) -> list[Row]:
-        return session.execute(sql, parameters).fetch_all()
-
-    found = ask(_CANDIDATES, schema, name)
-    if not found:
-        raise EngineError(ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}")
-    number, schema, name, kind, kind_name, access = found[0]
+def _described(
+    ask: Callable[..., list[Row]], named: tuple[str, str], found: Row, table_id: int
+) -> Table:
+    schema, name = named
+    number, kind, kind_name, access = found
     label = f"{schema}.{name}"
 
     def refuse(what: str) -> EngineError:
@@ -110,7 +142,7 @@ def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Tab
         if text is None:
             raise refuse(f"has column {column!r} of type {engine_type}")
         columns.append(Column(column, text, not_null, default))
-    if table_id and ask(_REFERENCING, schema, name):
+    if table_id and ask(_REFERENCED, number):
         raise refuse("is referenced by another table's FOREIGN KEY constraint")
     if ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.

@@ -257,7 +257,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             return described(
                 managed,
                 layouts,
-                introspection.Relations(session, names).describe,
+                introspection.Descriptions(session, names).describe,
                 foreign_keys.read(session, layouts),
             )
 

@@ -12,6 +12,7 @@ from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, unique_indexes
+from tique_backends.relations import Relations
 from tique_rewriter.schema import Action, Check, Column, Generated, Table
 
 if TYPE_CHECKING:
@@ -157,8 +158,8 @@ ORDER BY c.oid, a.attnum"""
 """A query for the columns of tique's tables: table and column name, in order."""
 
 
-class Relations:
-    """What PostgreSQL's catalog has of some tables, asked once for all of them.
+class Descriptions:
+    """The schemas of some tables.
 
     Parameters
     ----------
@@ -176,20 +177,11 @@ class Relations:
         self._candidates: dict[tuple[str, str], Row] = {}
         for number, *candidate in found:
             self._candidates.setdefault(names[number - 1], tuple(candidate))
-        self._numbers = [candidate[0] for candidate in self._candidates.values()]
-        self._read: dict[str, dict[int, list[Row]]] = {}
-
-    def rows(self, sql: str, number: int) -> list[Row]:
-        """The rows of a query of a table's, whose first column is its number."""
-        if sql not in self._read:
-            found = self._session.execute(sql, [self._numbers]).fetch_all()
-            read = self._read[sql] = {}
-            for of, *row in found:
-                read.setdefault(of, []).append(tuple(row))
-        return self._read[sql].get(number, [])
+        numbers = [candidate[0] for candidate in self._candidates.values()]
+        self._relations = Relations(session, [numbers])
 
     def describe(self, schema: str, name: str, table_id: int = 0) -> Table:
-        """One of the tables' schema.
+        """Return the schema of one of the tables.
 
         Raises
         ------
@@ -202,17 +194,17 @@ class Relations:
             raise EngineError(
                 ErrorKind.PROGRAMMING, f"there is no table {schema}.{name}", "42P01"
             )
-        return _described(self._session, self.rows, found, table_id)
+        return _described(self._session, self._relations.rows, found, table_id)
 
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
-    """Read one table's schema, as :meth:`Relations.describe` does."""
-    return Relations(session, [(schema, name)]).describe(schema, name, table_id)
+    """Read one table's schema, as :meth:`Descriptions.describe` does."""
+    return Descriptions(session, [(schema, name)]).describe(schema, name, table_id)
 
 
 def _described(
     session: Session,
-    ask: Callable[[str, int], list[Row]],
+    ask: Callable[..., list[Row]],
     found: Row,
     table_id: int,
 ) -> Table:
