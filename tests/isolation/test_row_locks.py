@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
-from contextlib import closing
+import warnings
+from contextlib import closing, suppress
 
 import pytest
 
@@ -521,6 +523,70 @@ def test_a_holder_waits_for_no_turn(engine, table, monkeypatch, at):
         holder.execute("UPDATE t SET n = n + 1 WHERE id = 1")
     holder.commit()
     assert time.monotonic() - started < 4
+
+
+def test_a_commit_of_unknown_outcome_holds_nobody_up(engine, table, monkeypatch):
+    """P6: its locks go, and it is no commit under way for those that lock later."""
+
+    def fail(transaction):
+        raise tique.OutcomeUnknown("the reply is lost", txid=transaction.txid)
+
+    with engine.connect() as holder, engine.connect() as other:
+        holder.execute(LOCK)
+        holder.execute("UPDATE t SET n = 5 WHERE id = 1")
+        with monkeypatch.context() as patch:
+            patch.setattr(table._database.committer, "commit", fail)
+            with pytest.raises(tique.OutcomeUnknown):
+                holder.commit()
+        assert not table._database.locks._committing
+        assert other.execute(f"{LOCK} NOWAIT").fetchall() == [(0,)]
+
+
+def test_a_fork_leaves_the_locks_to_its_parent(engine, table):
+    with engine.connect() as holder, engine.connect() as other:
+        holder.execute(LOCK)
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (lambda: other.execute(f"{LOCK} NOWAIT"), holder.rollback):
+                try:
+                    use()
+                except tique.InterfaceError:
+                    refused += 1
+                except BaseException:
+                    pass
+            with suppress(BaseException):
+                holder.close()
+            os.write(writing, bytes([refused]))
+            os._exit(0)
+        os.close(writing)
+        with open(reading, "rb") as answer:
+            assert answer.read() == bytes([2])
+        os.waitpid(child, 0)
+        with pytest.raises(tique.OperationalError):
+            other.execute(f"{LOCK} NOWAIT")
+        holder.commit()
+        assert other.execute(f"{LOCK} NOWAIT").fetchall() == [(0,)]
+
+
+def test_no_bound_and_no_wait_at_all(engine, table):
+    """lock_timeout is None or 0."""
+    with (
+        engine.connect() as holder,
+        engine.connect(lock_timeout=0) as hasty,
+        engine.connect(lock_timeout=None) as patient,
+    ):
+        holder.execute(LOCK)
+        with pytest.raises(tique.OperationalError) as refused:
+            hasty.execute(LOCK)
+        assert refused.value.sqlstate == "55P03"
+        waiting = Background(lambda: patient.execute(LOCK).fetchall())
+        waiting.expect_waiting(table)
+        holder.rollback()
+        assert waiting.outcome() == [(0,)]
 
 
 def test_a_temporary_table_is_refused(engine, table):

@@ -64,6 +64,30 @@ def test_a_process_that_comes_later(process):
             first.connection.commit()
 
 
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+def test_a_process_that_writes_a_locked_row_and_leaves(process, level):
+    """P3: the holder, which is alone again, does not commit as if the row were its own."""
+    first = process(isolation_level=level)
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    first.commit("INSERT INTO t VALUES (1, 0), (2, 0)")
+    first.run(LOCK)
+    second = process(lock_timeout=0.05, isolation_level=level)
+    second.run("UPDATE t SET v = 1 WHERE id = 1")
+    if keeps_locks(first):
+        with pytest.raises(tique.OperationalError):
+            second.connection.commit()
+        second.close()
+        first.run("UPDATE t SET v = 1 WHERE id = 2")
+        first.connection.commit()
+        return
+    second.connection.commit()
+    second.close()
+    first.run("UPDATE t SET v = 1 WHERE id = 2")
+    with pytest.raises(tique.SerializationError) as conflict:
+        first.connection.commit()
+    assert conflict.value.key == (1,)
+
+
 @KEPT
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_a_row_has_one_owner(pair, pool, end):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tique.commit.certification import Certifier
-    from tique.commit.locks import Locks
+    from tique.commit.locks import LockKey, Locks
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
@@ -201,6 +201,8 @@ class Transaction:
         self.certifier = certifier
         self.lock_timeout: float | None = None
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
+        self.locked: dict[LockKey, int] = {}
+        """The rows that it has locked, perhaps no more, each with the sts of that."""
         self.contender = contender
         self.temporaries = (
             temporaries if temporaries is not None else Temporaries(engine, catalog)

@@ -8,34 +8,28 @@ was committed since. The locks say that none will be (:mod:`tique.commit.locks`)
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from tique import errors
 from tique.commit.server_locks import lock_not_available
-from tique.query.lockable import expect_lockable
+from tique.query.lockable import expect_lockable, newer_commit
 from tique.query.naming import ResultNames
 from tique.query.sources import operand_value
 from tique.query.statements.base import Outcome, Statement
-from tique.writes.table import TableWrites
 from tique.writes.tickets import serialization_error
 from tique_backends.names import quote
-from tique_backends.records import MISSING
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from tique.commit.locks import LockKey
     from tique.query.transaction import Transaction
-    from tique.writes.tickets import Conflict
     from tique_backends.records import ResultColumn, Row
     from tique_rewriter.plan import LockingSelect
-    from tique_rewriter.schema import Table
 
 _MORE = 16
 """So many rows more are asked for than are wanted and locked."""
@@ -98,7 +92,10 @@ class LockingSelectStatement(Statement):
         while True:
             columns, rows = self._attempt(transaction, parameters, keeps=keeps)
             keys = {key for _, locked in rows for key in locked}
-            conflict = self._conflict(transaction, keys)
+            if keys:
+                transaction.timeline.await_begun()
+            seen = dict.fromkeys(keys, transaction.sts)
+            conflict = newer_commit(transaction, seen)
             if conflict is None:
                 break
             if transaction.has_one_snapshot:
@@ -107,6 +104,7 @@ class LockingSelectStatement(Statement):
             transaction.refresh()
         # A key that an earlier look at the rows gave may be among them no more.
         self._release(transaction, before | keys)
+        transaction.locked.update(seen)
         return columns, [row for row, _ in rows]
 
     def _attempt(
@@ -202,30 +200,3 @@ class LockingSelectStatement(Statement):
         transaction.locks.release_keys(
             transaction.txid, [key for key in list(held) if key not in kept]
         )
-
-    def _conflict(
-        self, transaction: Transaction, keys: Collection[LockKey]
-    ) -> Conflict | None:
-        """A locked row that was committed since the snapshot."""
-        if keys:
-            transaction.timeline.await_begun()
-        tables = {table.id: table for table in self._tables}
-        for table, group in groupby(sorted(keys), key=itemgetter(0)):
-            writes = _as_written(transaction, tables[table], [key for _, key in group])
-            conflict = transaction.certifier.conflict(writes, transaction.session)
-            if conflict is not None:
-                return conflict
-        return None
-
-
-def _as_written(
-    transaction: Transaction, table: Table, keys: Iterable[tuple[Any, ...]]
-) -> TableWrites:
-    """Tombstones under these keys: nothing but the keys of a write set."""
-    writes = TableWrites(table)
-    for key in keys:
-        row: list[Any] = [MISSING] * len(table.columns)
-        for position, value in zip(table.primary_key, key, strict=True):
-            row[position] = value
-        writes.put(key, transaction.version_of(tuple(row), deleted=True))
-    return writes
