@@ -139,11 +139,11 @@ def _clause(source: Source) -> _Clause:
     start = words[number].start
     if more:
         raise _refused(source, "more than one lock clause", words[more[0]].start)
-    kind = next(
+    kind, *_ = [
         kind
         for kind in (*_ALONE, *_SHARED)
         if keywords[number + 1 : number + 1 + len(kind)] == kind
-    )
+    ]
     number += 1 + len(kind)
     names: list[tuple[str, int]] = []
     if keywords[number : number + 1] == ["OF"]:
