@@ -166,30 +166,6 @@ def test_a_table_without_a_key(engine, one):
     assert rows(one, "SELECT * FROM bag") == [(2, 3), (2, 3)]
 
 
-def test_adopted_and_detached(engine):
-    """P5: the engine's own column stays, and computes what it did."""
-    native = engine.native()
-    native.execute(
-        f"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, "
-        f"g INTEGER GENERATED ALWAYS AS (n * 2) {engine.generated})"
-    )
-    native.execute("INSERT INTO t (id, n) VALUES (1, 1)")
-    native.close()
-    tique.adopt(engine.url, ["t"])
-    one = engine.connect()
-    one.execute("UPDATE t SET n = 5")
-    one.commit()
-    assert rows(one) == [(1, 5, 10)]
-    engine.close()
-    tique.detach(engine.url)
-    native = engine.native()
-    native.execute("INSERT INTO t (id, n) VALUES (2, 8)")
-    assert native.execute("SELECT id, n, g FROM t ORDER BY id").fetchall() == [
-        (1, 5, 10),
-        (2, 8, 16),
-    ]
-
-
 def test_the_table_is_altered(one):
     """P9: names follow, as the engine has it, also for rows of before."""
     for change in ("RENAME n TO m", "RENAME g TO h", "ADD COLUMN x INTEGER"):

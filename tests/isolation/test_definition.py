@@ -318,6 +318,33 @@ def test_a_refused_adoption_leaves_no_trace(engine, definition, message):
     assert tique.adopt(engine.url, ["fine"]) == [f"{engine.schema}.fine"]
 
 
+@pytest.mark.written_for(
+    ["duckdb", "postgresql"], reason="MonetDB has no generated columns"
+)
+def test_generated_columns_are_adopted_and_detached(engine):
+    """P5: the engine's own column stays, and computes what it did."""
+    native = engine.native()
+    native.execute(
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, "
+        f"g INTEGER GENERATED ALWAYS AS (n * 2) {engine.generated})"
+    )
+    native.execute("INSERT INTO t (id, n) VALUES (1, 1)")
+    native.close()
+    tique.adopt(engine.url, ["t"])
+    one = engine.connect()
+    one.execute("UPDATE t SET n = 5")
+    one.commit()
+    assert one.execute("SELECT * FROM t").fetchall() == [(1, 5, 10)]
+    engine.close()
+    tique.detach(engine.url)
+    native = engine.native()
+    native.execute("INSERT INTO t (id, n) VALUES (2, 8)")
+    assert native.execute("SELECT id, n, g FROM t ORDER BY id").fetchall() == [
+        (1, 5, 10),
+        (2, 8, 16),
+    ]
+
+
 @pytest.mark.written_for(["duckdb"], reason="MonetDB has no collations")
 def test_keys_are_compared_bytewise(engine):
     """P3: under another collation, keys that are one row would be two."""
