@@ -8,7 +8,7 @@ from tests.differential import corpus
 
 MOST = {
     "duckdb": (0.01, 0.02),
-    "postgresql": (0.024, 0.067),
+    "postgresql": (0.01, 0.04),
     "monetdb": (0.01, 0.043),
 }
 """The share that may be refused: of queries and changes, and of everything."""
