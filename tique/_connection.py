@@ -705,7 +705,12 @@ class Connection(Generic[RowT]):
         if not self._lock.acquire(timeout=patience):
             with suppress(EngineError):
                 self._session.interrupt()
-            self._lock.acquire(timeout=patience)
+            if not self._lock.acquire(timeout=patience):
+                return
+        if self._holder.migration is not None:
+            # The last checkpoint would wait for its end.
+            with suppress(EngineError):
+                self._holder.migration.close()
 
     def close(self) -> None:
         """Roll back and close; further use is an error. Idempotent."""

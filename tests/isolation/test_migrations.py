@@ -348,6 +348,21 @@ def test_reads_and_recent_versions(connection, other, level):
     assert rows(other, "SELECT count(*), sum(v) FROM stored") == [(6, 31)]
 
 
+def test_an_older_snapshot_keeps_versions(engine, connection, other, monkeypatch):
+    """P1: they are found, though not folded; their table is changed by none."""
+    monkeypatch.setattr(migration, "_PATIENCE", 0.05)
+    older = engine.connect(checkpoint="manual")
+    assert rows(older, "SELECT * FROM version") == [("one",)]
+    other.execute("INSERT INTO stored VALUES (2, 20)")
+    run(connection, "BEGIN", TWO_REVISIONS[0], "INSERT INTO b VALUES (1)")
+    assert rows(connection, "SELECT count(*), sum(v) FROM stored") == [(2, 30)]
+    assert rows(connection, TWO_REVISIONS[2]) == "55006"
+    connection.rollback()
+    older.rollback()
+    run(connection, "BEGIN", TWO_REVISIONS[0], TWO_REVISIONS[2], "COMMIT")
+    assert rows(other, "SELECT count(*), sum(v) FROM stored") == [(2, 30)]
+
+
 def test_many_rows(connection, other):
     """P5, P9: more than a transaction keeps in memory, new and changed."""
     many = "(SELECT * FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7)) AS v (i))"

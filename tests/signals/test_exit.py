@@ -32,3 +32,32 @@ def test_daemon_threads_that_write(engine, seconds):
     # A commit may be done before its thread could report it.
     assert acknowledged <= there
     assert len(there - acknowledged) <= 4
+
+
+_MIGRATION = """
+import sys, tique
+connection = tique.connect(sys.argv[1])
+connection.execute("BEGIN")
+connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+connection.execute("INSERT INTO t VALUES (2)")
+"""
+
+
+@pytest.mark.crash
+def test_in_the_midst_of_a_transaction_with_ddl(engine):
+    """P5, P6: it ends at once, and nothing is left."""
+    with engine.connect() as connection:
+        connection.execute("CREATE TABLE t (id BIGINT PRIMARY KEY)")
+    engine.close()
+    child = subprocess.run(
+        [sys.executable, "-c", _MIGRATION, engine.url],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (child.returncode, child.stderr) == (0, "")
+    connection = engine.connect(autocommit=True)
+    assert connection.execute("SELECT * FROM t").fetchall() == []
+    connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY)")

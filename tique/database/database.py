@@ -304,7 +304,8 @@ class Database:
             if self.settings.checkpoint == "auto" and not self.ddl.is_detached:
                 try:
                     if self.timeline.is_current():
-                        self.checkpointer.checkpoint()
+                        # A thread that is in the midst of DDL may not let go of it.
+                        self.checkpointer.checkpoint(patience=_LAST_CALL)
                 except EngineError as error:
                     # Nothing is lost: the next opening folds it.
                     logger.warning("the last checkpoint of %s: %s", self.name, error)
