@@ -226,6 +226,9 @@ class Queries:
 
     def combined(self):
         parts = []
+        # Of all of the engine's integers: whether one that does not fit is converted, although
+        # the other side is empty, is a matter of DuckDB's plan.
+        widest = "HUGEINT" if self.engine == "duckdb" else "BIGINT"
         operations = ("UNION", "UNION ALL", "EXCEPT", "INTERSECT")
         if self.engine != "monetdb":
             operations += ("EXCEPT ALL", "INTERSECT ALL")
@@ -234,7 +237,7 @@ class Queries:
             i = self.on.column(scope, "int") or "1"
             s = self.on.column(scope, "text") or "'x'"
             parts.append(
-                f"SELECT CAST({i} AS BIGINT) AS i, {s} AS s FROM {source}{self.where(scope)}"
+                f"SELECT CAST({i} AS {widest}) AS i, {s} AS s FROM {source}{self.where(scope)}"
             )
         text = parts[0]
         for part in parts[1:]:

@@ -106,6 +106,9 @@ def test_what_is_planned_is_sql_to_the_server(shop: psycopg.Cursor[Any], case: C
     shop.execute("BEGIN")
     try:
         shop.execute("CREATE SEQUENCE s")
+        shop.execute("CREATE SCHEMA IF NOT EXISTS other")
+        for name in ('other."My Own"', "other.plain"):
+            shop.execute(f"CREATE COLLATION {name} (locale = 'C')")
         if case.expected[0].startswith("insert"):
             shop.execute("DELETE FROM account; DELETE FROM member")
         shop.execute(case.sql)
