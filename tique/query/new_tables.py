@@ -7,8 +7,9 @@ that runs the statement, and are in storage by the engine transaction that creat
 table: a crash leaves the table with all of its rows, or neither (P5). They have no commit
 timestamp. So an older snapshot may not see them, and is refused where it would
 (:attr:`~tique.store.versions.TableVersions.since`, P1): in this process one that is older
-than that of the statement, in another process one that was taken before the barrier, which
-the log's entry says.
+than that of the statement, in another process one that was taken before the barrier, if
+that process has followed the log's entry. One that has not, and has planned with a table of
+that name that was dropped, reads the rows of this one.
 
 *In two steps*, so that the engine's adapter meets the storage table while it is empty. A table
 that takes the place of another one may be made of its rows, so it is filled at once: the
