@@ -309,8 +309,10 @@ class Cursor(Generic[RowT]):
             raise
 
     def _factory(self) -> Callable[[TupleRow], RowT]:
+        """Makes the rows of the result, of which there is one."""
         if self._make is None:
-            columns = self._require_result().columns or ()
+            outcome = self._outcome
+            columns = (outcome and outcome.columns) or ()
             self._make = self.row_factory([column.name for column in columns])
         return self._make
 

@@ -58,9 +58,12 @@ class Seen:
         self, table: Table, key: Key, row: Row | None, columns: Collection[int]
     ) -> None:
         """Note a row of the snapshot, or that there is none."""
-        self.definitions[table.id] = table
         place = table.id, key
         before = self.rows.get(place)
+        if before is not None and before[0] is row and before[1] is columns:
+            # The same statement again: the definition is noted, too.
+            return
+        self.definitions[table.id] = table
         looked_at = frozenset(columns)
         if before is not None and before[0] is not None and row is not None:
             row = merged(row, before[0])

@@ -134,6 +134,14 @@ def keeping(query: str, types: Sequence[str]) -> str:
     return f"SELECT {', '.join(items)} FROM ({query}) AS _k({', '.join(names)})"
 
 
+@lru_cache(maxsize=4096)
+def are_shown_otherwise(type_names: tuple[str, ...]) -> bool:
+    """Whether values of some of the types may be shown in another form than is kept."""
+    return any(
+        is_kept_as_text(type_name) or _MOMENT in type_name for type_name in type_names
+    )
+
+
 def moments_shown(
     types: Sequence[str], rows: list[Row], zone: Callable[[], tzinfo]
 ) -> list[Row]:

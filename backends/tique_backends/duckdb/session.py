@@ -24,6 +24,7 @@ from tique_backends.duckdb.forms import (
     staged_generated,
 )
 from tique_backends.duckdb.keeping import (
+    are_shown_otherwise,
     has_kept_text,
     keeping,
     moments_shown,
@@ -166,6 +167,8 @@ class DuckDBSession(Session):
 
     @override
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        if not are_shown_otherwise(tuple(type_names)):
+            return rows
         # A time of day has an offset of its own.
         marker = "TIMESTAMP WITH TIME ZONE"
         rows = moments_shown(type_names, rows, self._zone_now)

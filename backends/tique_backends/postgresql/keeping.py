@@ -15,6 +15,7 @@ with a length, which a query's CAST would cut and only staging judges.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -111,6 +112,12 @@ class KeepingCursor(psycopg.RawCursor[Row]):
     def adapters(self) -> AdaptersMap:
         """How values are read."""
         return self._kept
+
+
+@lru_cache(maxsize=4096)
+def are_shown_otherwise(type_names: tuple[str, ...]) -> bool:
+    """Whether values of some of the types are shown in another form than is kept."""
+    return any(_shown_oid(type_name) is not None for type_name in type_names)
 
 
 class Showing:

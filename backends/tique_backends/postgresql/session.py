@@ -23,7 +23,7 @@ from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.connection import SETTINGS, rows_of, tolerate
 from tique_backends.postgresql.errors import is_outdated, translated
 from tique_backends.postgresql.index_guards import IndexGuards
-from tique_backends.postgresql.keeping import Showing, kept_name
+from tique_backends.postgresql.keeping import Showing, are_shown_otherwise, kept_name
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.parameters import ParameterTypes, typed_values
@@ -228,6 +228,8 @@ class PostgreSQLSession(Session):
 
     @override
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
+        if not are_shown_otherwise(tuple(type_names)):
+            return rows
         if self._showing is None:
             reader = self._connection.cursor()
             tolerate(reader)

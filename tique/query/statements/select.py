@@ -75,7 +75,7 @@ class PointSelectStatement(SelectStatement):
             ResultColumn(name, table.columns[position].type)
             for name, position in zip(point.names, point.columns, strict=True)
         ]
-        self._types = [column.type for column in self._columns]
+        self._types = tuple([column.type for column in self._columns])
         self._is_whole_row = point.columns == tuple(range(len(table.columns)))
         self._needed = point.columns
         self._project = tuple_of(point.columns)
@@ -92,7 +92,7 @@ class PointSelectStatement(SelectStatement):
         come_to(transaction, self._table, key, self._looked_at, self._habit)
         transaction.refresh()
         row = transaction.row(self._table, key, self._needed)
-        transaction.see_row(self._table, key, row, self._needed)
+        transaction.see_row(self._table, key, row, self._looked_at)
         if row is None:
             return Outcome(0, self._columns, [])
         if not self._is_whole_row:
