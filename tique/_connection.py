@@ -553,9 +553,7 @@ class Connection(Generic[RowT]):
                         migration.commit()
             committed = True
             if transaction is not None:
-                with suppress(EngineError):
-                    # The outcome stands.
-                    transaction.notifications.send(transaction.session)
+                transaction.notifications.send(transaction.session)
             if self._temporaries and transaction is not None:
                 self._temporaries.keep(transaction, own)
         except errors.Error as error:

@@ -22,10 +22,10 @@ until that timestamp is finished, which is published before it is finished (P2).
 snapshot, or the look for a conflict, comes after that.
 
 *A commit in bulk* has no list of keys: it takes the number of each table, alone, before its
-barrier, and keeps it until it is over. Who locks rows of a table takes that number too, shared.
+barrier, and keeps it until it is over. A transaction that locks rows of a table takes that number too, shared.
 
-*Any role may take any advisory lock of PostgreSQL*, by itself, and so hold up who locks the
-row or commits it: for as long as ``lock_timeout`` says, and not beyond. It learns no key
+*Any role may take any advisory lock of PostgreSQL*, by itself, and so hold up transactions that
+lock the row or commit it: for as long as ``lock_timeout`` says, and not beyond. It learns no key
 from a number, and gets no row by it (P11). Locks decide who waits, never what may commit.
 """
 

@@ -86,7 +86,7 @@ class Session(ABC):
         """
 
     def notify(self, messages: Sequence[tuple[str, str]]) -> None:
-        """Send messages, each a channel and a payload, to those who listen."""
+        """Send messages, each a channel and a payload, to listeners."""
         raise NotImplementedError
 
     def execute_some(

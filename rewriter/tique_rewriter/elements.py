@@ -42,7 +42,7 @@ def number_of_element(source: Source, words: list[Word]) -> tuple[int, int] | No
 
 
 def check_array(source: Source, column: Column, start: int) -> None:
-    """Refuse an element of what is no array, or of values that a cast would cut.
+    """Refuse an element of a column that is no array, or of values that a cast would cut.
 
     Raises
     ------

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.plan import Literal
-from tique_rewriter.scalars import split
 from tique_rewriter.session import SessionPlan
-from tique_rewriter.session_set_config import given_value
+from tique_rewriter.session_calls import call, given_value
 from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _FUNCTION = "pg_notify"
 
 @dataclass(frozen=True)
 class Notify(SessionPlan):
-    """A message for those who listen; ``result`` is its column's name in a query."""
+    """A message for listeners; ``result`` is its column's name in a query."""
 
     channel: Operand
     payload: Operand
@@ -53,26 +52,12 @@ def plan_notifying_query(source: Source) -> Notify | None:
     words = source.words
     if words[0].keyword != "SELECT" or not source.rules.notifies:
         return None
-    words = words[1:]
-    schema = (source.rules.function_schema or "").upper()
-    if [word.keyword for word in words[:2]] == [schema, "."]:
-        words = words[2:]
-    if len(words) < 2 or words[1].keyword != "(":
+    found = call(source, words[1:], _FUNCTION)
+    if found is None or len(found.arguments) != 2:
         return None
-    raw = source.text[words[0].start : words[0].end]
-    if raw != f'"{_FUNCTION}"' and words[0].keyword != _FUNCTION.upper():
-        return None
-    end = 1 + source.closing(words[1:])
-    arguments = [given_value(source, piece) for piece in split(words[2:end])]
-    rest = words[end + 1 :]
-    if rest and rest[0].keyword == "AS":
-        rest = rest[1:]
-    if len(rest) > 1 or len(arguments) != 2:
-        return None
-    channel, payload = arguments
+    channel, payload = found.arguments
     if channel is None or payload is None:
         return None
-    result = source.identifier(rest[0]) if rest else _FUNCTION
     source.check_placeholders()
     check_cut(source)
-    return Notify(len(source.lexed.arguments), (), channel, payload, result)
+    return Notify(len(source.lexed.arguments), (), channel, payload, found.result)

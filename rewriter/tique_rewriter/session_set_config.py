@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tique_rewriter.plan import Literal, Parameter
 from tique_rewriter.scalars import split
 from tique_rewriter.session import SessionPlan
+from tique_rewriter.session_calls import call
 from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source, Word
 
 _NAME = "set_config"
-_TRUTHS = {"TRUE": True, "FALSE": False}
 
 
 @dataclass(frozen=True)
@@ -59,44 +58,8 @@ def plan_set_config(source: Source) -> SetConfig | None:
 
 
 def _setting(source: Source, words: list[Word]) -> GivenSetting | None:
-    if [word.keyword for word in words[:2]] == [
-        source.rules.function_schema.upper(),
-        ".",
-    ]:
-        words = words[2:]
-    if len(words) < 2 or words[1].keyword != "(":
+    found = call(source, words, _NAME)
+    if found is None or len(found.arguments) != 3 or None in found.arguments:
         return None
-    raw = source.text[words[0].start : words[0].end]
-    if raw != f'"{_NAME}"' and words[0].keyword != _NAME.upper():
-        return None
-    end = 1 + source.closing(words[1:])
-    arguments = [given_value(source, piece) for piece in split(words[2:end])]
-    rest = words[end + 1 :]
-    if rest and rest[0].keyword == "AS":
-        rest = rest[1:]
-    if len(rest) > 1 or len(arguments) != 3 or None in arguments:
-        return None
-    result = source.identifier(rest[0]) if rest else _NAME
-    name, value, is_local = [a for a in arguments if a is not None]
-    return GivenSetting(name, value, is_local, result)
-
-
-def given_value(source: Source, words: list[Word]) -> Operand | None:
-    """The value of an argument; None if it is neither written out nor a placeholder."""
-    if [word.keyword for word in words[-2:]] in (["::", "TEXT"], ["::", "BOOLEAN"]):
-        words = words[:-2]
-    if not words:
-        return None
-    word = words[0]
-    raw = source.text[word.start : words[-1].end]
-    if word.start in source.lexed.starts and raw[1:].isdigit():
-        return Parameter(int(raw[1:]))
-    if len(words) > 1:
-        return None
-    if word.keyword in _TRUTHS:
-        return Literal(_TRUTHS[word.keyword])
-    if word.keyword == "NULL":
-        return Literal(None)
-    if raw.startswith("'") and raw.endswith("'") and len(raw) > 1:
-        return Literal(raw[1:-1].replace("''", "'"))
-    return None
+    name, value, is_local = [a for a in found.arguments if a is not None]
+    return GivenSetting(name, value, is_local, found.result)

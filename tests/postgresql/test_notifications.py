@@ -56,6 +56,22 @@ def test_a_commit_sends_and_a_rollback_does_not(url, listener):
     assert heard(listener) == [("news", "closed")]
 
 
+def test_a_commit_stands_if_its_messages_cannot_be_sent(url, caplog):
+    """P4; and P11: the log says so, without the message."""
+    with tique.connect(url) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        connection.commit()
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("NOTIFY news, 'secret'")
+        pid = connection._session._connection.pid
+        with closing(psycopg.connect(url, autocommit=True)) as native:
+            native.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        connection.commit()
+        assert connection.execute("SELECT * FROM t").fetchall() == [(1,)]
+    (said,) = [text for text in caplog.messages if "were not sent" in text]
+    assert "secret" not in said
+
+
 def test_a_listener_finds_the_rows(url, listener):
     """P2: they are published before the message."""
     with tique.connect(url) as one, tique.connect(url) as two:

@@ -1,4 +1,4 @@
-"""Messages of NOTIFY: who listens gets them when the transaction has committed.
+"""Messages of NOTIFY: listeners get them when the transaction has committed.
 
 Argument
 --------
@@ -14,12 +14,16 @@ the statement.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
+from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from tique_backends.session import Session
+
+logger = logging.getLogger("tique")
 
 _LONGEST_CHANNEL, _LONGEST_PAYLOAD = 63, 7999
 """Bytes that PostgreSQL takes."""
@@ -40,10 +44,20 @@ class Notifications:
         self._found = {m: s for m, s in self._found.items() if s <= sequence}
 
     def send(self, session: Session) -> None:
-        """Send them, after the commit."""
+        """Send them, after the commit, which stands if that fails."""
         found, self._found = self._found, {}
-        if found:
+        if not found:
+            return
+        try:
             session.notify(list(found))
+        except EngineError as error:
+            # The messages may be anything, so the log has none of them (P11).
+            logger.warning(
+                "%d messages of a transaction that has committed were not sent "
+                "(SQLSTATE %s)",
+                len(found),
+                error.sqlstate,
+            )
 
 
 def checked(channel: Any, payload: Any) -> tuple[str, str]:
