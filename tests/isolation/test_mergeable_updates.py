@@ -287,6 +287,15 @@ def test_columns_of_the_row_itself(engine, row):
     assert row() == [(12, 0, "mine")]
 
 
+def test_columns_that_one_statement_after_another_sees(engine, row):
+    """P3: of the same row in memory; each counts, whichever came first."""
+    seen = ["SELECT m FROM t WHERE id = 1", "SELECT n FROM t WHERE id = 1"]
+    for order in (seen, seen[::-1]):
+        with pytest.raises(tique.SerializationError):
+            overtaken(engine, [*order, NOTE], [INCREMENT])
+    assert row() == [(2, 0, "a")]
+
+
 @pytest.mark.usefixtures("others", "batches")
 @pytest.mark.parametrize(
     "seen", [V_OF_1, "SELECT v FROM u WHERE a = 1", "SELECT max(v) FROM u"]
