@@ -75,9 +75,9 @@ comma := ,
 .PHONY: setup
 setup: $(VENV)/.ready $(VENV15)/.ready
 
-# As many tests at a time as there are cores, each worker with servers of its own; one
-# environment after the other, so that neither waits for the slower one's end.
-WORKERS ?= 2
+# Each worker has servers of its own, and waits for them and for time-outs: a third keeps two
+# cores busy. One environment after the other, so that neither waits for the slower one's end.
+WORKERS ?= 3
 
 .PHONY: test
 test: $(VENV)/.ready $(VENV15)/.ready

@@ -13,6 +13,7 @@ import pytest
 
 import tique
 from tique.commit import turns
+from tique_backends.postgresql.row_locks import AdvisoryLocks
 
 LOCK = "SELECT n FROM t WHERE id = 1 FOR UPDATE"
 LEVELS = pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
@@ -428,6 +429,32 @@ def test_cancel_ends_a_wait(engine, table):
         assert waiting.error.sqlstate == "57014"
         holder.rollback()
         assert other.execute(LOCK).fetchall() == [(0,)]
+
+
+@pytest.mark.written_for(["postgresql"], reason="its server keeps the locks")
+def test_a_wait_is_cancelled_before_the_server_hears_of_it(engine, table, monkeypatch):
+    cancelled = threading.Event()
+    lock = AdvisoryLocks.lock
+
+    def late(self, *arguments, **options):
+        assert cancelled.wait(PATIENCE)
+        lock(self, *arguments, **options)
+
+    monkeypatch.setattr(AdvisoryLocks, "lock", late)
+    interrupt = AdvisoryLocks.interrupt
+
+    def early(self):
+        interrupt(self)
+        cancelled.set()
+
+    monkeypatch.setattr(AdvisoryLocks, "interrupt", early)
+    with engine.connect() as holder, engine.connect() as other:
+        holder.execute(LOCK)
+        waiting = Background(lambda: other.execute(LOCK))
+        waiting.expect_waiting(table)
+        other.cancel()
+        waiting.outcome()
+        assert waiting.error.sqlstate == "57014"
 
 
 def test_a_read_only_transaction_locks_nothing(engine, table):

@@ -9,12 +9,19 @@ that the server has not got back.
 *If a thread is interrupted* while it waits for the server, the session is closed, and all locks
 of the transaction go with it. That shows before the next lock and before the commit
 (:meth:`ServerLocks.expect_there`): what was decided under a lock is not committed without it.
+
+*If a wait is cancelled* before its statement has come to the server, the server has nothing to
+cancel and forgets it. So the request is made again until the wait is over (:meth:`_Held.cancel`).
+It is made under a guard that the waiting thread takes before it goes on: none reaches the
+statement after it.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique import errors
@@ -23,12 +30,22 @@ from tique.commit.certification import key_hash
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from tique.commit.locks import LockKey
     from tique_backends.row_locks import RowLocks
 
 _NUMBER = 8
+
+_CANCEL_AGAIN = 0.02
+"""Seconds until a wait that is cancelled and goes on is cancelled again."""
 
 
 def lock_number(digest: bytes) -> int:
@@ -58,6 +75,27 @@ class _Held:
     def __init__(self, session: RowLocks) -> None:
         self.session = session
         self.modes: defaultdict[_Mode, set[Hashable]] = defaultdict(set)
+        self._guard = threading.Lock()
+        self._is_waiting = False
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wait for a lock, which may be cancelled."""
+        self._is_waiting = True
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._is_waiting = False
+
+    def cancel(self) -> None:
+        """End a wait; from any thread."""
+        while True:
+            with self._guard:
+                if not self._is_waiting:
+                    return
+                self.session.interrupt()
+            time.sleep(_CANCEL_AGAIN)
 
     def has(self, number: int, *, shared: bool) -> _Mode | None:
         """The mode in which it has a number that is wanted, or a stronger one."""
@@ -195,7 +233,7 @@ class ServerLocks:
         """Let a transaction's wait for a lock fail; from any thread."""
         held = self._held.get(owner)
         if held is not None:
-            held.session.interrupt()
+            held.cancel()
 
     def expect_there(self, owner: int) -> None:
         """Refuse to commit what was decided under locks that are lost.
@@ -278,11 +316,12 @@ def _lock_missing(
             break
         if patience == 0:
             raise lock_not_available()
-        waits(missing[rest[0]][0])
-        try:
-            held.session.lock(rest[0], shared=shared, patience=patience)
-        finally:
-            waits(None)
+        with held.waiting():
+            waits(missing[rest[0]][0])
+            try:
+                held.session.lock(rest[0], shared=shared, patience=patience)
+            finally:
+                waits(None)
         note(1)
 
 
