@@ -8,7 +8,7 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.elements import check_array, number_of_element, with_element
 from tique_rewriter.generated import check_not_generated
-from tique_rewriter.operands import kernel
+from tique_rewriter.local_expressions import kernel
 from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.row_queries import check_row_query, column_of_row, is_subquery
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tique_rewriter.errors import UnsupportedSQL
-    from tique_rewriter.operands import ColumnPosition
+    from tique_rewriter.local_expressions import ColumnPosition
     from tique_rewriter.schema import Column, Table
     from tique_rewriter.source import Source, Word
     from tique_rewriter.text import Text

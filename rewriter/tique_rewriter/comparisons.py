@@ -68,9 +68,7 @@ def comparisons(
     found: list[Comparison] = []
     others: list[exp.Expr] = []
     for condition in conditions:
-        parts = [
-            _comparison(source, position_of, *sides) for sides in _sides(condition)
-        ]
+        parts = [_comparison(source, position_of, *each) for each in sides(condition)]
         known = [part for part in parts if part is not None]
         if parts and len(known) == len(parts):
             found += known
@@ -79,7 +77,8 @@ def comparisons(
     return tuple(found), others
 
 
-def _sides(condition: exp.Expr) -> list[tuple[exp.Expr, str, exp.Expr]]:
+def sides(condition: exp.Expr) -> list[tuple[exp.Expr, str, exp.Expr]]:
+    """Return both sides and the operator of the comparisons but ``=`` that a condition says."""
     operators = _OPERATORS.get(type(condition))
     this = condition.this
     if operators is not None:

@@ -12,8 +12,8 @@ from tique_rewriter.clauses import find_clause, plan_returning
 from tique_rewriter.conflict import conflict_parts, plan_alternative, plan_conflict
 from tique_rewriter.errors import AlwaysGenerated, DuplicateColumn
 from tique_rewriter.generated import check_not_generated
+from tique_rewriter.local_expressions import kernel
 from tique_rewriter.names import check_case
-from tique_rewriter.operands import kernel
 from tique_rewriter.plan import Expression
 from tique_rewriter.query import references_of
 from tique_rewriter.references import (

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tique_rewriter.plan import Arithmetic, ColumnValue, Kernel, Literal, Parameter
+from tique_rewriter.conditions import Test, compile_condition
+from tique_rewriter.plan import (
+    Arithmetic,
+    Choice,
+    Coalesced,
+    ColumnValue,
+    Kernel,
+    Literal,
+    Parameter,
+)
 from tique_rewriter.values import (
     EXACT,
     Kind,
@@ -24,6 +33,8 @@ __all__ = ["NotLocal", "coercer", "compile_kernel"]
 Evaluator = Callable[[Sequence[Any], Sequence[Any]], Any]
 
 _WIDEST_ARITHMETIC = 18
+_CHOSEN = frozenset({"integer", "text", "boolean"})
+"""Types, beside narrow decimals, of which CASE and COALESCE are evaluated here."""
 _INT32 = Kind("integer", -(2**31), 2**31 - 1)
 
 
@@ -67,7 +78,9 @@ class _Compiler:
             return self.literal(kernel.value), False
         if isinstance(kernel, ColumnValue):
             return self.column(kernel.position), True
-        return self.arithmetic(kernel)
+        if isinstance(kernel, Arithmetic):
+            return self.arithmetic(kernel)
+        return self.alternatives(kernel)
 
     def parameter(self, index: int) -> Evaluator:
         coerce = self.coerce
@@ -98,6 +111,33 @@ class _Compiler:
             return evaluate, has_column
         return _typed(evaluate), has_column
 
+    def alternatives(self, kernel: Choice | Coalesced) -> tuple[Evaluator | None, bool]:
+        """Compile CASE and COALESCE, if a column among their values gives them its type.
+
+        All values are evaluated, as an engine may that evaluates a column at a time.
+        """
+        kind = self.kind
+        is_exact = kind.family in _CHOSEN or (
+            kind.family == "decimal" and kind.precision <= _WIDEST_ARITHMETIC
+        )
+        if isinstance(kernel, Choice):
+            kernels = [value for _, value in kernel.branches] + [kernel.otherwise]
+        else:
+            kernels = list(kernel.values)
+        compiled = [self.compile(each) for each in kernels]
+        values = [evaluate for evaluate, _ in compiled if evaluate is not None]
+        has_column = any(found for _, found in compiled)
+        if not is_exact or not has_column or len(values) < len(kernels):
+            return None, has_column
+        if isinstance(kernel, Coalesced):
+            return _coalesced(values), True
+        tests = [
+            compile_condition(condition, self.column_types)
+            for condition, _ in kernel.branches
+        ]
+        known = [test for test in tests if test is not None]
+        return (_choice(known, values) if len(known) == len(tests) else None), True
+
     def combine(
         self, operator: str, left: Evaluator, right: Evaluator, *, narrow: bool
     ) -> Evaluator | None:
@@ -109,6 +149,28 @@ class _Compiler:
         if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
             return _decimals(operator, left, right, self.kind, narrow=narrow)
         return None
+
+
+def _choice(tests: Sequence[Test], values: Sequence[Evaluator]) -> Evaluator:
+    """Return CASE; the last value is that of ELSE."""
+
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
+        outcomes = [test(row, parameters) for test in tests]
+        results = [value(row, parameters) for value in values]
+        for outcome, result in zip(outcomes, results, strict=False):
+            if outcome:
+                return result
+        return results[-1]
+
+    return evaluate
+
+
+def _coalesced(values: Sequence[Evaluator]) -> Evaluator:
+    def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
+        results = [value(row, parameters) for value in values]
+        return next((result for result in results if result is not None), None)
+
+    return evaluate
 
 
 def _typed(evaluate: Evaluator) -> Evaluator:

@@ -1,34 +1,22 @@
-"""Values and simple expressions of a statement's text."""
+"""Values in a statement's text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.plan import (
-    Arithmetic,
-    ColumnValue,
-    Kernel,
-    Literal,
-    Operand,
-    Parameter,
-)
+from tique_rewriter.plan import Literal, Operand, Parameter
 
 if TYPE_CHECKING:
     from tique_rewriter.source import Source
-
-ColumnPosition = Callable[[exp.Column], int | None]
 
 _INTEGER = re.compile(r"\d{1,38}")
 _DECIMAL = re.compile(r"\d+\.\d*|\.\d+")
 _LARGEST = 2**127 - 1
 _LONGEST_DECIMAL = 38
-_DEEPEST = 100
-"""Operations inside each other: evaluating one takes two frames of Python's stack."""
 
 
 def operand(source: Source, node: exp.Expr) -> Operand | None:
@@ -74,28 +62,3 @@ def _literal(source: Source, node: exp.Literal) -> Literal | None:
     if _DECIMAL.fullmatch(raw) and len(raw) <= _LONGEST_DECIMAL:
         return Literal(Decimal(raw))
     return None
-
-
-def kernel(
-    source: Source,
-    node: exp.Expr,
-    position_of: ColumnPosition | None = None,
-    depth: int = 0,
-) -> Kernel | None:
-    """Return the expression in the small language that the driver evaluates, if it fits."""
-    if depth > _DEEPEST:
-        return None
-    if isinstance(node, exp.Paren):
-        return kernel(source, node.this, position_of, depth)
-    if isinstance(node, exp.Null):
-        return Literal(None)
-    if isinstance(node, exp.Column) and position_of is not None:
-        position = position_of(node)
-        return None if position is None else ColumnValue(position)
-    if type(node) in (exp.Add, exp.Sub) and position_of is not None:
-        left = kernel(source, node.this, position_of, depth + 1)
-        right = kernel(source, node.expression, position_of, depth + 1)
-        if left is None or right is None:
-            return None
-        return Arithmetic("+" if type(node) is exp.Add else "-", left, right)
-    return operand(source, node)

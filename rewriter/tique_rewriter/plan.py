@@ -59,8 +59,70 @@ class Arithmetic:
     right: Kernel
 
 
-Kernel = Parameter | Literal | ColumnValue | Arithmetic
+@dataclass(frozen=True)
+class Comparison:
+    """A condition ``column operator operand``; the operator is =, <>, <, <=, > or >=."""
+
+    position: int
+    operator: str
+    operand: Operand
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """The condition that a row's column is NULL."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Negation:
+    """``NOT condition``."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True)
+class Junction:
+    """``left operator right`` where operator is AND or OR."""
+
+    operator: str
+    left: Condition
+    right: Condition
+
+
+Condition = Comparison | IsNull | Negation | Junction
+"""A condition on a row's columns, with SQL's three truth values."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """CASE: the value of the first branch whose condition is true, or ``otherwise``."""
+
+    branches: tuple[tuple[Condition, Kernel], ...]
+    otherwise: Kernel
+
+
+@dataclass(frozen=True)
+class Coalesced:
+    """COALESCE: the first of the values that is not NULL."""
+
+    values: tuple[Kernel, ...]
+
+
+Kernel = Parameter | Literal | ColumnValue | Arithmetic | Choice | Coalesced
 """The part of the expression language that the driver may evaluate itself."""
+
+
+def condition_columns(condition: Condition) -> Iterable[int]:
+    """The positions of the columns that a condition looks at."""
+    if isinstance(condition, Comparison | IsNull):
+        yield condition.position
+    elif isinstance(condition, Negation):
+        yield from condition_columns(condition.condition)
+    else:
+        yield from condition_columns(condition.left)
+        yield from condition_columns(condition.right)
 
 
 def kernel_columns(kernel: Kernel) -> Iterable[int]:
@@ -70,6 +132,14 @@ def kernel_columns(kernel: Kernel) -> Iterable[int]:
     elif isinstance(kernel, Arithmetic):
         yield from kernel_columns(kernel.left)
         yield from kernel_columns(kernel.right)
+    elif isinstance(kernel, Choice):
+        for condition, value in kernel.branches:
+            yield from condition_columns(condition)
+            yield from kernel_columns(value)
+        yield from kernel_columns(kernel.otherwise)
+    elif isinstance(kernel, Coalesced):
+        for value in kernel.values:
+            yield from kernel_columns(value)
 
 
 @dataclass(frozen=True)
@@ -140,15 +210,6 @@ class Output:
     function: str | None
     position: int | None
     distinct: bool = False
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A condition ``column operator operand``; the operator is =, <>, <, <=, > or >=."""
-
-    position: int
-    operator: str
-    operand: Operand
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,28 @@ def _kernel(kernel: plan.Kernel, table: Table | None) -> str:
             return proposed + table.columns[position % width].name
         case plan.Arithmetic(operator, left, right):
             return f"({_kernel(left, table)} {operator} {_kernel(right, table)})"
+        case plan.Choice(branches, otherwise):
+            whens = "".join(
+                f"WHEN {_condition(condition, table)} THEN {_kernel(value, table)} "
+                for condition, value in branches
+            )
+            return f"CASE {whens}ELSE {_kernel(otherwise, table)} END"
+        case plan.Coalesced(values):
+            return f"COALESCE({', '.join(_kernel(each, table) for each in values)})"
+
+
+def _condition(condition: plan.Condition, table: Table) -> str:
+    match condition:
+        case plan.Comparison(position, operator, operand):
+            column = _kernel(plan.ColumnValue(position), table)
+            return f"{column} {operator} {_kernel(operand, table)}"
+        case plan.IsNull(position):
+            return f"{_kernel(plan.ColumnValue(position), table)} IS NULL"
+        case plan.Negation(inner):
+            return f"NOT ({_condition(inner, table)})"
+        case plan.Junction(operator, left, right):
+            sides = _condition(left, table), _condition(right, table)
+            return f"({f' {operator} '.join(sides)})"
 
 
 def _operands(table: Table, key: tuple[plan.Operand, ...]) -> str:

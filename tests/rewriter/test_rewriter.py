@@ -16,7 +16,7 @@ from tique_rewriter import (
     UnknownTable,
     UnsupportedSQL,
 )
-from tique_rewriter.plan import Beside, Select
+from tique_rewriter.plan import Beside, Coalesced, ColumnValue, Literal, Select
 from tique_rewriter.schema import Column, Table
 
 
@@ -284,3 +284,30 @@ def test_a_hostile_tables_name_is_quoted():
     made = Rewriter(tables).plan('UPDATE "a""; DROP TABLE x; --" SET id = 1').plan
     assert made.qualifier == '"a""; DROP TABLE x; --"'
     assert made.references[0].alias == ' AS "a""; DROP TABLE x; --"'
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "monetdb"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        '"coalesce"',
+        '"COALESCE"',
+        "main.coalesce",
+        'main."coalesce"',
+        "ifnull",
+        "nvl",
+        "nullif",
+        "greatest",
+        "least",
+    ],
+)
+def test_a_function_of_the_applications_own_is_not_computed(
+    dialect: str, function: str
+):
+    """P10: a function or a macro may have any name that is no keyword."""
+    rewriter = Rewriter(Tables(), dialect=dialect)
+    sql = "UPDATE main.stock SET quantity = {}(quantity, 1) WHERE item = 1 AND warehouse = 2"
+    (assigned,) = rewriter.plan(sql.format(function)).plan.assignments
+    assert assigned[1].kernel is None
+    (assigned,) = rewriter.plan(sql.format("coalesce")).plan.assignments
+    assert assigned[1].kernel == Coalesced((ColumnValue(2), Literal(1)))

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tique.query.sources import operand_value
+from tique_rewriter.conditions import EQUATED, OPERATORS, ORDERED
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique_backends.records import Row
     from tique_rewriter.plan import Comparison
     from tique_rewriter.schema import Column
-
-ORDERED = frozenset({"integer", "decimal", "date", "timestamp"})
-"""Types whose values every engine puts in the same order."""
-
-_EQUATED = ORDERED | {"text", "boolean", "blob", "uuid"}
-"""Types whose values are equal in every engine if they are in Python."""
-
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": eq,
-    "<>": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
-}
 
 
 class BoundComparison(NamedTuple):
@@ -52,7 +37,7 @@ class BoundComparison(NamedTuple):
             return False
         if value != value:
             raise NotLocal
-        return _OPERATORS[self.operator](value, self.value)
+        return OPERATORS[self.operator](value, self.value)
 
 
 class Compared:
@@ -65,7 +50,7 @@ class Compared:
         type_name = columns[comparison.position].type
         kind = kind_of(type_name)
         self._coerce = coercer(type_name)
-        families = _EQUATED if self._operator in ("=", "<>") else ORDERED
+        families = EQUATED if self._operator in ("=", "<>") else ORDERED
         self.is_possible = kind is not None and kind.family in families
 
     def bound(self, parameters: Sequence[Any]) -> BoundComparison:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique.query.comparing import ORDERED, Compared, satisfying
+from tique.query.comparing import Compared, satisfying
 from tique.query.sources import KeyReader
 from tique.store.rows import tuple_of
+from tique_rewriter.conditions import ORDERED
 from tique_rewriter.kernel import NotLocal
 from tique_rewriter.plan import ColumnValue
 from tique_rewriter.values import Kind, kind_of
