@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tique._connection import Connection
     from tique._connection_info import ConnectionInfo
     from tique._cursor import Cursor
+    from tique._foreign_keys import ForeignKey
     from tique._retry import run_transaction
     from tique.database.status import Status
     from tique.query.transaction import IsolationLevel
@@ -61,6 +62,7 @@ _HOMES = {
     "Connection": "_connection",
     "ConnectionInfo": "_connection_info",
     "Cursor": "_cursor",
+    "ForeignKey": "_foreign_keys",
     "IsolationLevel": "query.transaction",
     "Status": "database.status",
     "adopt": "_adoption",
@@ -91,6 +93,7 @@ __all__ = [
     "Date",
     "DateFromTicks",
     "Error",
+    "ForeignKey",
     "IntegrityError",
     "InterfaceError",
     "InternalError",

@@ -16,6 +16,7 @@ from tique._bulk import BulkStatements
 from tique._connection_info import ConnectionInfo
 from tique._control import Controls
 from tique._cursor import Cursor
+from tique._foreign_keys import ForeignKey, foreign_keys
 from tique._functions import trust_function
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
@@ -233,6 +234,21 @@ class Connection(Generic[RowT]):
         self._check_usable()
         with translating():
             return self._database.outcome(txid)
+
+    def foreign_keys(self) -> list[ForeignKey]:
+        """All FOREIGN KEYs that the open transaction sees, if there is one, or the next.
+
+        tique keeps them, so the engine's catalog does not show them.
+        """
+        with self._statement():
+            if self._database.timeline.is_shared and not self.in_transaction:
+                # Another process may have made some meanwhile.
+                self._begin()
+            migration = self._holder.migration
+            catalog = self._database.catalog if migration is None else migration.catalog
+            found = foreign_keys(catalog)
+            self._drop_statement()
+            return found
 
     # Statements
 

@@ -16,7 +16,7 @@ from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
 from tique_rewriter.unicode_escapes import UNCERTAIN, WRITES_ESCAPE, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
@@ -115,6 +115,23 @@ class Lexed:
             ),
             quotes=tuple(_moved(self.quotes, end, more)),
             comments=tuple(_moved(self.comments, end, more)),
+        )
+
+    def blanked(self, spans: Sequence[tuple[int, int]]) -> Lexed:
+        """Return the text with blanks in these places, which have no placeholders."""
+        text = self.text
+        for start, end in spans:
+            blank = re.sub(r"[^\n]", " ", text[start:end])
+            text = text[:start] + blank + text[end:]
+
+        def outside(span: tuple[int, int]) -> bool:
+            return not any(start <= span[0] < end for start, end in spans)
+
+        return replace(
+            self,
+            text=text,
+            quotes=tuple(filter(outside, self.quotes)),
+            comments=tuple(filter(outside, self.comments)),
         )
 
     def spliced(self, pieces: Iterable[tuple[int, int, Lexed]]) -> Lexed:

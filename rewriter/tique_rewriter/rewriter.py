@@ -49,6 +49,7 @@ from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, LockingSelect, Plan, Select
 from tique_rewriter.privileges import plan_default_privileges, plan_grant
+from tique_rewriter.qualified import without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session import SessionPlan
@@ -345,6 +346,7 @@ class Rewriter:
         return self._locking_or_other(source)
 
     def _locking_or_other(self, source: Source) -> Plan:
+        source = without_schemas(source)
         if has_lock_clause(source):
             return plan_locking(source, self._catalog)
         return self._statement(source)
@@ -381,6 +383,7 @@ class Rewriter:
 
     def _statement(self, source: Source) -> Plan:
         """Plan a query or a change."""
+        source = without_schemas(source)
         source = through_view(source, self._catalog)
         keywords = source.keywords()
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]

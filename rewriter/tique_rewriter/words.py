@@ -162,8 +162,10 @@ def check_calls(
         if schema in ("", rules.function_schema) and known.fullmatch(name):
             if name == _SETTING:
                 _check_setting(source, words[number + 2 : number + 4])
-            if name in _OF_SEQUENCES:
-                _check_sequence(source, name, words[number + 2 : number + 6])
+            if name in _OF_SEQUENCES or name == _SERIAL_SEQUENCE:
+                is_free = name == _SERIAL_SEQUENCE and before != "("
+                arguments = words[number + 2 : number + 6]
+                _check_sequence(source, name, arguments, is_free=is_free)
             continue
         if definitions is not None and definitions.may_call(schema or None, name):
             continue
@@ -195,19 +197,27 @@ def _unsafe(source: Source, name: str, word: Word) -> RewriteError:
 
 
 _SETTING = "current_setting"
-_OF_SEQUENCES = frozenset({"nextval", "currval", "setval", "pg_get_serial_sequence"})
-_SERIAL_SEQUENCE = "PG_GET_SERIAL_SEQUENCE"
+_OF_SEQUENCES = frozenset({"nextval", "currval", "setval"})
+_SERIAL_SEQUENCE = "pg_get_serial_sequence"
 
 
-def _check_sequence(source: Source, name: str, words: Sequence[Word]) -> None:
-    """Refuse a sequence whose name is not written there, or is one of tique's."""
-    if len(words) > 1 and words[0].keyword == _SERIAL_SEQUENCE:
+def _check_sequence(
+    source: Source, name: str, words: Sequence[Word], *, is_free: bool
+) -> None:
+    """Refuse a sequence whose name is not written there, or is one of tique's.
+
+    One that ``is_free`` may be computed: no function of sequences gets its name, because
+    that would have to be the first thing after a bracket.
+    """
+    if len(words) > 1 and words[0].keyword == _SERIAL_SEQUENCE.upper():
         # That is looked at by itself.
         return
     raw = source.text[words[0].start : words[0].end] if words else ""
     ends = len(words) > 1 and words[1].keyword in (")", ",", "::")
     is_written = ends and raw.startswith("'") and "\\" not in raw
     if is_written and not raw[1:].replace('"', "").lower().startswith("tique."):
+        return
+    if is_free and not is_written:
         return
     raise source.unsupported(
         f"{name}({raw if is_written else '…'})",

@@ -1,0 +1,125 @@
+"""Columns qualified by schema and table: ``app.account.id``.
+
+The text that fills a table's hole has the table's name as its alias, and no schema. So the schema
+in front of such a column is blanked before anything else reads the statement, where the
+column means the same without it: where the nearest relation that the rest of its name could
+mean is the one that the whole name means. All others stay, and are refused
+(:mod:`tique_rewriter.references`).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sqlglot import expressions as exp
+from sqlglot.tokenizer_core import TokenType
+
+from tique_rewriter.errors import RewriteError
+from tique_rewriter.relations import relations_of, seen_from
+from tique_rewriter.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ASSIGNING = (exp.Update, exp.OnConflict, exp.When)
+_CHANGES = (exp.Update, exp.Delete, exp.Insert, exp.Merge)
+
+
+def without_schemas(source: Source) -> Source:
+    """Return the statement with blanks for schemas in front of columns; places stay."""
+    dots = [t.token_type is TokenType.DOT for t in source.tokens]
+    if not any(a and b for a, b in zip(dots, islice(dots, 2, None), strict=False)):
+        return source
+    try:
+        tree = source.parse()
+    except RewriteError:
+        # It is complained about where the statement is planned.
+        return source
+    spans = sorted(
+        _blank(column)
+        for column in tree.find_all(exp.Column)
+        if _is_plain(source, column)
+    )
+    if not spans:
+        return source
+    return Source(source.lexed.blanked(spans), source.rules, source.outer)
+
+
+def _blank(column: exp.Column) -> tuple[int, int]:
+    """The schema and the dot after it."""
+    schema, table = column.parts[0].meta, column.parts[1].meta
+    return schema["start"], table["start"]
+
+
+def _is_plain(source: Source, column: exp.Column) -> bool:
+    """Whether the column means the same without the schema."""
+    if not column.args.get("db") or column.args.get("catalog"):
+        return False
+    if any("start" not in part.meta for part in column.parts[:2]):
+        return False
+    if source.rules.names_by_text and _is_in_unnamed_result(column):
+        return False
+    assigned = column.parent
+    if (
+        isinstance(assigned, exp.EQ)
+        and assigned.this is column
+        and isinstance(assigned.parent, _ASSIGNING)
+    ):
+        # What SET assigns to, perhaps.
+        return False
+    fold = str if source.rules.exact_quoted_names else str.lower
+    schema, table = fold(column.db), fold(column.table)
+    seen = {id(select) for select in seen_from(column)}
+    for scope, relations in _scopes(column):
+        names = [fold(relation.alias_or_name) for relation in relations]
+        if schema in names:
+            # It could be a field of a column.
+            return False
+        if table not in names:
+            continue
+        relation = relations[names.index(table)]
+        return (
+            names.count(table) == 1
+            and isinstance(relation, exp.Table)
+            and not relation.alias
+            and fold(relation.db) == schema
+            and (not isinstance(scope, exp.Select) or id(scope) in seen)
+        )
+    return False
+
+
+def _scopes(column: exp.Column) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
+    """The queries and the change around a column, each with its relations."""
+    node = column.parent
+    while node is not None:
+        if isinstance(node, exp.Select):
+            yield node, relations_of(node)
+        elif isinstance(node, _CHANGES):
+            yield node, _relations_of_change(node)
+        node = node.parent
+
+
+def _relations_of_change(node: exp.Expr) -> list[exp.Expr]:
+    target = node.this.this if isinstance(node.this, exp.Schema) else node.this
+    found = [target, *relations_of(node)]
+    using = node.args.get("using")
+    found += using if isinstance(using, list) else [using] if using is not None else []
+    return [
+        *found,
+        *(join.this for one in found for join in one.args.get("joins") or ()),
+    ]
+
+
+def _is_in_unnamed_result(column: exp.Column) -> bool:
+    """Whether the engine would call a result by the text in which the column is."""
+    below: exp.Expr = column
+    node = column.parent
+    while node is not None:
+        is_result = below.arg_key == "expressions"
+        is_result = is_result and isinstance(node, exp.Select | exp.Returning)
+        is_named = below is column or isinstance(below, exp.Alias)
+        if is_result and not is_named:
+            return True
+        below, node = node, node.parent
+    return False

@@ -1,0 +1,318 @@
+"""The basics of Core, ORM and reflection, the same on every engine (P1, P3, P8)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from decimal import Decimal
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import exc, orm
+from sqlalchemy.dialects.postgresql import insert
+
+import tique
+from tique.sqlalchemy import retrying
+
+
+class Base(orm.DeclarativeBase):
+    pass
+
+
+class Owner(Base):
+    __tablename__ = "owner"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    name: orm.Mapped[str] = orm.mapped_column(sa.String(20), unique=True)
+    accounts: orm.Mapped[list[Account]] = orm.relationship(
+        back_populates="owner", cascade="all, delete-orphan"
+    )
+
+
+class Account(Base):
+    __tablename__ = "account"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    owner_id: orm.Mapped[int] = orm.mapped_column(
+        sa.ForeignKey("owner.id", ondelete="CASCADE")
+    )
+    balance: orm.Mapped[Decimal] = orm.mapped_column(sa.Numeric(12, 2), default=0)
+    rate: orm.Mapped[float | None]
+    owner: orm.Mapped[Owner] = orm.relationship(back_populates="accounts")
+
+
+OWNER, ACCOUNT = Owner.__table__, Account.__table__
+
+
+def url_of(engine, **options):
+    return sa.make_url(engine.url.replace("://", "+tique://", 1))
+
+
+@pytest.fixture
+def alchemy(engine):
+    made = sa.create_engine(url_of(engine))
+    Base.metadata.create_all(made)
+    yield made
+    made.dispose()
+
+
+def test_core(alchemy):
+    with alchemy.begin() as connection:
+        result = connection.execute(OWNER.insert(), {"name": "Ada"})
+        assert result.inserted_primary_key == (1,)
+        made = connection.execute(
+            OWNER.insert().returning(OWNER.c.id, sort_by_parameter_order=True),
+            [{"name": "Bob"}, {"name": "Cid"}],
+        )
+        assert made.scalars().all() == [2, 3]
+        changed = connection.execute(
+            OWNER.update().where(OWNER.c.id == 2).values(name="Bea")
+        )
+        assert changed.rowcount == 1
+        gone = connection.execute(
+            OWNER.delete().where(OWNER.c.name == "Cid").returning(OWNER.c.id)
+        )
+        assert gone.all() == [(3,)]
+    with alchemy.connect() as connection:
+        found = connection.execute(sa.select(OWNER).order_by(OWNER.c.id)).all()
+        assert found == [(1, "Ada"), (2, "Bea")]
+
+
+def test_rows_of_one_transaction_are_rolled_back_or_to_a_savepoint(alchemy):
+    with alchemy.begin() as connection:
+        connection.execute(OWNER.insert(), {"name": "Ada"})
+        savepoint = connection.begin_nested()
+        connection.execute(OWNER.insert(), {"name": "Bob"})
+        with pytest.raises(exc.IntegrityError):
+            connection.execute(OWNER.insert(), {"name": "Ada"})
+        savepoint.rollback()
+    with alchemy.connect() as connection:
+        connection.execute(OWNER.insert(), {"name": "Cid"})
+        connection.rollback()
+        assert connection.scalars(sa.select(OWNER.c.name)).all() == ["Ada"]
+
+
+def test_orm(alchemy):
+    with orm.Session(alchemy) as session, session.begin():
+        session.add(Owner(name="Ada", accounts=[Account(balance=5), Account(rate=0.5)]))
+    with orm.Session(alchemy) as session, session.begin():
+        ada = session.scalars(sa.select(Owner)).one()
+        assert sorted(a.balance for a in ada.accounts) == [0, 5]
+        assert {type(a.balance) for a in ada.accounts} == {Decimal}
+        del ada.accounts[0]
+    with orm.Session(alchemy) as session, session.begin():
+        session.delete(session.get_one(Owner, 1))
+    with orm.Session(alchemy) as session:
+        assert session.scalars(sa.select(Account)).all() == []
+
+
+def test_upsert(alchemy):
+    statement = insert(OWNER).values(id=1, name="Ada")
+    again = statement.on_conflict_do_update(
+        index_elements=[OWNER.c.id], set_={"name": statement.excluded.name + "!"}
+    )
+    with alchemy.begin() as connection:
+        connection.execute(again)
+        connection.execute(again)
+        connection.execute(insert(OWNER).values(id=1).on_conflict_do_nothing())
+        assert connection.scalar(sa.select(OWNER.c.name)) == "Ada!"
+
+
+def test_reflection_shows_the_application_and_nothing_else(alchemy):
+    inspector = sa.inspect(alchemy)
+    assert sorted(inspector.get_table_names()) == ["account", "owner"]
+    assert "tique" not in inspector.get_schema_names()
+    columns = inspector.get_columns("account")
+    assert [c["name"] for c in columns] == ["id", "owner_id", "balance", "rate"]
+    assert [c["nullable"] for c in columns] == [False, False, False, True]
+    assert inspector.get_pk_constraint("account")["constrained_columns"] == ["id"]
+    (unique,) = inspector.get_unique_constraints("owner")
+    assert unique["column_names"] == ["name"]
+    (key,) = inspector.get_foreign_keys("account")
+    assert (key["referred_table"], key["referred_columns"]) == ("owner", ["id"])
+    assert key["options"] == {"ondelete": "CASCADE"}
+    metadata = sa.MetaData()
+    metadata.reflect(alchemy)
+    metadata.drop_all(alchemy)
+    assert sa.inspect(alchemy).get_table_names() == []
+
+
+def test_a_foreign_key_is_reflected_in_the_transaction_that_makes_it(alchemy):
+    with alchemy.connect() as connection:
+        connection.execute(
+            sa.text("CREATE TABLE note (id INTEGER REFERENCES owner (id))")
+        )
+        assert len(sa.inspect(connection).get_foreign_keys("note")) == 1
+        connection.rollback()
+        assert "note" not in sa.inspect(connection).get_table_names()
+        driver = connection.connection.driver_connection
+        assert [key.table for key in driver.foreign_keys()] == ["account"]
+
+
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED", "AUTOCOMMIT"])
+def test_isolation_levels(alchemy, level):
+    seen = []
+    with (
+        alchemy.connect().execution_options(isolation_level=level) as reader,
+        alchemy.connect() as writer,
+    ):
+        assert reader.get_isolation_level() == level
+        count = sa.select(sa.func.count()).select_from(OWNER)
+        for number in range(2):
+            seen.append(reader.scalar(count))
+            writer.execute(OWNER.insert(), {"name": f"{number}"})
+            writer.commit()
+        if level == "AUTOCOMMIT":
+            reader.execute(OWNER.insert(), {"name": "last"})
+            reader.rollback()
+            assert writer.scalar(count) == 3
+    assert seen == ([0, 0] if level == "SNAPSHOT" else [0, 1])
+    with alchemy.connect() as connection:
+        assert connection.get_isolation_level() == "SNAPSHOT"
+
+
+def test_a_conflict_is_an_operational_error_and_runs_again(alchemy):
+    sessions = orm.sessionmaker(alchemy)
+    with sessions.begin() as session:
+        session.add(Owner(id=1, name="0"))
+    attempts = []
+
+    def rename(session):
+        owner = session.get_one(Owner, 1)
+        attempts.append(owner.name)
+        if len(attempts) == 1:
+            with sessions.begin() as other:
+                other.get_one(Owner, 1).name += "1"
+        owner.name += "!"
+
+    session = sessions()
+    rename(session)
+    with pytest.raises(exc.OperationalError) as caught:
+        session.commit()
+    session.close()
+    assert isinstance(caught.value.orig, tique.SerializationError)
+    attempts.clear()
+    retrying(sessions)(rename)
+    assert attempts == ["01", "011"]
+    with sessions() as session:
+        assert session.get_one(Owner, 1).name == "011!"
+
+
+def test_retrying_loses_no_update(alchemy):
+    sessions = orm.sessionmaker(alchemy)
+    with sessions.begin() as session:
+        session.add(Owner(id=1, name="A", accounts=[Account(id=1)]))
+
+    def pay(session):
+        session.get_one(Account, 1).balance += 1
+
+    def client():
+        for _ in range(5):
+            retrying(sessions)(pay)
+
+    threads = [threading.Thread(target=client) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with sessions() as session:
+        assert session.get_one(Account, 1).balance == 15
+
+
+def test_retrying_gives_up(alchemy):
+    def fail(session):
+        session.connection()
+        error = tique.SerializationError("again")
+        raise exc.OperationalError("", {}, error)
+
+    with pytest.raises(exc.OperationalError):
+        retrying(orm.sessionmaker(alchemy), attempts=2)(fail)
+    with pytest.raises(ValueError, match="at least 1"):
+        retrying(orm.sessionmaker(alchemy), attempts=0)
+
+
+def test_a_point_query_needs_no_engine(alchemy):
+    with orm.Session(alchemy) as session, session.begin():
+        session.add(Owner(name="Ada"))
+    with orm.Session(alchemy) as session:
+        driver = session.connection().connection.driver_connection
+        session.get_one(Owner, 1)
+        before = driver.info.engine_statements
+        session.expire_all()
+        assert session.get_one(Owner, 1).name == "Ada"
+        assert driver.info.engine_statements == before
+
+
+def test_a_stream_of_results(alchemy):
+    with alchemy.begin() as connection:
+        connection.execute(OWNER.insert(), [{"name": f"{n}"} for n in range(50)])
+    with alchemy.connect().execution_options(stream_results=True) as connection:
+        names = connection.scalars(sa.select(OWNER.c.name))
+        assert sum(int(name) for name in names) == sum(range(50))
+
+
+def test_rows_are_locked(alchemy):
+    with alchemy.begin() as connection:
+        connection.execute(OWNER.insert(), [{"name": "Ada"}, {"name": "Bob"}])
+    free = sa.select(OWNER.c.name).order_by(OWNER.c.id).limit(1)
+    free = free.with_for_update(skip_locked=True)
+    with alchemy.connect() as one, alchemy.connect() as other:
+        assert one.scalar(free) == "Ada"
+        assert other.scalar(free) == "Bob"
+        with pytest.raises(exc.OperationalError):
+            other.execute(sa.select(OWNER).with_for_update(nowait=True))
+
+
+def test_a_connection_that_is_closed_is_a_disconnect(alchemy):
+    with alchemy.connect() as connection:
+        connection.connection.driver_connection.close()
+        with pytest.raises(exc.DBAPIError) as caught:
+            connection.execute(sa.select(1))
+        assert caught.value.connection_invalidated
+    with alchemy.connect() as connection:
+        assert connection.scalar(sa.select(1)) == 1
+
+
+def test_a_pool_that_asks_first_and_its_events(engine):
+    made = sa.create_engine(url_of(engine), pool_pre_ping=True, pool_size=1)
+    seen = []
+    for name in ("connect", "checkout", "checkin", "close"):
+        sa.event.listen(made, name, lambda *_, name=name: seen.append(name))
+    with made.connect() as connection:
+        driver = connection.connection.driver_connection
+    driver.close()
+    with made.connect() as connection:
+        assert connection.scalar(sa.select(1)) == 1
+    made.dispose()
+    first, second = ["connect", "checkout", "checkin"], ["connect", "checkout"]
+    assert seen == [*first, "close", *second, "checkin", "close"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (
+            "duckdb+tique:///a b/c.duckdb?threads=4",
+            "duckdb:///a%20b/c.duckdb?threads=4",
+        ),
+        ("duckdb+tique:////tmp/c.duckdb", "duckdb:////tmp/c.duckdb"),
+        ("duckdb+tique:///:memory:", "duckdb:///:memory:"),
+        (
+            "postgresql+tique://u:p%40%2F@[::1]:5/d?options=-c%20a%3Db+c",
+            "postgresql://u:p%40%2F@[::1]:5/d?options=-c%20a%3Db%20c",
+        ),
+        ("monetdb+tique://monetdb@host/d", "monetdb://monetdb@host/d"),
+    ],
+)
+@pytest.mark.engine_free
+def test_urls(url, expected):
+    made = sa.make_url(url)
+    (text,), options = made.get_dialect()().create_connect_args(made)
+    assert text == expected
+    assert options == {"transactional_ddl": True}
+
+
+@pytest.mark.engine_free
+def test_tique_does_not_import_sqlalchemy():
+    code = "import sys, tique; tique.connect; assert 'sqlalchemy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))

@@ -1,0 +1,358 @@
+"""DuckDB: the SQL that it shares with PostgreSQL, and what it has of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy.types as sqltypes
+from sqlalchemy import event, schema, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.base import (
+    PGCompiler,
+    PGDDLCompiler,
+    PGDialect,
+    PGTypeCompiler,
+)
+from sqlalchemy.engine import ObjectKind
+from sqlalchemy.engine import reflection as sa_reflection
+from sqlalchemy.sql import ddl
+
+from tique.sqlalchemy.driver import TiqueDriver
+from tique.sqlalchemy.postgresql import PostgreSQLExecutionContext
+from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+
+_SINGLE = 24
+"""Bits of a REAL."""
+
+
+class DuckDBCompiler(PGCompiler):
+    """Queries and changes."""
+
+
+class DuckDBTypeCompiler(PGTypeCompiler):
+    """Names of types."""
+
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
+        """DuckDB's FLOAT has 24 bits, the standard's 53."""
+        precision = type_.precision
+        return "FLOAT" if precision is not None and precision <= _SINGLE else "DOUBLE"
+
+    def visit_DOUBLE_PRECISION(self, type_: Any, **kw: Any) -> str:
+        """DuckDB's name."""
+        return "DOUBLE"
+
+    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
+        """There is one JSON."""
+        return "JSON"
+
+    def visit_BYTEA(self, type_: Any, **kw: Any) -> str:
+        """DuckDB's name."""
+        return "BLOB"
+
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
+        """Of microseconds, always."""
+        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
+
+    def visit_TIME(self, type_: Any, **kw: Any) -> str:
+        """Of microseconds, always."""
+        return "TIME WITH TIME ZONE" if type_.timezone else "TIME"
+
+    def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
+        """Without fields and precision."""
+        return "INTERVAL"
+
+    def visit_BIT(self, type_: Any, **kw: Any) -> str:
+        """Of any length."""
+        return "BIT"
+
+
+class DuckDBDDLCompiler(PGDDLCompiler):
+    """DDL."""
+
+    def get_column_specification(self, column: Any, **kwargs: Any) -> str:
+        """A column; one that counts has a sequence of its own as its default."""
+        sequence = own_sequence(column)
+        if sequence is None:
+            text: str = super().get_column_specification(column, **kwargs)
+            return text
+        kind: str = self.dialect.type_compiler_instance.process(
+            column.type, type_expression=column, identifier_preparer=self.preparer
+        )
+        preparer: Any = self.preparer
+        name = preparer._format_sequence_string_literal(sequence)
+        column_name = preparer.format_column(column)
+        return f"{column_name} {kind} DEFAULT nextval({name}) NOT NULL"
+
+
+def own_sequence(column: Any) -> schema.Sequence | None:
+    """The sequence of a column that counts, as PostgreSQL makes for SERIAL."""
+    table = column.table
+    if (
+        not column.primary_key
+        or column is not table._autoincrement_column
+        or column.identity is not None
+        or column.server_default is not None
+        or not (
+            column.default is None
+            or (isinstance(column.default, schema.Sequence) and column.default.optional)
+        )
+    ):
+        return None
+    return schema.Sequence(f"{table.name}_{column.name}_seq", schema=table.schema)
+
+
+def _is_ours(connection: Connection) -> bool:
+    return isinstance(connection.dialect, DuckDBDialect)
+
+
+@event.listens_for(schema.Table, "before_create")
+def _create_sequences(table: schema.Table, connection: Connection, **kw: Any) -> None:
+    if _is_ours(connection):
+        for sequence in filter(None, map(own_sequence, table.columns)):
+            connection.execute(ddl.CreateSequence(sequence, if_not_exists=True))
+
+
+@event.listens_for(schema.Table, "after_drop")
+def _drop_sequences(table: schema.Table, connection: Connection, **kw: Any) -> None:
+    if _is_ours(connection):
+        for sequence in filter(None, map(own_sequence, table.columns)):
+            connection.execute(ddl.DropSequence(sequence, if_exists=True))
+
+
+_TYPES: dict[str, Any] = {
+    "BIGINT": sqltypes.BIGINT,
+    "BIT": postgresql.BIT,
+    "BLOB": sqltypes.BLOB,
+    "BOOLEAN": sqltypes.BOOLEAN,
+    "DATE": sqltypes.DATE,
+    "DOUBLE": sqltypes.DOUBLE,
+    "FLOAT": sqltypes.REAL,
+    "HUGEINT": sqltypes.NUMERIC,
+    "INTEGER": sqltypes.INTEGER,
+    "INTERVAL": postgresql.INTERVAL,
+    "JSON": postgresql.JSON,
+    "SMALLINT": sqltypes.SMALLINT,
+    "TIME": sqltypes.TIME,
+    "TIMESTAMP": sqltypes.TIMESTAMP,
+    "TINYINT": sqltypes.SMALLINT,
+    "UBIGINT": sqltypes.BIGINT,
+    "UINTEGER": sqltypes.BIGINT,
+    "USMALLINT": sqltypes.INTEGER,
+    "UTINYINT": sqltypes.SMALLINT,
+    "UUID": sqltypes.UUID,
+    "VARCHAR": sqltypes.VARCHAR,
+}
+
+
+def type_of(name: str) -> Any:
+    """SQLAlchemy's type for DuckDB's name of one."""
+    if name.endswith("[]"):
+        return postgresql.ARRAY(type_of(name[:-2]))
+    if name == "TIMESTAMP WITH TIME ZONE":
+        return sqltypes.TIMESTAMP(timezone=True)
+    if name == "TIME WITH TIME ZONE":
+        return sqltypes.TIME(timezone=True)
+    if found := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", name):
+        return sqltypes.DECIMAL(int(found[1]), int(found[2]))
+    if name.startswith("ENUM("):
+        labels = re.findall(r"'((?:[^']|'')*)'", name)
+        return postgresql.ENUM(
+            *(label.replace("''", "'") for label in labels), create_type=False
+        )
+    return _TYPES.get(name, sqltypes.NullType)()
+
+
+class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
+    """``duckdb+tique:///``."""
+
+    name = "duckdb"
+    supports_statement_cache = True
+    supports_identity_columns = False
+    statement_compiler = DuckDBCompiler
+    ddl_compiler = DuckDBDDLCompiler
+    type_compiler_cls = DuckDBTypeCompiler
+    execution_ctx_cls = PostgreSQLExecutionContext
+    colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
+        **PGDialect.colspecs,
+        **TiqueDriver.tique_colspecs,
+    }
+
+    def initialize(self, connection: Connection) -> None:
+        """Ask the database what it is."""
+        TiqueDriver.initialize(self, connection)
+
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        version = connection.exec_driver_sql("SELECT version()").scalar_one()
+        return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        name: str = connection.exec_driver_sql("SELECT current_schema()").scalar_one()
+        return name
+
+    # Reflection
+
+    @sa_reflection.cache
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """Names of the application's schemas."""
+        return list(
+            connection.exec_driver_sql(
+                "SELECT schema_name FROM duckdb_schemas() WHERE NOT internal "
+                "OR schema_name = 'main' ORDER BY schema_name"
+            ).scalars()
+        )
+
+    def has_schema(self, connection: Connection, schema: str, **kw: Any) -> bool:
+        """Whether there is a schema of that name."""
+        return schema in self.get_schema_names(connection, **kw)
+
+    @sa_reflection.cache
+    def get_sequence_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Names of a schema's sequences."""
+        return list(
+            connection.execute(
+                text(
+                    "SELECT sequence_name FROM duckdb_sequences() "
+                    "WHERE schema_name = :schema AND NOT temporary ORDER BY 1"
+                ),
+                {"schema": self._schema(schema)},
+            ).scalars()
+        )
+
+    def has_sequence(
+        self,
+        connection: Connection,
+        sequence_name: str,
+        schema: str | None = None,
+        **kw: Any,
+    ) -> bool:
+        """Whether there is a sequence of that name."""
+        return sequence_name in self.get_sequence_names(connection, schema, **kw)
+
+    def relations(self, connection: Connection, schema: str) -> list[Relation]:
+        """Tables and views of a schema."""
+        rows = connection.execute(
+            text(
+                "SELECT table_name, true, comment, NULL FROM duckdb_tables() "
+                "WHERE schema_name = :schema AND NOT internal "
+                "UNION ALL SELECT view_name, false, comment, sql FROM duckdb_views() "
+                "WHERE schema_name = :schema AND NOT internal ORDER BY 1"
+            ),
+            {"schema": schema},
+        )
+        return [
+            Relation(
+                name,
+                ObjectKind.TABLE if is_table else ObjectKind.VIEW,
+                comment=comment,
+                definition=definition,
+            )
+            for name, is_table, comment, definition in rows
+        ]
+
+    def columns(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """Columns of a schema's tables and views."""
+        rows = connection.execute(
+            text(
+                "SELECT table_name, column_name, data_type, is_nullable, column_default, "
+                "comment FROM duckdb_columns() "
+                "WHERE schema_name = :schema AND NOT internal ORDER BY column_index"
+            ),
+            {"schema": schema},
+        )
+        return {
+            table: [
+                {
+                    "name": name,
+                    "type": type_of(kind),
+                    "nullable": nullable,
+                    "default": default,
+                    "autoincrement": "nextval(" in (default or ""),
+                    "comment": comment,
+                }
+                for name, kind, nullable, default, comment in columns
+            ]
+            for table, columns in grouped(rows).items()
+        }
+
+    def _constraints(
+        self, connection: Connection, schema: str, kind: str
+    ) -> dict[str, list[Any]]:
+        rows = connection.execute(
+            text(
+                "SELECT table_name, constraint_name, constraint_column_names, expression "
+                "FROM duckdb_constraints() WHERE schema_name = :schema "
+                "AND constraint_type = :kind ORDER BY constraint_index"
+            ),
+            {"schema": schema, "kind": kind},
+        )
+        return grouped(rows)
+
+    def primary_keys(
+        self, connection: Connection, schema: str
+    ) -> dict[str, dict[str, Any]]:
+        """PRIMARY KEYs of a schema's tables."""
+        found = self._constraints(connection, schema, "PRIMARY KEY")
+        return {
+            table: {"name": name, "constrained_columns": columns, "comment": None}
+            for table, [(name, columns, _)] in found.items()
+        }
+
+    def uniques(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """UNIQUE constraints of a schema's tables."""
+        found = self._constraints(connection, schema, "UNIQUE")
+        return {
+            table: [
+                {"name": name, "column_names": columns, "comment": None}
+                for name, columns, _ in constraints
+            ]
+            for table, constraints in found.items()
+        }
+
+    def checks(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """CHECK constraints of a schema's tables."""
+        found = self._constraints(connection, schema, "CHECK")
+        return {
+            table: [
+                {"name": name, "sqltext": expression, "comment": None}
+                for name, _, expression in constraints
+            ]
+            for table, constraints in found.items()
+        }
+
+    def indexes(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """Indexes of a schema's tables."""
+        rows = connection.execute(
+            text(
+                "SELECT table_name, index_name, is_unique, expressions "
+                "FROM duckdb_indexes() WHERE schema_name = :schema ORDER BY index_name"
+            ),
+            {"schema": schema},
+        )
+        return {
+            table: [
+                {
+                    "name": name,
+                    "unique": is_unique,
+                    "column_names": _columns_of(expressions),
+                    "include_columns": [],
+                    "dialect_options": {},
+                }
+                for name, is_unique, expressions in indexes
+            ]
+            for table, indexes in grouped(rows).items()
+        }
+
+
+def _columns_of(expressions: str) -> list[str]:
+    """DuckDB's text of an index's columns: ``[a, '"b c"']``."""
+    found = re.findall(r"'((?:[^']|'')*)'|([^,\[\]\s]+)", expressions)
+    return [
+        (quoted or plain).removeprefix('"').removesuffix('"') for quoted, plain in found
+    ]

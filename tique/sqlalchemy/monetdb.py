@@ -1,0 +1,389 @@
+"""MonetDB: the SQL that it shares with PostgreSQL, and what it has of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy.types as sqltypes
+from sqlalchemy import schema as sa_schema
+from sqlalchemy import text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.base import (
+    PGCompiler,
+    PGDDLCompiler,
+    PGDialect,
+    PGIdentifierPreparer,
+    PGTypeCompiler,
+)
+from sqlalchemy.engine import ObjectKind
+from sqlalchemy.engine import reflection as sa_reflection
+from sqlalchemy.engine.default import DefaultExecutionContext
+from sqlalchemy.engine.interfaces import BindTyping
+from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
+
+from tique.sqlalchemy.driver import TiqueDriver
+from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine.interfaces import DBAPICursor
+
+_TABLE, _VIEW = 0, 1
+_PRIMARY_KEY, _UNIQUE = 0, 1
+_SINGLE = 24
+"""Bits of a REAL."""
+
+
+class MonetDBExecutionContext(DefaultExecutionContext):
+    """A statement's execution."""
+
+    def create_server_side_cursor(self) -> DBAPICursor:
+        """Any cursor: MonetDB keeps the rows of a long result."""
+        return self._dbapi_connection.cursor()
+
+    def fire_sequence(self, seq: Any, type_: Any) -> Any:
+        """The next value of a sequence."""
+        name = self.identifier_preparer.format_sequence(seq)
+        return self._execute_scalar(f"SELECT NEXT VALUE FOR {name}", type_)
+
+
+class MonetDBCompiler(PGCompiler):
+    """Queries and changes."""
+
+    def visit_sequence(self, seq: Any, **kw: Any) -> str:
+        """The next value of a sequence."""
+        return f"NEXT VALUE FOR {self.preparer.format_sequence(seq)}"
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        """OFFSET stands alone."""
+        clause = ""
+        if select._limit_clause is not None:
+            clause += "\n LIMIT " + self.process(select._limit_clause, **kw)
+        if select._offset_clause is not None:
+            clause += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return clause
+
+
+class MonetDBTypeCompiler(PGTypeCompiler):
+    """Names of types."""
+
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
+        """The standard's FLOAT has 53 bits."""
+        precision = type_.precision
+        return "REAL" if precision is not None and precision <= _SINGLE else "DOUBLE"
+
+    def visit_DOUBLE_PRECISION(self, type_: Any, **kw: Any) -> str:
+        """MonetDB's name."""
+        return "DOUBLE"
+
+    def visit_VARCHAR(self, type_: Any, **kw: Any) -> str:
+        """A text without a length is a CLOB."""
+        return "CLOB" if type_.length is None else f"VARCHAR({type_.length})"
+
+    def visit_TEXT(self, type_: Any, **kw: Any) -> str:
+        """MonetDB's name."""
+        return "CLOB"
+
+    def visit_BYTEA(self, type_: Any, **kw: Any) -> str:
+        """MonetDB's name."""
+        return "BLOB"
+
+    def visit_JSONB(self, type_: Any, **kw: Any) -> str:
+        """There is one JSON."""
+        return "JSON"
+
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
+        """Of microseconds."""
+        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
+
+    def visit_TIME(self, type_: Any, **kw: Any) -> str:
+        """Of microseconds, which a TIME without digits has not."""
+        return "TIME(6) WITH TIME ZONE" if type_.timezone else "TIME(6)"
+
+
+class MonetDBDDLCompiler(PGDDLCompiler):
+    """DDL."""
+
+    def get_column_specification(self, column: Any, **kwargs: Any) -> str:
+        """A column; one that counts is MonetDB's AUTO_INCREMENT."""
+        default = column.default
+        if (
+            not column.primary_key
+            or column is not column.table._autoincrement_column
+            or column.identity is not None
+            or column.server_default is not None
+            or not (
+                default is None
+                or (isinstance(default, sa_schema.Sequence) and default.optional)
+            )
+        ):
+            text: str = super().get_column_specification(column, **kwargs)
+            return text
+        kind: str = self.dialect.type_compiler_instance.process(
+            column.type, type_expression=column, identifier_preparer=self.preparer
+        )
+        return f"{self.preparer.format_column(column)} {kind} AUTO_INCREMENT NOT NULL"
+
+
+_WORDS = (
+    "add alter always any auto_increment begin between by call cast commit constraint "
+    "continue copy corresponding cross cube current_date current_time current_timestamp "
+    "current_user cache cycle declare delete drop escape every except external extract "
+    "for full function generated grouping if ilike import index insert into is join "
+    "key left like limit local localtime localtimestamp loader match merge minvalue "
+    "maxvalue natural no nocycle nomaxvalue nominvalue offset on or order others over "
+    "partition path position preserve privileges procedure public replace reference "
+    "references remote rename replica restart restrict return returns revoke right role "
+    "rollback rollup sample savepoint schema sequence sets split start statement temp "
+    "temporary then timestamp to trace transaction truncate type unbounded union unlogged "
+    "update using value values view when where while with work year month day hour "
+    "minute second zone data share boolean date time interval blob"
+)
+
+
+class MonetDBIdentifierPreparer(PGIdentifierPreparer):
+    """Names."""
+
+    reserved_words = PGIdentifierPreparer.reserved_words | set(_WORDS.split())
+    illegal_initial_characters = {  # noqa: RUF012 - as SQLAlchemy has it
+        *"0123456789$_"
+    }
+
+
+_TYPES: dict[str, Any] = {
+    "bigint": sqltypes.BIGINT,
+    "blob": sqltypes.BLOB,
+    "boolean": sqltypes.BOOLEAN,
+    "clob": sqltypes.TEXT,
+    "date": sqltypes.DATE,
+    "double": sqltypes.DOUBLE,
+    "hugeint": sqltypes.NUMERIC,
+    "int": sqltypes.INTEGER,
+    "json": sqltypes.JSON,
+    "oid": sqltypes.BIGINT,
+    "real": sqltypes.REAL,
+    "smallint": sqltypes.SMALLINT,
+    "time": sqltypes.TIME,
+    "timestamp": sqltypes.TIMESTAMP,
+    "tinyint": sqltypes.SMALLINT,
+    "uuid": sqltypes.UUID,
+}
+
+
+def type_of(name: str, digits: int, scale: int) -> Any:
+    """SQLAlchemy's type for MonetDB's description of one."""
+    match name:
+        case "varchar":
+            return sqltypes.VARCHAR(digits) if digits else sqltypes.TEXT()
+        case "char":
+            return sqltypes.CHAR(digits)
+        case "decimal":
+            return sqltypes.DECIMAL(digits, scale)
+        case "timestamptz":
+            return sqltypes.TIMESTAMP(timezone=True)
+        case "timetz":
+            return sqltypes.TIME(timezone=True)
+    return _TYPES.get(name, sqltypes.NullType)()
+
+
+class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
+    """``monetdb+tique://``."""
+
+    name = "monetdb"
+    supports_statement_cache = True
+    bind_typing = BindTyping.NONE
+    supports_native_enum = False
+    preexecute_autoincrement_sequences = False
+    supports_smallserial = True
+    insertmanyvalues_implicit_sentinel = InsertmanyvaluesSentinelOpts.ANY_AUTOINCREMENT
+    max_identifier_length = 1024
+    statement_compiler = MonetDBCompiler
+    ddl_compiler = MonetDBDDLCompiler
+    type_compiler_cls = MonetDBTypeCompiler
+    preparer = MonetDBIdentifierPreparer
+    execution_ctx_cls = MonetDBExecutionContext
+    colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
+        **TiqueDriver.tique_colspecs,
+        sqltypes.Uuid: postgresql.base.PGUuid,
+    }
+
+    def initialize(self, connection: Connection) -> None:
+        """Ask the database what it is."""
+        TiqueDriver.initialize(self, connection)
+
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        version = connection.exec_driver_sql(
+            "SELECT value FROM sys.environment WHERE name = 'monet_version'"
+        ).scalar()
+        return tuple(map(int, re.findall(r"\d+", version or "")[:3]))
+
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        name: str = connection.exec_driver_sql("SELECT CURRENT_SCHEMA").scalar_one()
+        return name
+
+    # Reflection
+
+    @sa_reflection.cache
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """Names of the application's schemas."""
+        return list(
+            connection.exec_driver_sql(
+                "SELECT name FROM sys.schemas WHERE NOT system OR name = 'sys' "
+                "ORDER BY name"
+            ).scalars()
+        )
+
+    def has_schema(self, connection: Connection, schema: str, **kw: Any) -> bool:
+        """Whether there is a schema of that name."""
+        return schema in self.get_schema_names(connection, **kw)
+
+    @sa_reflection.cache
+    def get_sequence_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Names of a schema's sequences, but for those of columns."""
+        rows = connection.execute(
+            text(
+                "SELECT q.name FROM sys.sequences AS q "
+                "JOIN sys.schemas AS s ON s.id = q.schema_id "
+                "WHERE s.name = :schema ORDER BY q.name"
+            ),
+            {"schema": self._schema(schema)},
+        )
+        return [name for name in rows.scalars() if not name.startswith("seq_")]
+
+    def has_sequence(
+        self,
+        connection: Connection,
+        sequence_name: str,
+        schema: str | None = None,
+        **kw: Any,
+    ) -> bool:
+        """Whether there is a sequence of that name."""
+        return sequence_name in self.get_sequence_names(connection, schema, **kw)
+
+    def relations(self, connection: Connection, schema: str) -> list[Relation]:
+        """Tables and views of a schema."""
+        rows = connection.execute(
+            text(
+                "SELECT t.name, t.type, c.remark, t.query FROM sys.tables AS t "
+                "JOIN sys.schemas AS s ON s.id = t.schema_id "
+                "LEFT JOIN sys.comments AS c ON c.id = t.id "
+                "WHERE s.name = :schema AND NOT t.system AND t.type IN (0, 1) "
+                "ORDER BY t.name"
+            ),
+            {"schema": schema},
+        )
+        return [
+            Relation(
+                name,
+                ObjectKind.TABLE if kind == _TABLE else ObjectKind.VIEW,
+                comment=comment,
+                definition=definition,
+            )
+            for name, kind, comment, definition in rows
+        ]
+
+    def columns(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """Columns of a schema's tables and views."""
+        rows = connection.execute(
+            text(
+                "SELECT t.name, c.name, c.type, c.type_digits, c.type_scale, "
+                'c."null", c."default", m.remark FROM sys.columns AS c '
+                "JOIN sys.tables AS t ON t.id = c.table_id "
+                "JOIN sys.schemas AS s ON s.id = t.schema_id "
+                "LEFT JOIN sys.comments AS m ON m.id = c.id "
+                "WHERE s.name = :schema AND NOT t.system ORDER BY t.name, c.number"
+            ),
+            {"schema": schema},
+        )
+        return {
+            table: [
+                {
+                    "name": name,
+                    "type": type_of(kind, digits, scale),
+                    "nullable": nullable,
+                    "default": default,
+                    "autoincrement": (default or "").startswith("next value for"),
+                    "comment": comment,
+                }
+                for name, kind, digits, scale, nullable, default, comment in columns
+            ]
+            for table, columns in grouped(rows).items()
+        }
+
+    def _keys(
+        self, connection: Connection, schema: str, kind: int
+    ) -> dict[str, dict[str, list[str]]]:
+        rows = connection.execute(
+            text(
+                "SELECT t.name, k.name, o.name FROM sys.keys AS k "
+                "JOIN sys.objects AS o ON o.id = k.id "
+                "JOIN sys.tables AS t ON t.id = k.table_id "
+                "JOIN sys.schemas AS s ON s.id = t.schema_id "
+                "WHERE s.name = :schema AND k.type = :kind ORDER BY t.name, k.name, o.nr"
+            ),
+            {"schema": schema, "kind": kind},
+        )
+        found: dict[str, dict[str, list[str]]] = {}
+        for table, key, column in rows:
+            found.setdefault(table, {}).setdefault(key, []).append(column)
+        return found
+
+    def primary_keys(
+        self, connection: Connection, schema: str
+    ) -> dict[str, dict[str, Any]]:
+        """PRIMARY KEYs of a schema's tables."""
+        found = self._keys(connection, schema, _PRIMARY_KEY)
+        return {
+            table: {"name": name, "constrained_columns": columns, "comment": None}
+            for table, keys in found.items()
+            for name, columns in keys.items()
+        }
+
+    def uniques(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """UNIQUE constraints of a schema's tables."""
+        found = self._keys(connection, schema, _UNIQUE)
+        return {
+            table: [
+                {"name": name, "column_names": columns, "comment": None}
+                for name, columns in keys.items()
+            ]
+            for table, keys in found.items()
+        }
+
+    def checks(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """None: MonetDB 11.41 has no CHECK."""
+        return {}
+
+    def indexes(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
+        """Indexes of a schema's tables, but for those of keys."""
+        rows = connection.execute(
+            text(
+                "SELECT t.name, i.name, o.name FROM sys.idxs AS i "
+                "JOIN sys.objects AS o ON o.id = i.id "
+                "JOIN sys.tables AS t ON t.id = i.table_id "
+                "JOIN sys.schemas AS s ON s.id = t.schema_id "
+                "WHERE s.name = :schema AND i.name NOT IN "
+                "(SELECT k.name FROM sys.keys AS k WHERE k.table_id = t.id) "
+                "ORDER BY t.name, i.name, o.nr"
+            ),
+            {"schema": schema},
+        )
+        found: dict[str, dict[str, list[str]]] = {}
+        for table, index, column in rows:
+            found.setdefault(table, {}).setdefault(index, []).append(column)
+        return {
+            table: [
+                {
+                    "name": name,
+                    "unique": False,
+                    "column_names": columns,
+                    "include_columns": [],
+                    "dialect_options": {},
+                }
+                for name, columns in indexes.items()
+            ]
+            for table, indexes in found.items()
+        }

@@ -1,0 +1,145 @@
+"""PostgreSQL: SQLAlchemy's own dialect, over tique instead of a driver of PostgreSQL's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy.types as sqltypes
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql.base import (
+    PGCompiler,
+    PGDialect,
+    PGExecutionContext,
+)
+from sqlalchemy.dialects.postgresql.pg_catalog import (
+    INT2VECTOR,
+    OIDVECTOR,
+    _SpaceVector,
+)
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import BindParameter, ColumnClause
+
+from tique.sqlalchemy.driver import TiqueDriver
+from tique.sqlalchemy.reflection import foreign_keys
+from tique.sqlalchemy.types import ParsedJSON, ParsedJSONB, cast_when_bound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine.interfaces import DBAPICursor
+
+_COMPARISONS = (
+    operators.eq,
+    operators.ne,
+    operators.lt,
+    operators.le,
+    operators.gt,
+    operators.ge,
+)
+
+
+class _Int2Vector(_SpaceVector, INT2VECTOR):
+    """Numbers of a catalog's, which are a text."""
+
+
+class _OidVector(_SpaceVector, OIDVECTOR):
+    """The same."""
+
+
+class PostgreSQLExecutionContext(PGExecutionContext):
+    """A statement's execution."""
+
+    def create_server_side_cursor(self) -> DBAPICursor:
+        """Any cursor: tique sends the rows of a long result as they are asked for."""
+        return self._dbapi_connection.cursor()
+
+
+class PostgreSQLCompiler(PGCompiler):
+    """Queries and changes.
+
+    A parameter is cast to its type where nothing else says of which it is. One that is compared
+    with a column, or is a column's new value, is of the column's type: without a cast
+    the driver knows which row is meant, and needs no engine for it.
+    """
+
+    def visit_binary(self, binary: Any, *args: Any, **kw: Any) -> str:
+        """Compare without a cast."""
+        sides = binary.left, binary.right
+        if binary.operator in _COMPARISONS and any(
+            isinstance(one, ColumnClause) and isinstance(other, BindParameter)
+            for one, other in (sides, sides[::-1])
+        ):
+            kw["is_typed"] = True
+        text: str = super().visit_binary(binary, *args, **kw)
+        return text
+
+    def visit_bindparam(self, bindparam: Any, *args: Any, **kw: Any) -> str:
+        """A parameter that is a column's new value has no cast."""
+        kw["is_typed"] = kw.get("is_typed") or getattr(bindparam, "_is_crud", False)
+        text: str = super().visit_bindparam(bindparam, *args, **kw)
+        return text
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        """A number of rows is a number."""
+        limits = select._limit_clause, select._offset_clause
+        if all(isinstance(limit, BindParameter | None) for limit in limits):
+            kw["is_typed"] = True
+        text: str = super().limit_clause(select, **kw)
+        return text
+
+    def visit_current_setting_func(self, fn: Any, **kw: Any) -> str:
+        """The driver has to know which setting is asked for."""
+        kw["literal_binds"] = True
+        return f"current_setting{self.function_argspec(fn, **kw)}"
+
+    def bindparam_string(
+        self, name: str, *args: Any, is_typed: bool = False, **kw: Any
+    ) -> str:
+        """The placeholder."""
+        if is_typed and not kw.get("post_compile"):
+            kw["bindparam_type"] = None
+        text: str = super().bindparam_string(name, *args, **kw)
+        return text
+
+
+class PostgreSQLDialect(TiqueDriver, PGDialect):
+    """``postgresql+tique://``."""
+
+    name = "postgresql"
+    supports_statement_cache = True
+    execution_ctx_cls = PostgreSQLExecutionContext
+    statement_compiler = PostgreSQLCompiler
+    colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
+        **PGDialect.colspecs,
+        **TiqueDriver.tique_colspecs,
+        **cast_when_bound(
+            sqltypes.String,
+            sqltypes.Date,
+            sqltypes.DateTime,
+            sqltypes.Time,
+            sqltypes.SmallInteger,
+            sqltypes.Integer,
+            sqltypes.BigInteger,
+            sqltypes.ARRAY,
+            postgresql.INTERVAL,
+        ),
+        sqltypes.ARRAY: cast_when_bound(postgresql.ARRAY)[postgresql.ARRAY],
+        sqltypes.Interval: cast_when_bound(postgresql.INTERVAL)[postgresql.INTERVAL],
+        INT2VECTOR: _Int2Vector,
+        OIDVECTOR: _OidVector,
+        sqltypes.JSON: ParsedJSON,
+        postgresql.JSON: ParsedJSON,
+        postgresql.JSONB: ParsedJSONB,
+        **cast_when_bound(
+            sqltypes.JSON.JSONIntIndexType, sqltypes.JSON.JSONStrIndexType
+        ),
+    }
+
+    def get_multi_foreign_keys(
+        self, connection: Connection, *, schema: str | None, **kw: Any
+    ) -> Iterable[Any]:
+        """FOREIGN KEYs, which tique keeps."""
+        found = foreign_keys(connection, schema, self.default_schema_name)
+        shown = super().get_multi_foreign_keys(connection, schema=schema, **kw)
+        return [(key, found.get(key[1], keys)) for key, keys in shown]

@@ -1,0 +1,87 @@
+"""Running the work of a session again after a conflict."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from tique.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from sqlalchemy.orm import Session
+
+_Result = TypeVar("_Result")
+
+_UNPAUSED = 3
+"""Attempts without a pause: a conflict within the process has waited for its turn."""
+_FIRST_PAUSE = 0.001
+_LONGEST_PAUSE = 0.04
+"""In seconds."""
+
+
+def retrying(
+    session_factory: Callable[[], AbstractContextManager[Session]],
+    *,
+    attempts: int = 20,
+) -> Callable[[Callable[[Session], _Result]], _Result]:
+    """Return what runs ``work(session)`` in a transaction, again if it meets a conflict.
+
+    Each attempt has a session of its own, so that no object of an attempt that lost is in the
+    next one:
+
+    >>> Session = sessionmaker(engine)
+    >>> def pay(session):
+    ...     session.get_one(Account, 1).balance -= 10
+    >>> retrying(Session)(pay)
+
+    ``@retrying(Session)`` before the function runs it at once, under its name.
+
+    Parameters
+    ----------
+    session_factory
+        Makes sessions: a ``sessionmaker``, or one that fits its call.
+    attempts
+        How often the work is tried, at most.
+
+    Returns
+    -------
+    Callable
+        Takes the work, which must not commit and may be run more than once, and returns
+        its result in the attempt that was committed.
+
+    Raises
+    ------
+    sqlalchemy.exc.OperationalError
+        If the last attempt met a conflict too; its ``orig`` is the
+        :class:`tique.SerializationError`.
+    """
+    if attempts < 1:
+        raise ValueError(f"attempts must be at least 1, not {attempts}")
+
+    def run(work: Callable[[Session], _Result]) -> _Result:
+        attempt = 1
+        while True:
+            try:
+                with session_factory() as session, session.begin():
+                    return work(session)
+            except DBAPIError as error:
+                if not is_conflict(error) or attempt == attempts:
+                    raise
+            if attempt > _UNPAUSED:
+                # Another process may be the winner each time.
+                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+                time.sleep(random.uniform(0, longest))  # noqa: S311 - not for secrets
+            attempt += 1
+
+    return run
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether running the transaction again may succeed."""
+    return isinstance(error, DBAPIError) and isinstance(error.orig, SerializationError)
