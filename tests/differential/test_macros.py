@@ -120,3 +120,17 @@ def test_a_new_definition_takes_the_place_of_a_safe_one(engine):
     connection.execute("DROP MACRO m")
     with pytest.raises(tique.Error):
         other.execute("SELECT m(1)")
+
+
+def test_the_first_one_is_known_like_any_other(engine):
+    """P10: to all connections, though there was none when the database was opened."""
+    connection, other = engine.connect(autocommit=True), engine.connect(autocommit=True)
+    with pytest.raises(tique.ProgrammingError):
+        other.trust_function("main.m")
+    connection.execute("BEGIN")
+    connection.execute("CREATE MACRO m(a) AS a")
+    connection.execute("ROLLBACK")
+    with pytest.raises(tique.ProgrammingError):
+        other.trust_function("main.m")
+    connection.execute("CREATE MACRO m(a) AS a")
+    other.trust_function("main.m")

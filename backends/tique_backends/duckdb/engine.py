@@ -132,7 +132,9 @@ class DuckDBEngine(Engine):
             raise translated(error) from error
         try:
             instance = self._instance
-            macros.check_names(lambda *asked: instance.execute(*asked).fetchall())
+            self._may_have_macros = macros.check_names(
+                lambda *asked: instance.execute(*asked).fetchall()
+            )
         except EngineError:
             self._instance.close()
             raise
@@ -245,11 +247,13 @@ class DuckDBEngine(Engine):
 
     @override
     def functions(self, session: Session) -> list[Function]:
-        return macros.functions(_asking(session))
+        return macros.functions(_asking(session)) if self._may_have_macros else []
 
     @override
     def check_macro(self, session: Session, name: str, expression: str) -> None:
         macros.check_new(_asking(session), name, expression)
+        # Before it is there: it stays true if the statement is undone.
+        self._may_have_macros = True
 
     @override
     def views(self, session: Session) -> list[View]:

@@ -7,7 +7,9 @@ call, so a database with such a macro is not opened. Macros of other names can b
 by name only, and the rewriter sees to those.
 
 tique itself makes none for the application that would do so, and no other process can
-while the file is open.
+while the file is open. To list functions DuckDB makes rows of all of its own, which takes
+longer than all else of a CREATE TABLE: a database that had no macro when it was opened is
+not asked again before one is made.
 """
 
 from __future__ import annotations
@@ -39,8 +41,13 @@ _MORE = frozenset(
 """The parser's classes of expressions that are more than a value of their operands."""
 
 
-def check_names(ask: Ask) -> None:
+def check_names(ask: Ask) -> bool:
     """Refuse a database with a macro that stands before a function of DuckDB's.
+
+    Returns
+    -------
+    bool
+        Whether it has any macro.
 
     Raises
     ------
@@ -57,6 +64,7 @@ def check_names(ask: Ask) -> None:
                 "function or operator of that name, in tique's statements too; drop it "
                 "with DuckDB alone, or make it again under another name",
             )
+    return bool(found)
 
 
 def functions(ask: Ask) -> list[Function]:
