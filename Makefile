@@ -24,6 +24,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 export PIP_PROGRESS_BAR := off
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# Every worker and every process that a test starts would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 
 .PHONY: help
 help:

@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(
     foreign = [item for item in items if not _is_written_for_its_engine(item, known)]
     if foreign:
         config.hook.pytest_deselected(items=foreign)
-        items[:] = [item for item in items if item not in set(foreign)]
+        left_out = set(foreign)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         for name in MARKS:
             for mark in item.iter_markers(name):
