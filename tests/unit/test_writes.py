@@ -122,6 +122,19 @@ def test_a_bag_going_back(stage):
     assert stage.rows == [((2,), 2, False), ((9,), 8, True)]
 
 
+def test_the_oldest_snapshot_counts_for_a_row(stage):
+    """P3: a version of an own version is certified since the first one's snapshot."""
+    writes = TableWrites(KEYED)
+    for sequence, sts in ((2, 10), (4, 12), (6, 14)):
+        writes.put((1,), Write((1, sequence), False, sequence, sts))
+    assert writes.rows[1,].sts == 10
+    writes.rollback_to(2, stage)
+    assert writes.rows[1,] == Write((1, 2), False, 2, 10)
+    writes.rollback_to(0, stage)
+    writes.put((1,), Write((1, 8), False, 8, 16))
+    assert writes.rows[1,].sts == 16
+
+
 def test_the_oldest_snapshot_counts_for_what_is_staged(stage):
     """P3: under READ COMMITTED statements of one transaction read different ones."""
     writes = TableWrites(KEYED)

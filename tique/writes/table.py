@@ -45,8 +45,8 @@ class Write(NamedTuple):
     """One buffered version.
 
     A tombstone keeps the old row, so that the cache table can keep the
-    application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that
-    the statement read (snapshots differ within a READ COMMITTED transaction).
+    application's NOT NULL and CHECK constraints. ``sts`` is the snapshot that the
+    first statement that wrote the row read (they differ within a READ COMMITTED transaction).
     ``merge`` computes the row from another version of it than the one that the
     transaction saw, if that can be said (:mod:`tique.commit.mergeable`).
     """
@@ -86,8 +86,14 @@ class TableWrites:
         return self.is_staged or any(write.deleted for write in self.copies)
 
     def put(self, key: Key, write: Write) -> None:
-        """Buffer a row or tombstone under its primary key."""
-        self._history.append((write.sequence, key, self.rows.get(key)))
+        """Buffer a row or tombstone under its primary key.
+
+        A version over an own one is certified since the snapshot of that: it was made of it.
+        """
+        before = self.rows.get(key)
+        if before is not None and before.sts < write.sts:
+            write = write._replace(sts=before.sts)
+        self._history.append((write.sequence, key, before))
         self.rows[key] = write
         self._unspilled[key] = None
 
