@@ -55,10 +55,15 @@ if TYPE_CHECKING:
     from tique._cursor import Cursor
     from tique._foreign_keys import ForeignKey
     from tique._retry import run_transaction
+    from tique.aio.connection import AsyncConnection
+    from tique.aio.cursor import AsyncCursor
+    from tique.aio.retry import run_transaction_async
     from tique.database.status import Status
     from tique.query.transaction import IsolationLevel
 
 _HOMES = {
+    "AsyncConnection": "aio.connection",
+    "AsyncCursor": "aio.cursor",
     "Connection": "_connection",
     "ConnectionInfo": "_connection_info",
     "Cursor": "_cursor",
@@ -69,6 +74,7 @@ _HOMES = {
     "connect": "_connect",
     "detach": "_adoption",
     "run_transaction": "_retry",
+    "run_transaction_async": "aio.retry",
 }
 """Names and the modules that define them. They need the SQL parser, which takes longer to
 load than the rest of tique: they are loaded on first use."""
@@ -83,6 +89,8 @@ __all__ = [
     "NUMBER",
     "ROWID",
     "STRING",
+    "AsyncConnection",
+    "AsyncCursor",
     "Binary",
     "Connection",
     "ConnectionInfo",
@@ -119,6 +127,7 @@ __all__ = [
     "namedtuple_row",
     "paramstyle",
     "run_transaction",
+    "run_transaction_async",
     "threadsafety",
     "tuple_row",
 ]

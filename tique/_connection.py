@@ -301,6 +301,8 @@ class Connection(Generic[RowT]):
                     self._controls.run(prepared.plan)
                     return Outcome()
                 if isinstance(prepared.plan, SessionPlan):
+                    if self._holder.transaction is not None:
+                        self._holder.transaction.expect_sound()
                     return self._sessions.run(prepared.plan, bound)
                 statement = self._executable(prepared)
             return self._in_transaction(statement, bound, statement.run)
@@ -440,6 +442,8 @@ class Connection(Generic[RowT]):
         transaction = self._holder.transaction
         if transaction is None:
             transaction = self._begin()
+        elif transaction.has_failed:
+            transaction.expect_sound()
         transaction.lock_timeout = self.lock_timeout
         commits = self._commits_each
         migrates = transaction.migration is not None or (
@@ -547,6 +551,8 @@ class Connection(Generic[RowT]):
         if self._temporaries and transaction is not None:
             own = self._temporaries.withdraw(transaction)
         try:
+            if transaction is not None:
+                transaction.expect_sound()
             if transaction is not None and (
                 transaction.has_writes or transaction.migration is not None
             ):
@@ -707,6 +713,13 @@ class Connection(Generic[RowT]):
         if txid is not None:
             self._database.locks.cancel(txid)
         self._session.interrupt()
+
+    def _fail(self, txid: int) -> None:
+        """Refuse all but a rollback to a transaction, if it is still open."""
+        with self._lock:
+            transaction = self._holder.transaction
+            if transaction is not None and transaction.txid == txid:
+                transaction.has_failed = True
 
     # The end
 

@@ -266,6 +266,17 @@ class Cursor(Generic[RowT]):
         self._rownumber += len(rows)
         return rows
 
+    def _has_at_hand(self, size: int | None) -> bool:
+        """Whether fetching ``size`` rows, or all, asks nothing of the engine."""
+        outcome = self._outcome
+        if outcome is None or outcome.result is None:
+            return True
+        return (
+            size is not None
+            and outcome.rows is not None
+            and self._position + size <= len(outcome.rows)
+        )
+
     def _fill(self, outcome: Outcome, size: int | None) -> None:
         """Fetch from the engine until ``size`` rows are at hand."""
         left = [] if outcome.rows is None else outcome.rows[self._position :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from typing import TYPE_CHECKING, TypeVar
@@ -55,20 +56,33 @@ def run_transaction(
     ProgrammingError
         If a transaction is open on the connection.
     """
-    if connection.in_transaction:
-        raise ProgrammingError(
-            "run_transaction() begins a transaction itself; commit or roll back first",
-            sqlstate="25001",
-        )
-    for attempt in range(1, attempts + 1):
+    check(attempts, in_transaction=connection.in_transaction)
+    for attempt in itertools.count(1):
         try:
             with connection.transaction(priority=priority):
                 return work(connection)
         except SerializationError:
             if attempt == attempts:
                 raise
-            if attempt > _UNPAUSED:
-                # Another process may be the winner each time.
-                longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
-                time.sleep(random.uniform(0, longest))  # noqa: S311 - not for secrets
-    raise ProgrammingError(f"attempts must be at least 1, not {attempts}")
+        time.sleep(pause(attempt))
+    raise AssertionError
+
+
+def check(attempts: int, *, in_transaction: bool) -> None:
+    """Refuse to run a transaction inside another one, or not even once."""
+    if in_transaction:
+        raise ProgrammingError(
+            "run_transaction() begins a transaction itself; commit or roll back first",
+            sqlstate="25001",
+        )
+    if attempts < 1:
+        raise ProgrammingError(f"attempts must be at least 1, not {attempts}")
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait after an attempt that met a conflict."""
+    if attempt <= _UNPAUSED:
+        return 0.0
+    # Another process may be the winner each time.
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+    return random.uniform(0, longest)  # noqa: S311 - not for secrets

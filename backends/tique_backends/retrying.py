@@ -1,4 +1,4 @@
-"""Running work again that conflicted with a concurrent engine transaction."""
+"""Running work again that a conflict or an interruption was in the way of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from tique_backends.errors import ConflictError
+from tique_backends.errors import ConflictError, EngineError, ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,7 @@ _Outcome = TypeVar("_Outcome")
 
 _ATTEMPTS = 50
 _LONGEST_PAUSE = 0.1
+_INTERRUPTIONS = 10
 
 
 def persist(attempt: Callable[[], _Outcome]) -> _Outcome:
@@ -25,4 +26,18 @@ def persist(attempt: Callable[[], _Outcome]) -> _Outcome:
         except ConflictError:
             longest = min(_LONGEST_PAUSE, 0.001 * 2**number)
             time.sleep(random.uniform(0, longest))  # noqa: S311
+    return attempt()
+
+
+def insist(attempt: Callable[[], _Outcome]) -> _Outcome:
+    """Attempt something that may be repeated, although it is interrupted.
+
+    A request to stop a statement can reach the ROLLBACK after it, which is never meant.
+    """
+    for _ in range(_INTERRUPTIONS):
+        try:
+            return attempt()
+        except EngineError as error:
+            if error.kind is not ErrorKind.INTERRUPTED:
+                raise
     return attempt()

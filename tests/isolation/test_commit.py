@@ -385,6 +385,19 @@ def test_cancelled_inside_a_bulk_commit(engine, bank):
         bank.rollback()
 
 
+def test_a_rollback_that_is_interrupted(engine, bank, faults):
+    """P5: a request to stop a statement reaches the ROLLBACK after it."""
+    session = bank._database.engine.session()
+    session.execute("CREATE TABLE plain (x INTEGER)").close()
+    for _ in range(2):
+        session.begin()
+        session.execute("INSERT INTO plain VALUES (1)").close()
+        faults.plan("before", "ROLLBACK", engine.interruption())
+        session.rollback()
+    assert session.execute("SELECT count(*) FROM plain").fetch_all() == [(0,)]
+    session.close()
+
+
 def test_an_error_after_the_commit_is_not_the_commits(engine, bank, faults):
     """P4: the outcome stands if the staging table cannot be dropped (yet)."""
     for expected in (1, 2):

@@ -7,7 +7,7 @@ import sys
 
 HEAVY = (
     "duckdb numpy psycopg pyarrow pymonetdb sqlglot "
-    "tique_backends tique_rewriter tique_udfs subprocess email ctypes"
+    "tique_backends tique_rewriter tique_udfs subprocess email ctypes asyncio"
 )
 
 

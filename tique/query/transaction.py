@@ -115,6 +115,10 @@ class _StatementScope:
                 with suppress(ConnectionLostError):
                     transaction.undo(self._before)
                 transaction.sequence = self._before
+        except EngineError:
+            # A second interruption: numbers of rows that are left are used again.
+            transaction.has_failed = True
+            raise
         finally:
             transaction.unchecked.clear()
             transaction.visible_sequence = transaction.sequence
@@ -153,6 +157,8 @@ class Transaction:
     """Its DDL, if it has run any and is more than a statement."""
     defined_at = 0
     """The sequence number after the last statement of DDL."""
+    has_failed = False
+    """Whether a statement was cut short: it is not known what it has left behind."""
 
     def __init__(
         self,
@@ -267,8 +273,24 @@ class Transaction:
         self.sts = sts
         self._read.clear()
 
+    def expect_sound(self) -> None:
+        """Refuse to go on after a statement that was cut short.
+
+        Raises
+        ------
+        OperationalError
+            One was (SQLSTATE 25P02).
+        """
+        if self.has_failed:
+            raise errors.OperationalError(
+                "a statement of this transaction was cancelled, and it is not known "
+                "whether it took effect: roll back, at least to a savepoint",
+                sqlstate="25P02",
+            )
+
     def savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
+        self.expect_sound()
         self.savepoints.append((name, self.sequence))
 
     def rollback_to(self, name: str) -> int:
@@ -283,11 +305,13 @@ class Transaction:
                     "since that savepoint; roll back all of it"
                 )
         self.undo(sequence)
+        self.has_failed = False
         del self.savepoints[position + 1 :]
         return sequence
 
     def release(self, name: str) -> None:
         """Drop the savepoint and those after it; their statements stay."""
+        self.expect_sound()
         del self.savepoints[self._find_savepoint(name) :]
 
     def _find_savepoint(self, name: str) -> int:

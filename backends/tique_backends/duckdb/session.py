@@ -50,6 +50,7 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.records import ResultColumn
+from tique_backends.retrying import insist
 from tique_backends.session import Result, Session
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class DuckDBSession(Session):
         if self._in_transaction:
             # There is none if BEGIN failed, or an interrupted COMMIT did not.
             with suppress(EngineError):
-                self._run("ROLLBACK", ())
+                insist(lambda: self._run("ROLLBACK", ()))
             self._in_transaction = False
 
     @override

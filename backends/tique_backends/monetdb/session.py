@@ -59,7 +59,7 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
-from tique_backends.retrying import persist
+from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import newest
 from tique_backends.session import Result, Session
 
@@ -293,7 +293,7 @@ class MonetDBSession(Session):
             # MonetDB has rolled back itself, and says so; any other error must not
             # leave a transaction open.
             with suppress(EngineError):
-                self._ask("ROLLBACK", wide=self._is_wide)
+                insist(lambda: self._ask("ROLLBACK", wide=self._is_wide))
             raise
 
     def _repeat(self, appends: Sequence[str], ending: str) -> None:
@@ -303,7 +303,7 @@ class MonetDBSession(Session):
                 self._ask(statement)
         except BaseException:
             with suppress(EngineError):
-                self._ask("ROLLBACK", wide=self._is_wide)
+                insist(lambda: self._ask("ROLLBACK", wide=self._is_wide))
             raise
         self._finish(ending)
 
@@ -312,7 +312,7 @@ class MonetDBSession(Session):
         if self._in_transaction:
             self._in_transaction = False
             # In an aborted transaction the optimizer cannot be changed.
-            self._run("ROLLBACK", wide=self._is_wide)
+            insist(lambda: self._run("ROLLBACK", wide=self._is_wide))
 
     @override
     def read_row(
@@ -452,7 +452,7 @@ class MonetDBSession(Session):
                 return self._ask(text, wide=True).count
             except EngineError:
                 with suppress(EngineError):
-                    self._ask("ROLLBACK", wide=self._is_wide)
+                    insist(lambda: self._ask("ROLLBACK", wide=self._is_wide))
                 raise
 
         return persist(attempt)

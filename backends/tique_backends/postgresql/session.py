@@ -37,7 +37,7 @@ from tique_backends.postgresql.results import (
 from tique_backends.postgresql.settings import TIMEOUTS
 from tique_backends.postgresql.types import rows_to_arrow
 from tique_backends.records import CommitRecord, CopyPart, ResultColumn, Row, Versions
-from tique_backends.retrying import persist
+from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import newest
 from tique_backends.session import Result, Session
 
@@ -389,8 +389,13 @@ class PostgreSQLSession(Session):
 
     @override
     def begin(self) -> None:
-        self._run(f"BEGIN{self._without_timeouts('LOCAL')}")
+        self._begin(f"BEGIN{self._without_timeouts('LOCAL')}")
+
+    def _begin(self, statement: str) -> None:
+        # One may be left of which an interruption stopped the second half.
+        self.rollback()
         self._in_transaction = True
+        self._run(statement)
 
     @override
     def hold(self, aside: Session) -> None:
@@ -411,8 +416,7 @@ class PostgreSQLSession(Session):
     def begin_repeatable(self) -> None:
         """Start an engine transaction whose statements share one snapshot."""
         ending = self._without_timeouts("LOCAL")
-        self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
-        self._in_transaction = True
+        self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
 
     @override
     def commit(self, ending: str = COMMIT) -> None:
@@ -422,7 +426,7 @@ class PostgreSQLSession(Session):
             cursor = self._run(ending)
         except EngineError:
             with suppress(EngineError):
-                self._run("ROLLBACK")
+                insist(lambda: self._run("ROLLBACK"))
             raise
         if ending == COMMIT and cursor.statusmessage == "ROLLBACK":
             raise EngineError(
@@ -433,7 +437,7 @@ class PostgreSQLSession(Session):
     def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
-            self._run("ROLLBACK")
+            insist(lambda: self._run("ROLLBACK"))
 
     @override
     def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
@@ -450,8 +454,8 @@ class PostgreSQLSession(Session):
             return body()
 
         def attempt() -> _Outcome:
-            begin()
             try:
+                begin()
                 outcome = body()
                 self.commit(ending)
             except BaseException:

@@ -1,0 +1,1 @@
+"""Connections and cursors for asyncio: :class:`tique.AsyncConnection`."""

@@ -1,0 +1,182 @@
+"""Cursors for asyncio."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TypeVar as _TypeVar
+
+from typing_extensions import TypeVar
+
+from tique.aio.copy import AsyncCopy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+    from types import TracebackType
+
+    import pyarrow
+
+    from tique._cursor import Cursor, DescriptionItem
+    from tique.aio.connection import AsyncConnection
+    from tique.aio.worker import Worker
+    from tique.rows import RowFactory
+
+RowT = TypeVar("RowT", default=Any)
+_Result = _TypeVar("_Result")
+
+_END: Any = object()
+
+
+class AsyncCursor(Generic[RowT]):
+    """A cursor for asyncio: :class:`tique.Cursor` by coroutines.
+
+    :meth:`AsyncConnection.cursor` makes one. Rows that are in memory are fetched at once.
+    """
+
+    def __init__(
+        self, connection: AsyncConnection[Any], worker: Worker, cursor: Cursor[RowT]
+    ) -> None:
+        self._connection = connection
+        self._worker = worker
+        self._cursor = cursor
+
+    @property
+    def connection(self) -> AsyncConnection[Any]:
+        """The connection that the cursor belongs to."""
+        return self._connection
+
+    @property
+    def description(self) -> list[DescriptionItem] | None:
+        """Name and type of each column of the result; None without a result."""
+        return self._cursor.description
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that the last statement changed or found; -1 where not known."""
+        return self._cursor.rowcount
+
+    @property
+    def rownumber(self) -> int | None:
+        """The index of the next row in the result; None without a result."""
+        return self._cursor.rownumber
+
+    @property
+    def arraysize(self) -> int:
+        """How many rows :meth:`fetchmany` fetches by default."""
+        return self._cursor.arraysize
+
+    @arraysize.setter
+    def arraysize(self, value: int) -> None:
+        self._cursor.arraysize = value
+
+    @property
+    def row_factory(self) -> RowFactory[RowT]:
+        """What makes the rows."""
+        return self._cursor.row_factory
+
+    @row_factory.setter
+    def row_factory(self, value: RowFactory[RowT]) -> None:
+        self._cursor.row_factory = value
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor was closed."""
+        return self._cursor.closed
+
+    async def execute(self, query: str, parameters: Any = None, /) -> Self:
+        """Execute one statement (:meth:`tique.Cursor.execute`)."""
+        await self._worker.run(partial(self._cursor.execute, query, parameters))
+        return self
+
+    async def executemany(
+        self, query: str, parameters: Iterable[Any], /, *, returning: bool = False
+    ) -> Self:
+        """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one."""
+        await self._worker.run(
+            partial(
+                self._cursor.executemany, query, list(parameters), returning=returning
+            )
+        )
+        return self
+
+    @asynccontextmanager
+    async def copy(self, query: str, /) -> AsyncIterator[AsyncCopy]:
+        """A block for a COPY … FROM STDIN or TO STDOUT (:meth:`tique.Cursor.copy`)."""
+        copy = await self._worker.run(partial(self._cursor.copy, query))
+        async with AsyncCopy(self._worker, copy) as opened:
+            yield opened
+
+    async def append(
+        self, table: str, data: Any, /, *, schema: str | None = None
+    ) -> Self:
+        """Insert rows that come in columns (:meth:`tique.Cursor.append`)."""
+        await self._worker.run(partial(self._cursor.append, table, data, schema=schema))
+        return self
+
+    async def nextset(self) -> bool | None:
+        """Go on to the next result of :meth:`executemany`, and drop the one before."""
+        return await self._worker.run(self._cursor.nextset)
+
+    # Results
+
+    async def _fetch(self, size: int | None, fetch: Callable[[], _Result]) -> _Result:
+        if self._cursor._has_at_hand(size):
+            return fetch()
+        return await self._worker.run(fetch)
+
+    async def fetchone(self) -> RowT | None:
+        """Return the next row, or None at the end."""
+        return await self._fetch(1, self._cursor.fetchone)
+
+    async def fetchmany(self, size: int | None = None) -> list[RowT]:
+        """Return up to ``size`` (by default ``arraysize``) further rows."""
+        number = self._cursor.arraysize if size is None else size
+        return await self._fetch(number, partial(self._cursor.fetchmany, number))
+
+    async def fetchall(self) -> list[RowT]:
+        """Return all further rows."""
+        return await self._fetch(None, self._cursor.fetchall)
+
+    async def fetch_arrow_table(self) -> pyarrow.Table:
+        """Return all further rows as an Arrow table."""
+        return await self._worker.run(self._cursor.fetch_arrow_table)
+
+    def __aiter__(self) -> Self:
+        """Iterate over the further rows."""
+        return self
+
+    async def __anext__(self) -> RowT:
+        """Return the next row."""
+        row: RowT = await self._fetch(1, partial(next, self._cursor, _END))
+        if row is _END:
+            raise StopAsyncIteration
+        return row
+
+    def setinputsizes(self, sizes: Sequence[Any], /) -> None:
+        """Do nothing (PEP 249 allows it)."""
+
+    def setoutputsize(self, size: int, column: int | None = None, /) -> None:
+        """Do nothing (PEP 249 allows it)."""
+
+    # The end
+
+    async def close(self) -> None:
+        """Drop the result; further use is an error. Idempotent."""
+        if self._cursor._has_at_hand(None) or self._connection.closed:
+            self._cursor.close()
+        else:
+            await self._worker.run(self._cursor.close, ends=True)
+
+    async def __aenter__(self) -> Self:
+        """Enter a block at whose end the cursor is closed."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the cursor."""
+        await self.close()

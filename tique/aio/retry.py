@@ -1,0 +1,40 @@
+"""Running a transaction of an asynchronous connection again after a conflict."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, TypeVar
+
+from tique._retry import check, pause
+from tique.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tique.aio.connection import AsyncConnection
+
+_Result = TypeVar("_Result")
+
+
+async def run_transaction_async(
+    connection: AsyncConnection,
+    work: Callable[[AsyncConnection], Awaitable[_Result]],
+    *,
+    attempts: int = 20,
+    priority: bool = False,
+) -> _Result:
+    """Await ``work(connection)`` in a transaction, again if it meets a conflict.
+
+    Parameters, result and errors are those of :func:`tique.run_transaction`.
+    """
+    check(attempts, in_transaction=connection.in_transaction)
+    for attempt in itertools.count(1):
+        try:
+            async with connection.transaction(priority=priority):
+                return await work(connection)
+        except SerializationError:
+            if attempt == attempts:
+                raise
+        await asyncio.sleep(pause(attempt))
+    raise AssertionError
