@@ -463,6 +463,10 @@ class Connection(Generic[RowT]):
                 self._rollback()
             if isinstance(error, EngineError):
                 tables = {table for table, _ in statement.needs}
+                if migrates:
+                    # Its own definitions are not there for others.
+                    lasting = self._database.catalog.by_id()
+                    tables = {table for table in tables if table.id in lasting}
                 changed = redefined(error, self._database.engine, tables)
                 if changed is not None:
                     raise changed from error

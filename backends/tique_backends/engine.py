@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The version of the stored form, on any engine; later versions are not opened."""
 
 
 FORMAT_OF_LARGE_EPOCHS = 1
-"""The version before, which is upgraded to this one when a database is opened."""
+FORMAT_OF_CACHES_BY_NAME = 2
+"""The versions before, which are upgraded to this one when a database is opened."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +159,17 @@ class Engine(ABC):
         return
 
     @abstractmethod
-    def renew_format(self, session: Session, factor: int) -> None:
-        """Upgrade a database of the format before, in one engine transaction.
+    def renew_format(self, session: Session, found: int, factor: int) -> None:
+        """Upgrade a database of a format before, in one engine transaction.
 
         Parameters
         ----------
         session
             The session to use.
+        found
+            The format that it has.
         factor
-            The number of epochs in this format that make one of the format before.
+            The number of epochs in this format that make one of that format.
 
         Raises
         ------

@@ -44,6 +44,14 @@ class Forms(ABC):
         """The storage table's qualified name."""
         return storage_name(table)
 
+    def stored(self, table: Table) -> str:
+        """The rows of the storage table, of this very table, as a relation in FROM.
+
+        Where another process may drop the table and make one of its name, the engine
+        refuses the statement then (:mod:`tique.query.redefinition`).
+        """
+        return self.plain(table)
+
     @abstractmethod
     def stage(self, table: Table) -> str:
         """The qualified name of the session's staging table."""

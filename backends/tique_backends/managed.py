@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import attached
+from tique_backends.names import cache_label, quote
 from tique_rewriter.schema import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tique_backends.records import Row
+    from tique_backends.session import Session
 
 MANAGED = 'SELECT schema_name, table_name, id FROM tique."tables" ORDER BY id'
 
@@ -23,6 +25,13 @@ _FAULTS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED)
 
 _STAMPS = 2
 """``_cts`` and ``_deleted``, behind the application's columns of a cache table."""
+
+
+def number_caches(session: Session) -> None:
+    """Name the cache tables by number: in a format before they had their tables' names."""
+    for schema, name, number in session.execute(MANAGED).fetch_all():
+        before = f"tique.{quote(f'{schema}.{name}')}"
+        session.execute(f"ALTER TABLE {before} RENAME TO {quote(cache_label(number))}")
 
 
 def described(
@@ -53,7 +62,7 @@ def described(
             schema,
             name,
             number,
-            columns.get(f"{schema}.{name}", [])[:-_STAMPS],
+            columns.get(cache_label(number), [])[:-_STAMPS],
             describe,
         )
         for schema, name, number in managed

@@ -27,10 +27,18 @@ def storage_name(table: Table) -> str:
 
 
 def cache_name(table: Table) -> str:
-    """The cache table, in tique's schema; a temporary table's is always empty."""
-    if table.is_temporary:
-        return f"{quote(table.schema)}.{quote(f'tique_cache_{table.id}')}"
-    return f"tique.{quote(table.qualified_name)}"
+    """The cache table, in tique's schema; a temporary table's is always empty.
+
+    It bears the table's number, so that a statement finds none whose table is gone
+    (:mod:`tique.query.redefinition`).
+    """
+    schema = quote(table.schema) if table.is_temporary else "tique"
+    return f"{schema}.{quote(cache_label(table.id))}"
+
+
+def cache_label(number: int) -> str:
+    """The name of a cache table without its schema, not quoted, by its table's number."""
+    return f"tique_cache_{number}"
 
 
 def stage_label(table: Table) -> str:

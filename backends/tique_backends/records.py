@@ -48,8 +48,8 @@ class CommitRecord(NamedTuple):
 
     ``writes`` has, per table id, rows and whether each is a tombstone; ``bulk`` the
     number of rows that are in the cache table only. If it ``defines``, it was DDL:
-    processes that catch up read the catalog again, and ``bulk`` has the tables that were
-    made with rows.
+    processes that catch up read the catalog again, and ``bulk`` has the numbers of the
+    tables that are new or changed.
     """
 
     cts: int

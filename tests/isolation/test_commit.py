@@ -420,7 +420,7 @@ def test_versions_without_a_commit_record_are_removed(engine, caplog):
     native = engine.native()
     (cts,) = native.execute("SELECT max(cts) FROM tique.log").fetchone()
     native.execute(
-        f'INSERT INTO tique."{engine.schema}.t" VALUES (1, -1, {cts + 5}, FALSE), '
+        f"INSERT INTO tique.tique_cache_1 VALUES (1, -1, {cts + 5}, FALSE), "
         f"(2, -2, {cts + 6}, FALSE), (1, 1, {cts + 7}, TRUE)"
     )
     native.close()

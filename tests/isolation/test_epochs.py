@@ -9,7 +9,11 @@ import pytest
 
 import tique
 from tique.timeline import ids, recovery
-from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
+from tique_backends.engine import (
+    FORMAT_OF_CACHES_BY_NAME,
+    FORMAT_OF_LARGE_EPOCHS,
+    FORMAT_VERSION,
+)
 
 LAST = 2**43 - 2
 """The number before that of the last epoch."""
@@ -105,9 +109,11 @@ def test_threads_that_use_an_epoch_up_together(engine, few):
     assert all(0 < txid % 2**20 < 6 for txid in seen)
 
 
-def test_a_database_of_the_format_before(engine):
-    """P5: it opens, and no id is used twice: an epoch had 2**40 then."""
-    connection = engine.connect()
+@pytest.mark.parametrize("found", [FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME])
+def test_a_database_of_a_format_before(engine, found):
+    """P5: it opens, and no id is used twice: an epoch had 2**40 in the first one."""
+    is_first = found == FORMAT_OF_LARGE_EPOCHS
+    connection = engine.connect(checkpoint="manual")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 1)")
     connection.commit()
@@ -115,11 +121,12 @@ def test_a_database_of_the_format_before(engine):
     assert epoch_of(engine)[0] == FORMAT_VERSION
     natively(
         engine,
-        *engine.format_before,
-        f"UPDATE tique.format SET version = {FORMAT_OF_LARGE_EPOCHS}, epoch = 4194304",
+        *(engine.format_before if is_first else ()),
+        f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"',
+        f"UPDATE tique.format SET version = {found}, epoch = 4194304",
     )
     with closing(engine.connect()) as again:
-        assert txid_of(again) > 4194305 * 2**40
+        assert txid_of(again) > 4194305 * (2**40 if is_first else 2**20)
         again.execute("UPDATE t SET v = v + 1")
         again.commit()
         assert again.execute("SELECT * FROM t").fetchall() == [(1, 2)]

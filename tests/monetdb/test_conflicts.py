@@ -9,6 +9,7 @@ import pytest
 
 from tique_backends.errors import ConflictError, ErrorKind
 from tique_backends.monetdb.errors import UnreadableError
+from tique_backends.names import cache_name
 from tique_backends.records import CommitRecord, Versions
 
 
@@ -88,7 +89,8 @@ def test_a_transaction_of_appends_is_repeated(
     conflicts(times)
     session.commit()
     other = home.session(engine)
-    found = other.execute('SELECT k, _cts FROM tique."app.c" ORDER BY k').fetch_all()
+    cache = cache_name(table)
+    found = other.execute(f"SELECT k, _cts FROM {cache} ORDER BY k").fetch_all()
     assert found == [(1, 5), (2, 5)]
     logged = other.execute("SELECT cts FROM tique.log").fetch_all()
     assert logged == [(5,)]

@@ -15,6 +15,7 @@ from tests.monetdb.model import Model, append, bag_model, keyed_model
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb import folding
+from tique_backends.names import cache_name
 from tique_backends.records import MISSING, CommitRecord, Versions
 
 KEYED = "a INTEGER, b VARCHAR(9), v INTEGER, w CLOB, PRIMARY KEY (b, a)"
@@ -28,7 +29,7 @@ def stored(session, table):
 
 
 def cached(session, table):
-    sql = f'SELECT * FROM tique."app.{table.name}"'
+    sql = f"SELECT * FROM {cache_name(table)}"
     return Counter(session.execute(sql).fetch_all())
 
 
@@ -252,7 +253,7 @@ def test_replay_of_every_type_and_of_gaps(managed, session, engine):
     ]
     session.log([CommitRecord(4, 1, {table.id: writes}), CommitRecord(5, 2, {})])
     assert engine.replay(session, table) == 3
-    found = session.execute('SELECT * FROM tique."app.t" ORDER BY n').fetch_all()
+    found = session.execute(f"SELECT * FROM {cache_name(table)} ORDER BY n").fetch_all()
     assert found == [
         (b"", 1, *values, 4, False),
         (b"stored", 2, *values, 4, False),

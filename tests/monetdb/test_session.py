@@ -12,6 +12,7 @@ import pytest
 from tests.effort import patience
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.monetdb.errors import UnreadableError, complaint
+from tique_backends.names import cache_name
 from tique_backends.records import MISSING, CommitRecord, Versions
 
 ROWS = [(w, n, f"{w}{n}") for w in ("it's", "b\\") for n in range(1, 41)]
@@ -273,7 +274,7 @@ def test_staging(session, managed, home, engine):
     session.begin()
     assert session.append_staged(table, 7) == 3
     session.commit()
-    cache = 'SELECT * FROM tique."app.s""t" ORDER BY k'
+    cache = f"SELECT * FROM {cache_name(table)} ORDER BY k"
     assert other.execute(cache).fetch_all() == [
         (1, "c", 7, True), (2, "b", 7, False), (3, "d", 7, False),
     ]  # fmt: skip
@@ -301,7 +302,7 @@ def test_a_large_append_is_all_or_nothing(session, managed):
         session.append(Versions(table, bad, [1] * len(bad), [False] * len(bad)))
     assert session.newest_version(table) == 0
     session.append(Versions(table, rows, [2] * len(rows), [False] * len(rows)))
-    found = session.execute('SELECT count(*), min(_cts) FROM tique."app.s"')
+    found = session.execute(f"SELECT count(*), min(_cts) FROM {cache_name(table)}")
     assert found.fetch_all() == [(2500, 2)]
 
 

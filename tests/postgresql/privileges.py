@@ -138,6 +138,10 @@ class Hand:
         cursor = self._connection.execute(sql, parameters or None)
         return cursor.fetchall() if cursor.description else []
 
+    def cache(self, name):
+        """The cache table of the table of that name."""
+        return f"tique.tique_cache_{self.tables[name]}"
+
     def append(self, versions, txid=None):
         """Commit these versions, by table; returns the timestamp."""
         entry = [{self.tables[name]: rows for name, rows in versions.items()}]

@@ -276,7 +276,7 @@ def test_statistics_show_nothing(shop):
             "FUNCTION = pg_temp.leak, RESTRICT = scalarltsel)"
         )
         connection.execute(
-            'EXPLAIN SELECT 1 FROM tique."public.closed" '
+            f"EXPLAIN SELECT 1 FROM tique.tique_cache_{tables_of(shop)['closed']} "
             "WHERE note OPERATOR(pg_temp.<<<) 'x'"
         )
 

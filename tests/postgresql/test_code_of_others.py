@@ -36,7 +36,7 @@ BEGIN
   PERFORM lair.attempt('SELECT commits FROM tique.guest_log(0)');
   PERFORM lair.attempt('SELECT f::TEXT FROM tique.guest_join(60000) AS c, '
     'LATERAL tique.guest_follow(c, 0) AS f');
-  PERFORM lair.attempt('SELECT c::TEXT FROM tique."public.closed" AS c');
+  PERFORM lair.attempt('SELECT c::TEXT FROM tique.tique_cache_CLOSED AS c');
   PERFORM lair.attempt('SELECT stamps::TEXT FROM tique.guest_join(60000) AS c, '
     'LATERAL tique.guest_introduce(c, 77) AS e, LATERAL tique.guest_append(c, '
     'tique.sts(), ''0123456789abcdef'', ''{1}'', ARRAY[(e << 20) + 1], '

@@ -28,7 +28,7 @@ def connection(database):
 
 
 def cached(native):
-    rows = native.execute('SELECT id, v FROM tique."public.t" ORDER BY id, v')
+    rows = native.execute("SELECT id, v FROM tique.tique_cache_1 ORDER BY id, v")
     return rows.fetchall()
 
 

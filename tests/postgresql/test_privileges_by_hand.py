@@ -117,14 +117,14 @@ def test_rows_of_a_table_that_was_not_granted(shop, hand):
     logged = str(hand.run("SELECT * FROM tique.guest_log(0)"))
     assert "secret open" in logged
     assert "secret closed" not in logged
-    assert "secret" in str(hand.run('SELECT * FROM tique."public.open"'))
-    assert hand.run('SELECT * FROM tique."public.closed"') == []
+    assert "secret" in str(hand.run(f"SELECT * FROM {hand.cache('open')}"))
+    assert hand.run(f"SELECT * FROM {hand.cache('closed')}") == []
     shop.natively("REVOKE SELECT ON open FROM writer")
     assert "secret" not in str(hand.run("SELECT * FROM tique.guest_log(0)"))
-    assert hand.run('SELECT * FROM tique."public.open"') == []
+    assert hand.run(f"SELECT * FROM {hand.cache('open')}") == []
     shop.natively("GRANT SELECT ON closed TO writer")
     assert "secret closed" in str(hand.run("SELECT * FROM tique.guest_log(0)"))
-    assert "secret" in str(hand.run('SELECT * FROM tique."public.closed"'))
+    assert "secret" in str(hand.run(f"SELECT * FROM {hand.cache('closed')}"))
 
 
 def test_rows_of_a_table_that_was_dropped(shop, hand):
@@ -145,7 +145,7 @@ def test_a_leaky_condition_sees_no_row_of_the_cache_table(shop, hand):
         "CREATE FUNCTION pg_temp.leak(TEXT) RETURNS BOOLEAN LANGUAGE plpgsql "
         "COST 0.0001 AS $$ BEGIN RAISE EXCEPTION 'leaked %', $1; END $$"
     )
-    sql = 'SELECT 1 FROM tique."public.closed" WHERE pg_temp.leak(note)'
+    sql = f"SELECT 1 FROM {hand.cache('closed')} WHERE pg_temp.leak(note)"
     assert hand.run(sql) == []
 
 

@@ -17,11 +17,6 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS.keys())
-@pytest.mark.notimpl(
-    ["postgresql", "monetdb"],
-    raises=AssertionError,
-    reason="a statement names storage and cache table, which another table then has",
-)
 def test_an_older_snapshot_has_no_rows_of_the_new_table(shared_engine, maker):
     connection = shared_engine.connect(checkpoint="manual")
     for statement in (

@@ -7,15 +7,16 @@ Argument
 checkpoint step as any other; it waits until all open snapshots see them (λ). From
 then on storage is what each of these snapshots sees, and it stays so as long as they are
 open: what is committed later lies in the cache table and is not folded below them. So
-an older transaction reads the right rows, by the new definition (P1).
+an older transaction of this process reads the right rows, by the new definition (P1).
 
 *Another number.* In one engine transaction the storage table is changed, its cache table is
 dropped and made anew, and the table gets another number, by which the log, the index of
 versions and the write sets know it. Entries of the old number are ignored by recovery, as
 those of a dropped table are: all of them were folded. A statement of another process that
-was planned before finds that the old number is gone when it drains or commits (P9), and
-sees the snapshot's rows if it only reads. If the process dies, the engine has all of it or
-nothing.
+was planned before finds that the old number is gone when it reads, drains or commits (P9),
+unless memory has all that it reads. Transactions of other processes that are older than the
+change are refused by the new number, too (:mod:`tique.timeline.following`). If the process
+dies, the engine has all of it or nothing.
 
 *FOREIGN KEY constraints* are kept by names: those of this table and of tables that reference
 it are written anew in the same transaction. A constraint that is new, or of columns that

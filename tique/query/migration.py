@@ -404,7 +404,8 @@ class Migration(SchemaChanges):
                 if self._lasting.find_versions(number) is not None:
                     self.catalog.versions(writes.table).drain(aside)
                 staged[number] = session.append_staged(writes.table, ticket.cts)
-        made = dict.fromkeys(self._since(ticket), 0)
+        known = {table.id for table in self._lasting}
+        made = {table.id: 0 for table in self.catalog if table.id not in known}
         record = CommitRecord(
             ticket.cts,
             transaction.txid,

@@ -9,7 +9,7 @@ timestamp. So an older snapshot may not see them, and is refused where it would
 (:attr:`~tique.store.versions.TableVersions.since`, P1): in this process one that is older
 than that of the statement, in another process one that was taken before the barrier, if
 that process has followed the log's entry. One that has not, and has planned with a table of
-that name that was dropped, reads the rows of this one.
+that name that was dropped, does not find that one (:mod:`tique.query.redefinition`).
 
 *In two steps*, so that the engine's adapter meets the storage table while it is empty. A table
 that takes the place of another one may be made of its rows, so it is filled at once: the

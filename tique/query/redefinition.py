@@ -3,6 +3,32 @@
 A process follows others' schema changes when a transaction begins. A statement that was
 planned before may reach the engine afterwards, and name a column that is gone: that is
 no mistake of the application's, and the transaction can be run again (P9).
+
+Argument
+--------
+*No rows of another table (P1).* The statement may also find another table in the place of
+the one that it was planned for: one that was made again, renamed to the name, or altered.
+Its rows are not in the transaction's snapshot. So the name of a cache table has the
+table's number in it, which no other table ever gets, and every piece of SQL that reads
+storage for a snapshot names the cache table as well, whether it reads that or not
+(:meth:`~tique_backends.forms.Forms.stored`). A schema change that frees a table's name, or
+changes its columns, drops the cache table of the old number in the same engine
+transaction. So a statement finds both of a table, or fails.
+
+*Within one statement* the engine must look up both names in one state of its catalog.
+MonetDB's statement is a transaction with a snapshot of the catalog; a prepared one looks
+both up when it is executed. PostgreSQL looks up the storage table first, and locks it. If
+that is the old one, the schema change waits, as it needs the table alone. If it is a new
+one, the change that freed the name was committed before, and the lock has brought the news
+of it: the cache table of the old number is not found. A statement that PostgreSQL has
+prepared depends on the cache table: it is parsed again when that was dropped.
+
+*What is in memory* is kept by number: rows that were read and cached before are those of
+the table that is gone, and the new one begins without any. Rows that are written are logged
+by number; their commit comes after the barrier of the schema change and is certified by the
+new catalog, where there is no such table.
+
+*If the process dies* that changes the schema, the engine has all of its change or nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
+from tique_backends.names import cache_label
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,8 +51,8 @@ _KINDS = (ErrorKind.PROGRAMMING, ErrorKind.UNSUPPORTED, ErrorKind.DATA)
 
 def redefined(
     error: EngineError, engine: Engine, tables: Collection[Table]
-) -> errors.SerializationError | None:
-    """The error to raise for an engine's, if one of the tables has changed by now.
+) -> errors.Error | None:
+    """The error to raise for an engine's, if one of the tables has changed, or is gone.
 
     Parameters
     ----------
@@ -51,5 +78,10 @@ def redefined(
                     f"the definition of {table.qualified_name} was changed meanwhile; "
                     "run the transaction again",
                     table=table.qualified_name,
+                )
+            if cache_label(table.id) in str(error):
+                return errors.ProgrammingError(
+                    f"table {table.qualified_name} was dropped meanwhile",
+                    sqlstate="42P01",
                 )
     return None

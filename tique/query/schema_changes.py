@@ -127,7 +127,7 @@ class SchemaChanges:
         and the sts of these.
         """
         try:
-            return self.timeline.define(session, body, since)
+            return self.timeline.define(session, body)
         except BaseException:
             # A COMMIT that raised may have happened all the same, and the connection
             # may be gone.

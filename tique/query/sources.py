@@ -141,7 +141,7 @@ class Source:
         if form is not None:
             return form
         if self._plain is None:
-            self._plain = (transaction.engine.forms.plain(self.table),)
+            self._plain = (transaction.engine.forms.stored(self.table),)
         return self._plain
 
     def _form(

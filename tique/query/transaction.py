@@ -370,14 +370,15 @@ class Transaction:
         Raises
         ------
         SerializationError
-            The table was made with rows after the transaction began.
+            The table was made after the transaction began, with rows; or made or changed
+            by another process.
         """
         self.touched.add(table.id)
         versions = self.catalog.versions(table)
         if versions.since > self.sts:
             raise errors.SerializationError(
-                f"table {table.qualified_name} was made after this transaction began, with "
-                "rows that its snapshot does not have; run it again to see them",
+                f"table {table.qualified_name} was made, or changed, after this "
+                "transaction began; run that again",
                 table=table.qualified_name,
             )
         return versions

@@ -242,14 +242,19 @@ class ManagedCatalog:
         rows = CacheInfo("rows", entries, 0, self.policy.rows, hits, misses, evictions)
         return rows, self._cache.info()
 
-    def reload(self, session: Session, since: Mapping[int, int] = _NO_ROWS) -> None:
+    def reload(
+        self,
+        session: Session,
+        since: Mapping[int, int] = _NO_ROWS,
+        others: float = 0,
+    ) -> None:
         """Read the managed tables' definitions again after one changed.
 
-        ``since`` is as for :meth:`load`.
+        ``since`` and ``others`` are as for :meth:`load`.
         """
         tables = self._engine.managed_tables(session)
         views, functions = self._engine.views(session), self._engine.functions(session)
-        self.load(tables, views, since, functions)
+        self.load(tables, views, since, functions, others)
 
     def load(
         self,
@@ -257,14 +262,18 @@ class ManagedCatalog:
         views: Iterable[View] = (),
         since: Mapping[int, int] = _NO_ROWS,
         functions: Iterable[Function] = (),
+        others: float = 0,
     ) -> None:
         """Replace the catalog's content; known tables keep their versions.
 
-        ``since`` has, of tables that were made with rows, the oldest snapshots that may
-        see them, by id.
+        ``since`` has, of tables that were made, the oldest snapshots that may
+        see them, by id; that of other new ones is ``others``.
         """
         tables = list(tables)
+        known = self._versions
         versions = {table.id: self._known_or_new(table) for table in tables}
+        for number in versions.keys() - known.keys():
+            versions[number].since = others
         for number, sts in since.items():
             if number in versions:
                 versions[number].since = sts

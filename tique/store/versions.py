@@ -116,8 +116,8 @@ class TableVersions:
         """The cts up to which all versions are in storage, as far as is known here."""
         self.last_cts = 0
         """The cts of the newest commit to the table that is known here."""
-        self.since = 0
-        """The oldest snapshot for which storage is right; 0: all of them."""
+        self.since: float = 0
+        """The oldest snapshot that may use the table; 0: all of them."""
         self._shared = shared
         self.lock = threading.Lock()
         self.changed_columns: frozenset[int] = frozenset()

@@ -19,9 +19,14 @@ after its versions. One thread follows at a time.
 
 *DDL.* A schema change has a log entry of its own. The catalog is read again before
 anything is published that the same step covers, so that no versions of a new table are
-missed; versions of a dropped table are ignored. The entry names tables that were made with
-rows, which older snapshots do not see. A fenced entry counts too: the change
-took effect with it, though it was never acknowledged.
+missed; versions of a dropped table are ignored. A fenced entry counts too: the change took
+effect with it, though it was never acknowledged.
+
+*No table that is newer than the snapshot (P1).* A table that was made, altered or renamed has a
+new number, and the entry has these. Storage has rows of it that an older snapshot does not
+see, or its name was another table's in that snapshot. So only snapshots that cover the entry may
+use it. The catalog that is read may be newer than the entries that are followed: a number that none
+of them has is for no snapshot, until its entry is followed.
 
 *Nothing twice.* If publishing is cut short, it is not known which versions the index
 has. So no signal handler may do that (:mod:`tique_backends.undisturbed`). If something
@@ -37,6 +42,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique.store.rows import tuple_of
@@ -189,10 +195,10 @@ class Follower:
     def _reload(self, since: Mapping[int, int]) -> None:
         """Read the catalog, which is at least as new as the entries followed now.
 
-        ``since`` has tables that were made with rows, and when.
+        ``since`` has tables that were made, and when.
         """
         with closing(self._engine.session()) as session:
-            self._catalog.reload(session, since)
+            self._catalog.reload(session, since, inf)
 
     def _read(self, commit: CommitRecord) -> Published:
         tables = self._catalog.by_id()

@@ -16,7 +16,7 @@ from tique_backends.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
 
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.ids import TransactionIds
@@ -162,16 +162,8 @@ class Timeline:
     def expect_owner(self) -> None:
         """Refuse DDL that this process's role may not run."""
 
-    def define(
-        self,
-        session: Session,
-        body: Callable[[], _Outcome],
-        filled: Collection[int] = (),
-    ) -> _Outcome:
-        """Run DDL in an engine transaction, alone.
-
-        ``filled`` has, when ``body`` is over, the ids of tables that it made with rows.
-        """
+    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        """Run DDL in an engine transaction, alone."""
         return session.transact(body)
 
     def commit(self, session: Session) -> None:

@@ -21,7 +21,11 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
-from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS, FORMAT_VERSION
+from tique_backends.engine import (
+    FORMAT_OF_CACHES_BY_NAME,
+    FORMAT_OF_LARGE_EPOCHS,
+    FORMAT_VERSION,
+)
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_udfs import LARGEST_TXID
 
@@ -76,9 +80,11 @@ def prepare(engine: Engine, session: Session) -> bool:
         engine.install(session)
         return True
     found = engine.format_version()
-    if found == FORMAT_OF_LARGE_EPOCHS:
-        # There an epoch has 2**40 txids, of which any may be used.
-        engine.renew_format(session, (1 << 40) // TXIDS_PER_EPOCH)
+    if found in (FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME):
+        # In the former an epoch has 2**40 txids, of which any may be used.
+        is_large = found == FORMAT_OF_LARGE_EPOCHS
+        factor = (1 << 40) // TXIDS_PER_EPOCH if is_large else 1
+        engine.renew_format(session, found, factor)
         logger.info(
             "the database was taken from tique's format %d to %d", found, FORMAT_VERSION
         )

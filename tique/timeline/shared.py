@@ -49,12 +49,13 @@ from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
 from tique.timeline.recovery import Restored, prunable, restore
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.managed import MANAGED
 from tique_backends.records import CommitRecord
 from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.ids import TransactionIds
@@ -279,15 +280,13 @@ class SharedTimeline(Timeline):
             self.lift()
 
     @override
-    def define(
-        self,
-        session: Session,
-        body: Callable[[], _Outcome],
-        filled: Collection[int] = (),
-    ) -> _Outcome:
+    def define(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        known = {table.id for table in self._catalog}
+
         def change() -> _Outcome:
             outcome = body()
-            made = dict.fromkeys(filled, 0)
+            numbers = {number for *_, number in session.execute(MANAGED).fetch_all()}
+            made = dict.fromkeys(numbers - known, 0)
             session.log([CommitRecord(self._barrier, 0, {}, made, defines=True)])
             return outcome
 

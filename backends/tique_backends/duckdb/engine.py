@@ -37,8 +37,9 @@ from tique_backends.duckdb.views import views
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import whole_in_keys
-from tique_backends.managed import MANAGED, described
+from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.names import (
+    cache_label,
     cache_name,
     column_list,
     key_equality,
@@ -84,7 +85,7 @@ WHERE database_name = current_database() AND schema_name = 'tique'
   AND (constraint_type = 'CHECK' OR constraint_type = 'NOT NULL'
        AND constraint_column_names[1] NOT IN ('_cts', '_deleted'))
   AND table_name IN
-    (SELECT concat(schema_name, '.', table_name) FROM tique."tables")"""
+    (SELECT concat('tique_cache_', id) FROM tique."tables")"""
 """Cache tables with constraints of the application's, as earlier releases made them."""
 
 
@@ -209,11 +210,15 @@ class DuckDBEngine(Engine):
         session.transact(create)
 
     @override
-    def renew_format(self, session: Session, factor: int) -> None:
-        session.execute(
-            f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
-            f"epoch = (epoch + 1) * {factor}"
-        )
+    def renew_format(self, session: Session, found: int, factor: int) -> None:
+        def change() -> None:
+            number_caches(session)
+            session.execute(
+                f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
+                f"epoch = (epoch + 1) * {factor}"
+            )
+
+        session.transact(change)
 
     @override
     def uninstall(self, session: Session) -> None:
@@ -268,8 +273,7 @@ class DuckDBEngine(Engine):
 
     @override
     def manage(self, session: Session, table: Table) -> Table:
-        self._create_cache(session, table)
-        # Log entries name tables by id: none may be used twice.
+        # Log entries and cache tables are named by id: none may be used twice.
         numbering = session.aside or session
         number = numbering.execute(
             "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
@@ -278,7 +282,9 @@ class DuckDBEngine(Engine):
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0)',
             [number, table.schema, table.name],
         )
-        return replace(table, id=int(number))
+        managed = replace(table, id=int(number))
+        self._create_cache(session, managed)
+        return managed
 
     def _create_cache(self, session: Session, table: Table) -> None:
         stamps = ["_cts BIGINT NOT NULL", "_deleted BOOLEAN NOT NULL"]
@@ -290,7 +296,7 @@ class DuckDBEngine(Engine):
         judging = {name for (name,) in session.execute(_JUDGING).fetch_all()}
         tables = self.managed_tables(session) if judging else ()
         for table in tables:
-            if table.qualified_name in judging:
+            if cache_label(table.id) in judging:
                 session.transact(partial(self._free_cache, session, table))
 
     def _free_cache(self, session: Session, table: Table) -> None:

@@ -12,6 +12,7 @@ each body here reads all that it depends on inside its transaction.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -20,7 +21,7 @@ from tique_backends import foreign_keys
 from tique_backends.aside import Aside
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import MANAGED, described
+from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
@@ -201,7 +202,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             self._ownership.claimed()
 
     @override
-    def renew_format(self, session: Session, factor: int) -> None:
+    def renew_format(self, session: Session, found: int, factor: int) -> None:
         assert isinstance(session, MonetDBSession)
 
         def change() -> None:
@@ -210,6 +211,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                 return
             if self.shared is not None:
                 self.shared.expect_nobody(session)
+            number_caches(session)
             session.execute(
                 f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
                 f"epoch = (epoch + 1) * {factor}"
@@ -270,10 +272,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     @override
     def manage(self, session: Session, table: Table) -> Table:
-        layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
-        session.execute(f"CREATE TABLE {cache_name(table)} ({layout})")
-        self._widen(session, table)
-        # Log entries name tables by id: none may be used twice.
+        # Log entries and cache tables are named by id: none may be used twice.
         if session.aside is None:
             number = _count_table(session)
         else:
@@ -283,6 +282,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
             [number, table.schema, table.name],
         )
+        managed = replace(table, id=number)
+        layout = version_columns(table, "_cts BIGINT", "_deleted BOOLEAN")
+        session.execute(f"CREATE TABLE {cache_name(managed)} ({layout})")
+        self._widen(session, managed)
         return introspection.describe(session, table.schema, table.name, number)
 
     def _widen(self, session: Session, table: Table) -> None:

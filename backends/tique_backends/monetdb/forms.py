@@ -36,6 +36,8 @@ from tique_backends.monetdb.names import (
 )
 from tique_backends.monetdb.types import INTEGERS, text_length
 from tique_backends.names import (
+    cache_name,
+    column_list,
     key_list,
     quote,
     storage_name,
@@ -100,6 +102,16 @@ def listed_equality(table: Table, positions: Sequence[int]) -> str:
     )
 
 
+def _still_there(table: Table) -> str:
+    """The head of a query that fails when the table is gone, and costs it nothing.
+
+    MonetDB looks the names in WITH up, and plans nothing of it unless it is read.
+    """
+    if table.is_temporary:
+        return ""
+    return f"WITH _there AS (SELECT _cts FROM {cache_name(table)}) "
+
+
 class MonetDBForms(ServerForms):
     """The forms that measured fastest on MonetDB."""
 
@@ -114,6 +126,15 @@ class MonetDBForms(ServerForms):
     @override
     def typed(self, value: Any, type_name: str) -> str:
         return typed(value, type_name)
+
+    @override
+    def stored(self, table: Table) -> str:
+        if table.is_temporary:
+            return storage_name(table)
+        return (
+            f"({_still_there(table)}SELECT {column_list(table)} "
+            f"FROM {storage_name(table)})"
+        )
 
     @override
     def same_rows(
@@ -136,6 +157,7 @@ class MonetDBForms(ServerForms):
             join, condition = self._excluded(table, bound, keys)
             conditions.append(condition)
         query = (
+            f"{_still_there(table)}"
             f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
             f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )

@@ -28,7 +28,7 @@ from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
-from tique_backends.names import quote
+from tique_backends.names import cache_label, quote
 from tique_backends.pool import Pool
 from tique_backends.retrying import persist
 from tique_backends.sharing import (
@@ -283,9 +283,9 @@ class MonetDBSequencer(SteppedSequencer):
 
             def disown() -> None:
                 s.change(f"INSERT INTO tique.fences VALUES ({cts})")
-                tables = s.execute('SELECT schema_name, table_name FROM tique."tables"')
-                for schema, name in tables.fetch_all():
-                    cache = f"tique.{quote(f'{schema}.{name}')}"
+                tables = s.execute('SELECT id FROM tique."tables"')
+                for (number,) in tables.fetch_all():
+                    cache = f"tique.{quote(cache_label(number))}"
                     s.change(f"DELETE FROM {cache} WHERE _cts = {cts}")
 
             s.transact(disown)

@@ -44,6 +44,7 @@ from tique_backends.monetdb.names import stage_name, version_columns
 from tique_backends.monetdb.reading import (
     key_condition,
     key_literals,
+    still_there,
     storage_query,
 )
 from tique_backends.monetdb.reply import Reply, read_reply
@@ -345,7 +346,8 @@ class MonetDBSession(Session):
             wanted = known_rows(table, table.primary_key, keys, "_x")
             sql = (
                 f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS "
-                f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)}"
+                f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)} "
+                f"WHERE TRUE{still_there(table)}"
             )
         found = [widened(table, read, row) for row in self._run(sql).rows]
         return {tuple(row[i] for i in table.primary_key): row for row in found}

@@ -10,6 +10,7 @@ commits, and bodies that depend on rows that they read lock them first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -17,7 +18,7 @@ from typing_extensions import override
 from tique_backends import foreign_keys
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.managed import MANAGED, described
+from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.names import cache_name, column_list, key_list, quote, storage_name
 from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
@@ -96,7 +97,7 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k
 FROM pg_catalog.pg_constraint AS k
 JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-JOIN tique."tables" AS t ON c.relname = t.schema_name || '.' || t.table_name
+JOIN tique."tables" AS t ON c.relname = 'tique_cache_' || t.id
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
 """Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
 
@@ -203,7 +204,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self.format_version()
 
     @override
-    def renew_format(self, session: Session, factor: int) -> None:
+    def renew_format(self, session: Session, found: int, factor: int) -> None:
         assert isinstance(session, PostgreSQLSession)
         form = Form.of(self.shared.form)
 
@@ -211,12 +212,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
             if self.format_version() == FORMAT_VERSION:
                 return
-            expect_nobody_of_before(session)
+            expect_nobody_of_before(session, found)
+            number_caches(session)
             for statement in (*form.removal, *form.statements, *SCHEMA):
                 session.change(statement)
             session.change(
-                "ALTER TABLE tique.fences ADD COLUMN settled XID8, "
-                "ADD COLUMN is_swept BOOLEAN NOT NULL DEFAULT FALSE"
+                "ALTER TABLE tique.fences ADD COLUMN IF NOT EXISTS settled XID8, "
+                "ADD COLUMN IF NOT EXISTS is_swept BOOLEAN NOT NULL DEFAULT FALSE"
             )
             session.change(_SCHEMA[-1])
             session.change(guests_script())
@@ -339,9 +341,15 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def manage(self, session: Session, table: Table) -> Table:
-        cache = cache_name(table)
         expect_rights_of_owner(session, table)
         session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
+        # Log entries and cache tables are named by id: none may be used twice.
+        numbering = session.aside or session
+        ((number,),) = numbering.execute(
+            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
+        ).fetch_all()
+        table = replace(table, id=int(number))
+        cache = cache_name(table)
         session.execute(
             f"CREATE TABLE {cache} (LIKE {storage_name(table)} {STORED}, "
             f"_cts BIGINT NOT NULL, _deleted BOOLEAN NOT NULL){_TIDY}"
@@ -354,16 +362,11 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             )
         for statement in readable_as(table):
             session.execute(statement)
-        # Log entries name tables by id: none may be used twice.
-        numbering = session.aside or session
-        ((number,),) = numbering.execute(
-            "UPDATE tique.format SET last_table = last_table + 1 RETURNING last_table"
-        ).fetch_all()
         session.execute(
             'INSERT INTO tique."tables" VALUES ($1, $2, $3, 0, 0)',
-            [number, table.schema, table.name],
+            [table.id, table.schema, table.name],
         )
-        return introspection.describe(session, table.schema, table.name, int(number))
+        return introspection.describe(session, table.schema, table.name, table.id)
 
     @override
     def upgrade(self, session: Session) -> None:

@@ -13,7 +13,7 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.postgresql.literals import carried, equality, listed, typed
-from tique_backends.postgresql.names import same_rows, stage_name
+from tique_backends.postgresql.names import same_rows, stage_name, still_there
 from tique_backends.postgresql.types import INTEGERS, assigned, comparable_type
 from tique_backends.server_forms import ServerForms
 
@@ -48,6 +48,12 @@ class PostgreSQLForms(ServerForms):
         return stage_name(table)
 
     @override
+    def stored(self, table: Table) -> str:
+        if table.is_temporary:
+            return storage_name(table)
+        return f"(SELECT * FROM {storage_name(table)} WHERE {still_there(table)})"
+
+    @override
     def typed(self, value: Any, type_name: str) -> str:
         return typed(value, type_name)
 
@@ -67,6 +73,8 @@ class PostgreSQLForms(ServerForms):
         rows: Sequence[Row],
     ) -> tuple[str, ...]:
         conditions = [equality(table, i, value) for i, value in bound.items()]
+        if not table.is_temporary:
+            conditions.append(still_there(table))
         if keys:
             conditions.append(self._excluded(table, bound, keys))
         kept = (

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique_backends.aside import NO_ROW
+from tique_backends.engine import FORMAT_OF_LARGE_EPOCHS
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.postgresql.bounds import INDEXES, STORED
@@ -124,17 +125,18 @@ def _obstacle(session: Session) -> str | None:
     return None if is_allowed else "only a superuser may make it"
 
 
-def expect_nobody_of_before(session: Session) -> None:
-    """Refuse if processes use the database that know only the format before.
+def expect_nobody_of_before(session: Session, found: int) -> None:
+    """Refuse if processes use the database that know only the format ``found``.
 
     Raises
     ------
     EngineError
         IN_USE.
     """
-    # In that format an epoch's lock said that its process is there.
+    # In the first format an epoch's lock said that its process is there.
+    lock = "epoch + 16" if found == FORMAT_OF_LARGE_EPOCHS else LOCK_OF_MARK
     ((others,),) = session.execute(
-        f"SELECT count(*) FROM tique.clients WHERE epoch + 16 IN ({ALIVE})"
+        f"SELECT count(*) FROM tique.clients WHERE {lock} IN ({ALIVE})"
     ).fetch_all()
     if others:
         raise EngineError(

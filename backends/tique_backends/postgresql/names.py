@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_backends.names import quote
+from tique_backends.names import cache_name, quote
+from tique_backends.postgresql.literals import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,16 @@ LONGEST = 63
 def stage_name(table: Table) -> str:
     """The session's staging table."""
     return f"pg_temp.{quote(f'tique_stage_{table.id}')}"
+
+
+def still_there(table: Table) -> str:
+    """A condition that is TRUE, in a statement that fails when the table is gone.
+
+    The name of the cache table, which has the table's number in it, is looked up as the
+    statement is parsed, after the tables in FROM are locked. A statement that is prepared
+    is parsed again when the cache table was dropped. It costs an execution nothing.
+    """
+    return f"CAST({quoted(cache_name(table))} AS pg_catalog.regclass) IS NOT NULL"
 
 
 def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:

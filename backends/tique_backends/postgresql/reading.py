@@ -10,6 +10,7 @@ from tique_backends.postgresql.literals import (
     array_parameters,
     arrays,
 )
+from tique_backends.postgresql.names import still_there
 from tique_backends.postgresql.types import INTEGERS, comparable_type
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def rows_query(
     )
     sql = (
         f"SELECT {key_list(table, read, '_s.')} FROM {storage_name(table)} AS _s "
-        f"JOIN {source} AS _x({names}) ON {same}"
+        f"JOIN {source} AS _x({names}) ON {same}{_still_there(table, ' WHERE ')}"
     )
     return sql, [*array_parameters(table, table.primary_key, keys)]
 
@@ -63,9 +64,13 @@ def range_query(
 def _query(table: Table, read: Sequence[int], condition: str) -> str:
     """A query for some columns of the storage rows that match."""
     return (
-        f"SELECT {key_list(table, read)} FROM {storage_name(table)}"
-        f"{' WHERE ' if condition else ''}{condition}"
+        f"SELECT {key_list(table, read)} FROM {storage_name(table)} "
+        f"WHERE {condition or 'TRUE'}{_still_there(table, ' AND ')}"
     )
+
+
+def _still_there(table: Table, before: str) -> str:
+    return "" if table.is_temporary else before + still_there(table)
 
 
 def _key_condition(table: Table, bound: int, *, ranges: bool = False) -> str:

@@ -61,7 +61,7 @@ $$;
 CREATE FUNCTION tique.guest_cache(id bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT format('tique.%I', t.schema_name || '.' || t.table_name)
+    SELECT format('tique.%I', 'tique_cache_' || t.id)
     FROM tique."tables" AS t WHERE t.id = guest_cache.id
 $$;
 
