@@ -384,11 +384,13 @@ class SessionStatements:
         session = connection._live_session()
         if self._rules.prepares_once and connection._temporaries:
             # The engine looks at the text for its types, and knows them by other names.
-            needs = executable(connection._rewriter.plan_body(body).plan).needs
-            if any(table.is_temporary for table, _ in needs):
+            body_plan = connection._rewriter.plan_body(body).plan
+            tables = [table for table, _ in executable(body_plan).needs]
+            tables += [reference.table for reference in body_plan.references]
+            if any(table.is_temporary for table in tables):
                 raise errors.NotSupportedError(
-                    "PREPARE of a statement with a temporary table is not supported: "
-                    "give it to execute() with its parameters"
+                    "PREPARE of a statement with a temporary table or view is not "
+                    "supported: give it to execute() with its parameters"
                 )
         types = session.types_to_prepare(body, plan.types)
         self._prepared[plan.name] = _Named(body, types)

@@ -76,6 +76,23 @@ class DefineViews(Plan):
 
 
 @dataclass(frozen=True)
+class CreateTemporaryView(Plan):
+    """CREATE TEMPORARY VIEW; ``layout`` is the text after its name."""
+
+    name: str
+    layout: str
+    if_not_exists: bool
+    replaces: bool
+
+
+@dataclass(frozen=True)
+class DropTemporaryViews(Plan):
+    """DROP VIEW of temporary views."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class DefineObjects(Plan):
     """CREATE, ALTER and DROP of objects that are no tables, as they stand.
 

@@ -68,7 +68,13 @@ from tique_rewriter.session_statements import (
 )
 from tique_rewriter.source import Source
 from tique_rewriter.table_queries import is_table_query, written_as_select
-from tique_rewriter.temporary import Lasting, is_temporary, plan_create_temporary
+from tique_rewriter.temporary import (
+    Lasting,
+    is_temporary,
+    plan_create_temporary,
+    plan_drop_temporary_views,
+    plan_temporary_view,
+)
 from tique_rewriter.tidying import plan_tidying
 from tique_rewriter.truncate import plan_truncate
 from tique_rewriter.types import TYPES, plan_comment, plan_type
@@ -415,6 +421,12 @@ class Rewriter:
     def _definition(self, source: Source, keywords: list[str]) -> Plan:
         if keywords[0] == "CREATE" and is_temporary(source):
             return self._create_temporary(source)
+        if (
+            keywords[0] == "CREATE"
+            and self._rules.temporary_views
+            and is_temporary(source, "VIEW")
+        ):
+            return plan_temporary_view(source, self._definitions)
         match keywords:
             case ["ALTER", "TABLE", *_]:
                 return plan_alter(source, self._lasting)
@@ -435,7 +447,9 @@ class Rewriter:
             case ["CREATE", "VIEW", *_] | ["CREATE", "OR", "REPLACE", "VIEW", *_]:
                 return plan_create_view(source, self._lasting)
             case ["DROP", "VIEW", *_]:
-                return plan_drop_view(source, self._lasting)
+                return plan_drop_temporary_views(
+                    source, self._definitions
+                ) or plan_drop_view(source, self._lasting)
             case ["ALTER", "VIEW", *_] if self._rules.alters_views:
                 return plan_alter_view(source, self._lasting)
             case ["ALTER", "DEFAULT", "PRIVILEGES", *_] if self._rules.grants_ahead:

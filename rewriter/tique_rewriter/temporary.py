@@ -1,9 +1,11 @@
-"""Temporary tables: of one connection, made by CREATE TEMPORARY TABLE.
+"""Temporary tables and views: of one connection, made by CREATE TEMPORARY TABLE and VIEW.
 
 A temporary table is read and written like a managed one, so its name is a hole in a
 statement's text and a managed table's name beside it is one too. Its definition is
 planned as that of a table without the words that make it temporary. No other DDL
-concerns it: other definitions are planned by :class:`Lasting`, which refuses its name.
+concerns it: other definitions are planned by :class:`Lasting`, which refuses its name. A
+temporary view is a query in the place of its name, as any view is; its own query reads what
+lasts.
 """
 
 from __future__ import annotations
@@ -13,16 +15,22 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tique_rewriter.create_as import CreateTableAs
-from tique_rewriter.ddl_plans import CreateTable
-from tique_rewriter.definition import read_head
+from tique_rewriter.ddl_plans import (
+    CreateTable,
+    CreateTemporaryView,
+    DropTemporaryViews,
+)
+from tique_rewriter.definition import qualified_name, read_head
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.source import Source
+from tique_rewriter.views import WithViews, plan_create_temporary_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.source import Word
 
 _WORDS = ("TEMP", "TEMPORARY")
 _COMMIT = ["ON", "COMMIT"]
@@ -55,13 +63,13 @@ class CreateTemporary(Plan):
     has_rows: bool = False
 
 
-def is_temporary(source: Source) -> bool:
-    """Whether a statement is CREATE [OR REPLACE] [LOCAL] TEMP[ORARY] TABLE."""
-    return _kind(source) is not None
+def is_temporary(source: Source, kind: str = "TABLE") -> bool:
+    """Whether a statement is CREATE [OR REPLACE] [LOCAL] TEMP[ORARY] TABLE or VIEW."""
+    return _kind(source, kind) is not None
 
 
-def _kind(source: Source) -> tuple[int, int] | None:
-    """The numbers of the first word that makes a table temporary, and of TABLE."""
+def _kind(source: Source, kind: str) -> tuple[int, int] | None:
+    """The numbers of the first word that makes it temporary, and of TABLE or VIEW."""
     keywords = source.keywords()
     first = number = 3 if keywords[1:3] == ["OR", "REPLACE"] else 1
     if keywords[number : number + 1] == ["LOCAL"] and source.rules.local_temporaries:
@@ -69,7 +77,7 @@ def _kind(source: Source) -> tuple[int, int] | None:
     if keywords[number : number + 1] not in ([word] for word in _WORDS):
         return None
     number += 1
-    return (first, number) if keywords[number : number + 1] == ["TABLE"] else None
+    return (first, number) if keywords[number : number + 1] == [kind] else None
 
 
 def plan_create_temporary(
@@ -90,7 +98,7 @@ def plan_create_temporary(
         For a name with a schema other than that of temporary tables, a FOREIGN KEY, or an
         end of transactions that the engine does not have.
     """
-    kind = _kind(source)
+    kind = _kind(source, "TABLE")
     assert kind is not None
     start = source.words[0].start
     source = _without(source, *kind)
@@ -98,12 +106,7 @@ def plan_create_temporary(
     source, on_commit = _without_commit(source, number)
     made = plan(source)
     head = read_head(source, catalog)
-    if catalog.named(None, head.name) or catalog.view(None, head.name):
-        raise source.unsupported(
-            f'a temporary table with the name of "{head.name}", which is there already,',
-            source.words[head.end - 1].start,
-            "give it another name",
-        )
+    _check_free(source, catalog, "table", head.name, source.words[head.end - 1])
     if isinstance(made, CreateTableAs):
         return CreateTemporary(
             made.parameters,
@@ -127,6 +130,80 @@ def plan_create_temporary(
     )
 
 
+def _check_free(
+    source: Source, catalog: Definitions, kind: str, name: str, word: Word
+) -> None:
+    if catalog.named(None, name) or catalog.view(None, name):
+        raise source.unsupported(
+            f'a temporary {kind} with the name of "{name}", which is there already,',
+            word.start,
+            "give it another name",
+        )
+
+
+def plan_temporary_view(
+    source: Source, definitions: Definitions
+) -> CreateTemporaryView:
+    """Return the plan of CREATE TEMPORARY VIEW.
+
+    Its query names what lasts: the engine knows no other name.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For a name with a schema other than that of temporary tables.
+    RewriteError
+        As for its query as a statement of its own.
+    """
+    kind = _kind(source, "VIEW")
+    assert kind is not None
+    source = _without(source, *kind)
+    source, number = _without_schema(source)
+    word = source.words[min(number, len(source.words) - 1)]
+    name = source.identifier(word)
+    lasting, rules = definitions.lasting, source.rules
+    _check_free(source, lasting, "view", name, word)
+    home = lasting.default_schema if rules.views_look_at_home else None
+    inside = WithViews(Lasting(definitions), rules, home)
+    return plan_create_temporary_view(source, WithViews(lasting, rules), inside)
+
+
+def plan_drop_temporary_views(
+    source: Source, definitions: Definitions
+) -> DropTemporaryViews | None:
+    """Return the plan of DROP VIEW of temporary views; None if it is of others.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For views of both kinds.
+    """
+    number = 4 if source.keywords(2)[:2] == ["IF", "EXISTS"] else 2
+    names: list[str] = []
+    others = 0
+    while True:
+        schema, name, number = qualified_name(source, number, "")
+        view = definitions.view(schema or None, name)
+        if view is not None and view.table.is_temporary:
+            names.append(view.table.name)
+        else:
+            others += 1
+        if source.keywords(number)[:1] != [","]:
+            break
+        number += 1
+    if not names:
+        return None
+    if others:
+        raise source.unsupported(
+            "DROP VIEW of temporary and of other views",
+            source.words[0].start,
+            "write a statement for each",
+        )
+    if source.keywords(number) not in ([], ["CASCADE"], ["RESTRICT"]):
+        raise source.syntax("a name too many", source.words[number].start)
+    return DropTemporaryViews(0, (), tuple(names))
+
+
 def _without(source: Source, first: int, end: int) -> Source:
     """Return the statement with blanks in the place of some words."""
     start, stop = source.words[first].start, source.words[end - 1].end
@@ -144,7 +221,7 @@ def _without_schema(source: Source) -> tuple[Source, int]:
     word = source.words[number]
     if source.identifier(word).lower() != source.rules.temporary_schema:
         raise source.unsupported(
-            "a temporary table in a schema", word.start, "leave the schema out"
+            "a temporary table or view in a schema", word.start, "leave the schema out"
         )
     if source.text[word.start] == '"':
         raise source.unsupported(
@@ -241,11 +318,19 @@ class Lasting:
 
     def _refuse(self, schema: str | None, name: str) -> None:
         """Refuse a name that would mean another table to the engine than to tique."""
-        found = self._all.named(schema, name)
-        if found is None and schema == self._all.default_schema:
-            found = self._all.named(None, name)
-        if found is not None and found.is_temporary:
-            raise UnsupportedSQL(
-                f'this statement is not supported while "{name}" is a temporary table of '
-                "this connection: drop it first"
-            )
+        places = [schema]
+        if schema == self._all.default_schema:
+            places.append(None)
+        for place in places:
+            found, view = self._all.named(place, name), self._all.view(place, name)
+            if found is not None and found.is_temporary:
+                raise _in_the_way("table", name)
+            if view is not None and view.table.is_temporary:
+                raise _in_the_way("view", name)
+
+
+def _in_the_way(kind: str, name: str) -> UnsupportedSQL:
+    return UnsupportedSQL(
+        f'this statement is not supported while "{name}" is a temporary {kind} of this '
+        "connection: drop it first"
+    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.ddl_plans import DefineViews
+from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
@@ -167,9 +167,13 @@ class WithViews:
 
 @dataclass(frozen=True)
 class _Header:
-    """A definition: the view's names, its listed columns, and the place of its query."""
+    """A definition: the view's names, its listed columns, and the place of its query.
+
+    ``after`` is the number of the word after the name.
+    """
 
     source: Source
+    after: int
     name: tuple[str, str]
     columns: tuple[str, ...]
     replaces: bool
@@ -186,6 +190,35 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     RewriteError
         As for its query as a statement of its own.
     """
+    header = _checked_header(source, catalog)
+    _plan_body(header, catalog.inside(header.name[0]))
+    return DefineViews(
+        0, (), source.words_text(source.words), (header.name,), creates=True
+    )
+
+
+def plan_create_temporary_view(
+    source: Source, catalog: WithViews, inside: WithViews
+) -> CreateTemporaryView:
+    """Return the plan of CREATE TEMPORARY VIEW, without the words that make it so.
+
+    ``inside`` are the tables and views as its query sees them.
+
+    Raises
+    ------
+    RewriteError
+        As for its query as a statement of its own.
+    """
+    header = _checked_header(source, catalog)
+    _plan_body(header, inside)
+    layout = source.words_text(source.words[header.after :])
+    _, name = header.name
+    return CreateTemporaryView(
+        0, (), name, layout, header.if_not_exists, header.replaces
+    )
+
+
+def _checked_header(source: Source, catalog: WithViews) -> _Header:
     header = _read_header(source, catalog)
     check_reserved(source, header.name[0], source.words[0].start)
     if source.lexed.arguments:
@@ -193,10 +226,7 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
             "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
         )
     _check_free(header, catalog)
-    _plan_body(header, catalog.inside(header.name[0]))
-    return DefineViews(
-        0, (), source.words_text(source.words), (header.name,), creates=True
-    )
+    return header
 
 
 def _check_free(header: _Header, catalog: Definitions) -> None:
@@ -294,7 +324,7 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
     if_not_exists = source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
     number += 3 * if_not_exists
     schema, name, number = qualified_name(source, number, catalog.default_schema)
-    columns: list[str] = []
+    after, columns = number, list[str]()
     if source.keywords(number)[:1] == ["("]:
         end = number + source.closing(words[number:])
         columns = [source.identifier(w) for w in words[number + 1 : end : 2]]
@@ -311,6 +341,7 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
         last -= 4 if words[last - 3].keyword in ("LOCAL", "CASCADED") else 3
     return _Header(
         source,
+        after,
         (schema, name),
         tuple(columns),
         replaces,

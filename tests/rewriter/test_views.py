@@ -160,7 +160,7 @@ def test_a_view_is_not_changed():
     [
         "CREATE VIEW tique.v AS SELECT 1",
         "CREATE VIEW v AS SELECT * FROM nowhere",
-        "CREATE TEMP VIEW v AS SELECT 1",
+        "CREATE TEMP VIEW v AS SELECT * FROM nowhere",
         "CREATE RECURSIVE VIEW v (n) AS SELECT 1",
         "CREATE VIEW a.b.c AS SELECT 1",
         "CREATE VIEW v AS SELECT * FROM tique.log",

@@ -64,9 +64,8 @@ class SnapshotText:
 
     def plain(self, transaction: Transaction, text: Text) -> str:
         """The text over the storage tables and the engine's own relations themselves."""
-        forms = transaction.engine.forms
         filled: dict[int | str, str] = {
-            number: source.relation([forms.plain(source.table)])
+            number: source.plain(transaction)
             for number, source in enumerate(self.sources)
         }
         filled |= {piece.expression: "" for piece in text if isinstance(piece, Label)}
@@ -149,10 +148,21 @@ class _ViewSource(Source):
     ) -> tuple[str, ...]:
         transaction.touched.add(self.table.id)
         (sql,), _ = self._query.fill(transaction, (), self._view.select.text)
+        return (self._named(transaction, sql),)
+
+    @override
+    def plain(self, transaction: Transaction) -> str:
+        if not self.table.is_temporary:
+            return super().plain(transaction)
+        # The engine has no view of that name.
+        sql = self._query.plain(transaction, self._view.select.text)
+        return self.relation([self._named(transaction, sql)])
+
+    def _named(self, transaction: Transaction, sql: str) -> str:
         quote = transaction.engine.forms.quote
         columns = ", ".join([quote(name) for name in self._view.columns])
         names = f" ({columns})" if columns else ""
-        return (f"(SELECT * FROM ({sql}) AS {quote(self.table.name)}{names})",)
+        return f"(SELECT * FROM ({sql}) AS {quote(self.table.name)}{names})"
 
 
 def _source(reference: Reference) -> Source:

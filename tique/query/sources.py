@@ -125,6 +125,10 @@ class Source:
         """The text in place of the reference."""
         return self.relation(self.queries(transaction, parameters))
 
+    def plain(self, transaction: Transaction) -> str:
+        """The text in its place over the storage table, or the engine's view, itself."""
+        return self.relation([transaction.engine.forms.plain(self.table)])
+
     def relation(self, queries: Sequence[str]) -> str:
         """The text in place of the reference, for some of its queries."""
         return together(queries) + self.reference.alias

@@ -1,4 +1,4 @@
-"""The temporary tables of one connection.
+"""The temporary tables and views of one connection.
 
 Argument
 --------
@@ -23,7 +23,12 @@ names one is an error, so that no statement sees half of a commit.
 rollback brings the names before back. The engine's tables are dropped when the
 transaction has ended, so none that a savepoint could bring back is gone.
 
-*Plans.* A connection with temporary tables has a rewriter of its own: no plan of another
+*Views.* A temporary view is its query, as any view is for a statement; so the engine needs none.
+It writes the query once, of a view that is rolled back: a star is what it was then, and
+names mean what they meant. That query reads managed tables and other views, and no temporary
+ones, which the engine does not know.
+
+*Plans.* A connection with temporary tables or views has a rewriter of its own: no plan of another
 connection knows them, and none of its own outlives a change of them
 (:attr:`SessionDefinitions.version`). Views are planned without them.
 """
@@ -42,6 +47,7 @@ from tique_backends.names import quote
 from tique_rewriter import Rewriter
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.temporary import OnCommit
+from tique_rewriter.views import check_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
     from tique.writes.table import TableWrites
     from tique_backends.engine import Engine
     from tique_backends.session import Session
+    from tique_rewriter.ddl_plans import CreateTemporaryView
     from tique_rewriter.schema import Table, View
     from tique_rewriter.temporary import CreateTemporary
 
@@ -93,16 +100,17 @@ class Temporaries:
         self._found: dict[str, Temporary] = {}
         self._lost: dict[str, tuple[Table, str]] = {}
         """Tables that are gone, though the application has not dropped them, and why."""
-        self._history: list[tuple[int, dict[str, Temporary]]] = []
-        """The tables before a statement of the transaction, by its sequence number."""
+        self._views: dict[str, View] = {}
+        self._history: list[tuple[int, dict[str, Temporary], dict[str, View]]] = []
+        """Both before a statement of the transaction, by its sequence number."""
         self._there: dict[int, Table] = {}
         """All tables that the engine has, by id."""
         self.version = 0
 
     @property
     def rewriter(self) -> Rewriter | None:
-        """Plans the connection's statements, if it has temporary tables."""
-        if not self._found and not self._lost:
+        """Plans the connection's statements, if it has temporary tables or views."""
+        if not self._found and not self._lost and not self._views:
             return None
         if self._own is None:
             definitions = SessionDefinitions(self._catalog, self)
@@ -121,7 +129,7 @@ class Temporaries:
 
     def __bool__(self) -> bool:
         """Whether there is anything to do when the session's transaction ends."""
-        return bool(self._there)
+        return bool(self._there or self._views or self._history)
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the temporary table of that name, whatever its case.
@@ -138,6 +146,12 @@ class Temporaries:
         if found is None and name in self._lost:
             raise errors.OperationalError(self._lost[name][1], sqlstate="55000")
         return None if found is None else found.table
+
+    def view(self, schema: str | None, name: str) -> View | None:
+        """Return the temporary view of that name, whatever its case."""
+        if not self._views or (schema or self.schema).lower() != self.schema:
+            return None
+        return self._views.get(name.lower())
 
     def named(self, schema: str | None, name: str) -> Table | None:
         """The same, whether or not it was lost."""
@@ -170,18 +184,11 @@ class Temporaries:
             raise errors.ProgrammingError(
                 f"there is a temporary table {plan.name} already", sqlstate="42P07"
             )
-        # It may have been created since the statement was planned.
-        managed = self._catalog.named(None, name)
-        if managed is not None or self._catalog.view(None, name) is not None:
-            raise errors.NotSupportedError(
-                f"a temporary table {plan.name} is not supported: there is a table or "
-                "view of that name; give it another one"
+        if name in self._views:
+            raise errors.ProgrammingError(
+                f"there is a temporary view {plan.name} already", sqlstate="42P07"
             )
-        if transaction.migration is not None:
-            raise errors.NotSupportedError(
-                "CREATE TEMPORARY TABLE is not supported in a transaction that has run "
-                "other DDL: create it before"
-            )
+        self._expect_possible(transaction, "TABLE", plan.name)
         # It is made like a managed one for a moment, without a barrier.
         transaction.ddl.changes.timeline.expect_owner()
         session = transaction.session
@@ -190,8 +197,74 @@ class Temporaries:
         temporary.create(session, table, query if plan.has_rows else None)
         self._catalog.add_temporary(table)
         made = {**self._found, name: Temporary(table, plan.on_commit)}
-        self._change(transaction, made)
+        self._change(transaction, made, self._views)
         self._lost.pop(name, None)
+
+    def _expect_possible(self, transaction: Transaction, kind: str, name: str) -> None:
+        # It may have been created since the statement was planned.
+        managed = self._catalog.named(None, name)
+        if managed is not None or self._catalog.view(None, name) is not None:
+            raise errors.NotSupportedError(
+                f"a temporary {kind.lower()} {name} is not supported: there is a table or "
+                "view of that name; give it another one"
+            )
+        if transaction.migration is not None:
+            raise errors.NotSupportedError(
+                f"CREATE TEMPORARY {kind} is not supported in a transaction that has run "
+                "other DDL: create it before"
+            )
+
+    def create_view(self, transaction: Transaction, plan: CreateTemporaryView) -> None:
+        """Create a view.
+
+        Raises
+        ------
+        ProgrammingError
+            There is a temporary table or view of that name (SQLSTATE 42P07).
+        NotSupportedError
+            A managed table or another view has the name.
+        RewriteError
+            No statement may have its query, as the engine has written it.
+        """
+        name = plan.name.lower()
+        passes = plan.replaces or plan.if_not_exists
+        if name in self._found or (name in self._views and not passes):
+            kind = "table" if name in self._found else "view"
+            raise errors.ProgrammingError(
+                f"there is a temporary {kind} {plan.name} already", sqlstate="42P07"
+            )
+        self._expect_possible(transaction, "VIEW", plan.name)
+        transaction.ddl.changes.timeline.expect_owner()
+        # Even of one that is there: the engine may not have IF NOT EXISTS.
+        written = self._written(transaction.session, plan)
+        if name in self._views and not plan.replaces:
+            return
+        number = -next(_numbers)
+        table = replace(written.table, name=plan.name, id=number, is_temporary=True)
+        made = {**self._views, name: replace(written, table=table)}
+        self._change(transaction, self._found, made)
+
+    def _written(self, session: Session, plan: CreateTemporaryView) -> View:
+        """Return a view as the engine reads it, by one that is rolled back."""
+        schema = self._catalog.default_schema
+        name = f"tique_temporary_{next(_numbers)}"
+        place = f"{quote(schema)}.{quote(name)}"
+        session.begin()
+        try:
+            unless = "IF NOT EXISTS " if plan.if_not_exists else ""
+            session.execute(f"CREATE VIEW {unless}{place} {plan.layout}").close()
+            views = self._engine.views(session)
+        finally:
+            session.rollback()
+        (found,) = [view for view in views if view.table.name == name]
+        check_view(self._catalog.with_views(views), self._rules.name, found)
+        return found
+
+    def drop_views(self, transaction: Transaction, names: Iterable[str]) -> None:
+        """Drop views."""
+        gone = {name.lower() for name in names}
+        left = {name: view for name, view in self._views.items() if name not in gone}
+        self._change(transaction, self._found, left)
 
     def _described(
         self,
@@ -242,17 +315,22 @@ class Temporaries:
         self._lost = {
             n: lost for n, lost in self._lost.items() if lost[0].id not in gone
         }
-        self._change(transaction, left)
+        self._change(transaction, left, self._views)
 
-    def _change(self, transaction: Transaction, after: dict[str, Temporary]) -> None:
-        self._history.append((transaction.sequence, self._found))
-        self._found = after
+    def _change(
+        self,
+        transaction: Transaction,
+        tables: dict[str, Temporary],
+        views: dict[str, View],
+    ) -> None:
+        self._history.append((transaction.sequence, self._found, self._views))
+        self._found, self._views = tables, views
         self.version += 1
 
     def undo(self, sequence: int) -> None:
-        """Bring back the tables before the statements after ``sequence``."""
+        """Bring back what was before the statements after ``sequence``."""
         while self._history and self._history[-1][0] > sequence:
-            self._found = self._history.pop()[1]
+            _, self._found, self._views = self._history.pop()
             self.version += 1
 
     # The end of a transaction
@@ -343,6 +421,7 @@ class Temporaries:
         """Note that the application dropped them all, or closes the connection."""
         self._found = {}
         self._lost = {}
+        self._views = {}
         self._history.clear()
         self.version += 1
         self.forget_engine()
@@ -386,16 +465,23 @@ class SessionDefinitions:
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the table of that name, whatever its case; a temporary one first."""
+        if self._temporaries.view(schema, name) is not None:
+            return None
         found = self._temporaries.find(schema, name)
         return self._catalog.find(schema, name) if found is None else found
 
     def named(self, schema: str | None, name: str) -> Table | None:
         """The same, whether or not the table can be used."""
+        if self._temporaries.view(schema, name) is not None:
+            return None
         found = self._temporaries.named(schema, name)
         return self._catalog.named(schema, name) if found is None else found
 
     def view(self, schema: str | None, name: str) -> View | None:
         """Return the view of that name, if no temporary table has it."""
+        found = self._temporaries.view(schema, name)
+        if found is not None:
+            return found
         if self._temporaries.named(schema, name) is not None:
             return None
         return self._catalog.view(schema, name)

@@ -93,6 +93,7 @@ MONETDB = Rules(
     temporary_schema="tmp",
     ends_temporaries=("DELETE ROWS", "PRESERVE ROWS", "DROP"),
     first_rows_stay=True,
+    temporary_views=False,
     queries=frozenset({"SELECT", "VALUES", "("}),
     system_schemas=frozenset({"tmp", "logging"}),
     listings=LISTINGS,

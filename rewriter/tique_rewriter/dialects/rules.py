@@ -99,6 +99,8 @@ class Rules:
         table, until another one changes it.
     local_temporaries
         Whether LOCAL may stand before TEMPORARY.
+    temporary_views
+        Whether there are temporary views.
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
@@ -346,6 +348,7 @@ class Rules:
     crashing_windows: frozenset[str] = frozenset()
     first_rows_stay: bool = False
     local_temporaries: bool = True
+    temporary_views: bool = True
     lateral_functions: bool = True
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None

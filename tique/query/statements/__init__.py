@@ -16,8 +16,10 @@ from tique.query.statements.definition import (
     CreateTableAsStatement,
     CreateTableStatement,
     CreateTemporaryStatement,
+    CreateTemporaryViewStatement,
     DropIndexStatement,
     DropTableStatement,
+    DropTemporaryViewsStatement,
 )
 from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
@@ -66,6 +68,8 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.CreateTable: CreateTableStatement,
     CreateTableAs: CreateTableAsStatement,
     CreateTemporary: CreateTemporaryStatement,
+    ddl_plans.CreateTemporaryView: CreateTemporaryViewStatement,
+    ddl_plans.DropTemporaryViews: DropTemporaryViewsStatement,
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,

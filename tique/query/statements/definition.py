@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique_rewriter.alter import AlterNothing
     from tique_rewriter.create_as import CreateTableAs
-    from tique_rewriter.ddl_plans import CreateIndex, CreateTable, DropIndex, DropTable
+    from tique_rewriter.ddl_plans import (
+        CreateIndex,
+        CreateTable,
+        CreateTemporaryView,
+        DropIndex,
+        DropTable,
+        DropTemporaryViews,
+    )
     from tique_rewriter.temporary import CreateTemporary
 
 
@@ -96,6 +103,36 @@ class CreateTemporaryStatement(Statement):
             if self._select is not None:
                 query = self._select.query(transaction, parameters)
             transaction.temporaries.create(transaction, self._create, query)
+        return Outcome()
+
+
+class CreateTemporaryViewStatement(Statement):
+    """CREATE TEMPORARY VIEW."""
+
+    def __init__(self, plan: CreateTemporaryView) -> None:
+        super().__init__(plan)
+        self._create = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Create the view for this connection; a rollback takes it back."""
+        with transaction.statement():
+            transaction.temporaries.create_view(transaction, self._create)
+        return Outcome()
+
+
+class DropTemporaryViewsStatement(Statement):
+    """DROP VIEW of temporary views."""
+
+    def __init__(self, plan: DropTemporaryViews) -> None:
+        super().__init__(plan)
+        self._drop = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Drop the views; a rollback brings them back."""
+        with transaction.statement():
+            transaction.temporaries.drop_views(transaction, self._drop.names)
         return Outcome()
 
 
