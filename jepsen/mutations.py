@@ -14,6 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit import shared as shared_commit
 from tique.commit.batch import BatchCertifier
 from tique.commit.certification import MemoryCertifier, QueryCertifier
@@ -273,6 +274,38 @@ def _outlives_folds() -> None:
     _replace(StoredRows, replace)
 
 
+def _survives_folds() -> None:
+    """P1: an uncommitted fold goes on while another changes storage."""
+
+    @contextmanager
+    def suspended(_: Any) -> Iterator[None]:
+        yield
+
+    _replace(UncommittedFold, suspended)
+
+
+def _answers_older_snapshots() -> None:
+    """P1: an uncommitted fold answers snapshots that are older than what it has."""
+    genuine = UncommittedFold._bring
+
+    def _bring(fold: Any, session: Any, table: Any, sts: int) -> None:
+        if table.id not in fold._marks or fold._marks[table.id].mark <= sts:
+            genuine(fold, session, table, sts)
+
+    _replace(UncommittedFold, _bring)
+
+
+def _marks_what_is_not_written() -> None:
+    """P1: an uncommitted fold passes for newer than what was written."""
+    genuine = UncommittedFold._bring
+
+    def _bring(fold: Any, session: Any, table: Any, sts: int) -> None:
+        if table.id not in fold._marks:
+            genuine(fold, session, table, sts)
+
+    _replace(UncommittedFold, _bring)
+
+
 def _replace(owner: object, function: Callable[..., Any], name: str = "") -> None:
     setattr(owner, name or function.__name__, function)
 
@@ -302,5 +335,12 @@ STORE: dict[str, Callable[[], None]] = {
 }
 """Mutations of the store's invariants by name: a schedule of its own finds each."""
 
-MUTATIONS = {**PROTOCOL, **STORE}
+UNCOMMITTED: dict[str, Callable[[], None]] = {
+    "survives-folds": _survives_folds,
+    "answers-older-snapshots": _answers_older_snapshots,
+    "marks-what-is-not-written": _marks_what_is_not_written,
+}
+"""Mutations of uncommitted folds by name: a schedule of its own finds each, on DuckDB."""
+
+MUTATIONS = {**PROTOCOL, **STORE, **UNCOMMITTED}
 """All by name; each is called once, in a process that has no connection yet."""

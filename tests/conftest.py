@@ -9,6 +9,7 @@ pytest_plugins = (
     "tests.plugins.effort",
     "tests.plugins.selection",
     "tests.plugins.reruns",
+    "tests.plugins.uncommitted",
 )
 
 # The time of an example depends on the machine's other load.

@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
     checkpoint_age: float
     row_cache: int
     page_cache: int
+    uncommitted_fold_rows: int | None
     retention: float
     lease: float
 
@@ -116,7 +117,8 @@ def connect(
         The database's settings; the first connection decides: ``certifier``
         (``"memory"`` or ``"query"``), ``checkpoint`` (``"auto"`` or ``"manual"``),
         ``checkpoint_rows``, ``checkpoint_age`` (seconds), ``row_cache`` (rows per
-        table), ``page_cache`` (bytes), ``retention`` and ``lease`` (seconds).
+        table), ``page_cache`` (bytes), ``uncommitted_fold_rows`` (storage rows; None:
+        none), ``retention`` and ``lease`` (seconds).
 
     Raises
     ------

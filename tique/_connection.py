@@ -716,6 +716,7 @@ class Connection(Generic[RowT]):
         txid = self.txid
         if txid is not None:
             self._database.locks.cancel(txid)
+            self._database.uncommitted.interrupt(txid)
         self._session.interrupt()
 
     def _fail(self, txid: int) -> None:

@@ -81,6 +81,9 @@ class Capabilities:
     alters_changed_tables : bool
         Whether an engine transaction that has changed or deleted rows of a table can alter
         it afterwards.
+    reads_uncommitted_folds : bool
+        Whether wide queries are faster in an engine transaction that has written the recent
+        versions into storage (:meth:`Engine.overwrite`) than over storage and cache table.
     """
 
     dialect: str
@@ -95,6 +98,7 @@ class Capabilities:
     changes_in_turn: bool = False
     alters_foreign_keys: bool = False
     alters_changed_tables: bool = True
+    reads_uncommitted_folds: bool = False
 
 
 class Engine(ABC):
@@ -342,6 +346,27 @@ class Engine(ABC):
         tombstone. Versions up to ``until`` leave the cache table. Storage certainly has
         no rows with the keys ``new``.
         """
+
+    def overwrite(
+        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+    ) -> None:
+        """Write rows into storage, whatever it has under their keys; None: no row.
+
+        Columns that are ``MISSING`` keep their values. It happens in the session's engine
+        transaction. Only asked of engines that read uncommitted folds.
+        """
+        raise NotImplementedError
+
+    def storage_rows(self, session: Session, table: Table) -> int:
+        """How many rows the storage table has, nearly. Asked with :meth:`overwrite`."""
+        raise NotImplementedError
+
+    def depend_on_rows(self, calls: frozenset[str]) -> bool:
+        """Whether what these names stand for depends on rows and parameters alone.
+
+        ``calls`` are those of :attr:`tique_rewriter.plan.Select.calls`.
+        """
+        return False
 
     @abstractmethod
     def fold(

@@ -54,6 +54,16 @@ class Result(ABC):
     def arrow(self) -> pyarrow.Table:
         """Return all further rows as an Arrow table."""
 
+    def hold(self, most: int) -> bool:
+        """Read all rows into memory, or give them up if there are more than ``most``.
+
+        Returns
+        -------
+        bool
+            Whether they are in memory.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def close(self) -> None:
         """Give up the rows that were not fetched."""
@@ -61,6 +71,9 @@ class Result(ABC):
 
 class Session(ABC):
     """One connection to the engine, used by one thread at a time."""
+
+    is_as_opened = True
+    """Whether it has the settings that every new session has."""
 
     aside: Session | None = None
     """While an engine transaction is held open over several statements: another session,

@@ -269,12 +269,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Select(Plan):
-    """A query. ``point``, ``group`` and ``join`` are set where it is no more than that."""
+    """A query. ``point``, ``group`` and ``join`` are set where it is no more than that.
+
+    ``calls`` are the names of all that it calls, and other words by which its results
+    may depend on more than rows; None if it reads anything but managed tables.
+    """
 
     text: Text
     point: PointRead | None = None
     group: GroupRead | None = None
     join: JoinRead | None = None
+    calls: frozenset[str] | None = None
 
 
 class Wait(Enum):

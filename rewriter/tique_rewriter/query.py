@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.bindings import Bindings, scope_of, select_bindings, whole_key
+from tique_rewriter.calls import calls_of
 from tique_rewriter.groups import group_read
 from tique_rewriter.joins import join_read
 from tique_rewriter.outputs import plain_columns
@@ -36,7 +37,12 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
     references = references_of(reads, select_bindings(source, tree, reads), [tree])
     text = source.cut(source.words[0].start, source.end, reads.marks)
     if _reshapes([tree]) or any(read.view is not None for read in reads.reads):
-        return Select(len(source.lexed.arguments), references, text)
+        return Select(
+            len(source.lexed.arguments),
+            references,
+            text,
+            calls=calls_of(source, tree, reads),
+        )
     return Select(
         len(source.lexed.arguments),
         references,
@@ -44,6 +50,7 @@ def plan_query(source: Source, catalog: Catalog) -> Select:
         _point_read(source, tree, reads),
         group_read(source, tree, reads),
         join_read(source, tree, reads, references),
+        calls_of(source, tree, reads),
     )
 
 

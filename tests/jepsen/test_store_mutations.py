@@ -50,6 +50,23 @@ def filled(engine):
 
 
 @pytest.fixture
+def scanned(engine):
+    """Such a connection whose wide queries read an uncommitted fold, and another one."""
+
+    def fill():
+        options = {"checkpoint": "manual", "uncommitted_fold_rows": 0}
+        connection = engine.connect(**options)
+        connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER)")
+        connection.execute("CREATE TABLE t (g INTEGER PRIMARY KEY, v INTEGER)")
+        connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(ROWS)}")
+        connection.commit()
+        connection.checkpoint()
+        return connection, engine.connect(**options)
+
+    return fill
+
+
+@pytest.fixture
 def mutate(monkeypatch):
     """Apply a mutation until the test is over."""
 
@@ -172,6 +189,61 @@ def test_a_schedule_finds_it(engine, filled, mutate, mutation):
     assert schedule(filled) == wrong
 
 
+BOTH = "SELECT (SELECT SUM(v + 0) FROM t) + (SELECT COUNT(*) FROM u)"
+
+
+def change(connection, sql):
+    connection.execute(sql)
+    connection.commit()
+
+
+def fold_beside_an_uncommitted_one(connect):
+    """A row gets to storage after the uncommitted fold has begun."""
+    connection, _ = connect()
+    change(connection, "INSERT INTO u VALUES (1, 0)")
+    assert answer(connection, "SELECT COUNT(*) FROM t, u WHERE t.v + u.v < 9") == ROWS
+    change(connection, "INSERT INTO u VALUES (2, 0)")
+    connection.checkpoint()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    return answer(connection, BOTH)
+
+
+def older_snapshot(connect):
+    """A transaction asks again when the uncommitted fold has newer rows."""
+    connection, other = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    connection.execute("SELECT 1 FROM u").fetchall()
+    change(other, "UPDATE t SET v = 9 WHERE g = 1")
+    assert answer(other, BOTH) == 9
+    return answer(connection, BOTH)
+
+
+def newer_snapshot(connect):
+    """A row is changed when the uncommitted fold has an older version."""
+    connection, _ = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    assert answer(connection, BOTH) == 7
+    change(connection, "UPDATE t SET v = 9 WHERE g = 1")
+    return answer(connection, BOTH)
+
+
+UNCOMMITTED = {
+    "survives-folds": (fold_beside_an_uncommitted_one, 9, 8),
+    "answers-older-snapshots": (older_snapshot, 7, 9),
+    "marks-what-is-not-written": (newer_snapshot, 9, 7),
+}
+
+
+@pytest.mark.written_for(["duckdb"], reason="other engines have no uncommitted folds")
+@pytest.mark.parametrize("mutation", UNCOMMITTED)
+def test_a_schedule_finds_it_in_an_uncommitted_fold(engine, scanned, mutate, mutation):
+    schedule, right, wrong = UNCOMMITTED[mutation]
+    assert schedule(scanned) == right
+    engine.begin_again()
+    mutate(mutation)
+    assert schedule(scanned) == wrong
+
+
 def fold_of_another_process(url, sql):
     """What a process that remembers a row sees when another has replaced and folded it."""
     first, second = Process(url), Process(url)
@@ -203,3 +275,4 @@ def test_a_fold_of_another_process_finds_it(shared_engine, mutate):
 
 def test_each_mutation_of_the_store_has_a_schedule():
     assert {*SCHEDULES, "outlives-folds"} == mutations.STORE.keys()
+    assert UNCOMMITTED.keys() == mutations.UNCOMMITTED.keys()

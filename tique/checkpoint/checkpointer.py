@@ -44,6 +44,7 @@ from tique_backends.sharing import FencedError, FoldedMeanwhileError, UnstoredRo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tique.checkpoint.uncommitted import UncommittedFold
     from tique.store.catalog import ManagedCatalog
     from tique.store.versions import TableVersions
     from tique.timeline.local import Timeline
@@ -72,6 +73,8 @@ class Checkpointer:
         Its managed tables.
     timeline
         Tells λ, and lets one process fold at a time.
+    uncommitted
+        Ends before storage is written.
     rows
         The number of cached rows of a table that starts a round.
     age
@@ -89,6 +92,7 @@ class Checkpointer:
         engine: Engine,
         catalog: ManagedCatalog,
         timeline: Timeline,
+        uncommitted: UncommittedFold,
         *,
         rows: int,
         age: float,
@@ -105,6 +109,7 @@ class Checkpointer:
         self._engine = engine
         self._catalog = catalog
         self._timeline = timeline
+        self._uncommitted = uncommitted
         self._housekeeping = housekeeping
         self._rows = rows
         self._age = age
@@ -237,7 +242,7 @@ class Checkpointer:
     @contextmanager
     def paused(self, timeout: float) -> Iterator[None]:
         """Keep all threads and processes from folding (for DDL and detaching)."""
-        with self._alone(timeout, unless=lambda: False):
+        with self._alone(timeout, unless=lambda: False), self._uncommitted.suspended():
             yield
 
     def fold_all_stable(self) -> None:
@@ -295,7 +300,9 @@ class Checkpointer:
             engine.prune_log(session, until, self._retention)
             self._pruned = time.monotonic()
         try:
-            engine.compact(session, force=is_asked)
+            if moved or thorough or is_late:
+                with self._uncommitted.suspended():
+                    engine.compact(session, force=is_asked)
         except EngineError as error:
             # Other engine transactions may be in the way; the log only grows.
             logger.debug("the engine's own checkpoint was put off: %s", error)
@@ -341,6 +348,15 @@ class Checkpointer:
             bring_back(engine, session, table)
             versions.restore(engine.cached_commits(session, table))
         before = versions.rows
+        if versions.oldest is None or versions.oldest > stable:
+            return 0
+        with self._uncommitted.suspended():
+            self._fold_batches(versions, stable)
+        return max(0, before - versions.rows)
+
+    def _fold_batches(self, versions: TableVersions, stable: int) -> None:
+        table, engine = versions.table, self._engine
+        session = self._usable_session()
         from_memory = not table.is_keyless and self._catalog.buffers(table)
         while versions.oldest is not None and versions.oldest <= stable:
             since = versions.folded_until if engine.shared is not None else None
@@ -365,7 +381,6 @@ class Checkpointer:
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
                     versions.folded(until)
-        return max(0, before - versions.rows)
 
 
 def _named(table: Table, error: Exception) -> EngineError:

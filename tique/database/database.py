@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tique import errors
 from tique.checkpoint.checkpointer import Checkpointer
+from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.hot_keys import HotKeys
@@ -108,10 +109,14 @@ class Database:
             else MemoryCertifier(self.catalog, query)
         )
         self.timeline = self._timeline()
+        self.uncommitted = UncommittedFold(
+            engine, self.catalog, settings.uncommitted_fold_rows
+        )
         self.checkpointer = Checkpointer(
             engine,
             self.catalog,
             self.timeline,
+            self.uncommitted,
             rows=settings.checkpoint_rows,
             age=settings.checkpoint_age,
             automatic=settings.checkpoint == "auto",
@@ -234,6 +239,7 @@ class Database:
             isolation,
             locks=self.locks,
             certifier=self.certifier,
+            uncommitted=self.uncommitted,
             read_only=read_only,
             merges=merges,
             contender=contender,
@@ -301,6 +307,7 @@ class Database:
             stack.callback(self.timeline.close)
             stack.callback(self.committer.close)
             stack.callback(self.checkpointer.close)
+            stack.callback(self.uncommitted.close)
             if self.settings.checkpoint == "auto" and not self.ddl.is_detached:
                 try:
                     if self.timeline.is_current():

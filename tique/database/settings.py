@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from tique import errors
 from tique.store.policy import CachePolicy
 
+_FOLD_ROWS = 50_000
+"""With fewer, to probe each row against the cache table costs less than to write versions."""
+
 _SHORTEST_LEASE, _LONGEST_LEASE = 0.5, 300.0
 
 
@@ -35,6 +38,10 @@ class Settings:
     page_cache : int
         Bytes for ranges of storage tables that are kept in memory; by default an
         eighth of the machine's memory, 768 MiB at most.
+    uncommitted_fold_rows : int or None
+        From so many storage rows on, in the tables with recent versions, a wide query
+        reads an uncommitted fold, where the engine is faster that way
+        (:mod:`tique.checkpoint.uncommitted`); None: never.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float
@@ -48,6 +55,7 @@ class Settings:
     checkpoint_age: float = 3.0
     row_cache: int = 100_000
     page_cache: int = field(default_factory=_default_page_cache)
+    uncommitted_fold_rows: int | None = field(default_factory=lambda: _FOLD_ROWS)
     retention: float = 3600.0
     lease: float = 6.0
 

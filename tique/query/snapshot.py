@@ -36,9 +36,15 @@ class SnapshotText:
         return [table for source in self.sources for table in source.tables]
 
     def fill(
-        self, transaction: Transaction, parameters: Sequence[Any], *texts: Text
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *texts: Text,
+        in_storage: bool = False,
     ) -> tuple[list[str], Sequence[Any]]:
         """The texts with all holes filled, and the parameters that they need.
+
+        ``in_storage``: for an engine session in which storage is the snapshot.
 
         (A clause's texts need others: see :class:`~tique_rewriter.change_plans.Clause`.)
 
@@ -54,7 +60,9 @@ class SnapshotText:
                     index = piece.index
                     if index not in filled:
                         source = self.sources[index]
-                        filled[index] = source.text(transaction, parameters)
+                        filled[index] = source.text(
+                            transaction, parameters, in_storage=in_storage
+                        )
                 elif type(piece) is Outer:
                     relation = transaction.relations[piece.name]
                     filled[f"{piece.name}{piece.alias}"] = relation + piece.alias
@@ -144,10 +152,16 @@ class _ViewSource(Source):
 
     @override
     def queries(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        in_storage: bool = False,
     ) -> tuple[str, ...]:
         transaction.touched.add(self.table.id)
-        (sql,), _ = self._query.fill(transaction, (), self._view.select.text)
+        (sql,), _ = self._query.fill(
+            transaction, (), self._view.select.text, in_storage=in_storage
+        )
         return (self._named(transaction, sql),)
 
     @override

@@ -121,9 +121,16 @@ class Source:
         """The managed tables that are read in the reference's place."""
         return [self.table]
 
-    def text(self, transaction: Transaction, parameters: Sequence[Any]) -> str:
-        """The text in place of the reference."""
-        return self.relation(self.queries(transaction, parameters))
+    def text(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        in_storage: bool = False,
+    ) -> str:
+        """The text in place of the reference; ``in_storage`` is the snapshot, or not."""
+        queries = self.queries(transaction, parameters, in_storage=in_storage)
+        return self.relation(queries)
 
     def plain(self, transaction: Transaction) -> str:
         """The text in its place over the storage table, or the engine's view, itself."""
@@ -134,11 +141,19 @@ class Source:
         return together(queries) + self.reference.alias
 
     def queries(
-        self, transaction: Transaction, parameters: Sequence[Any]
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        *,
+        in_storage: bool = False,
     ) -> tuple[str, ...]:
         """Queries that together return the reference's rows in the snapshot."""
         transaction.see_table(self.table)
-        form = self._form(transaction, parameters)
+        if in_storage:
+            transaction.versions(self.table)
+            form = None
+        else:
+            form = self._form(transaction, parameters)
         if form is not None and self._computes:
             computed = transaction.engine.forms.computed
             return tuple([computed(self.table, query) for query in form])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from tique.checkpoint.uncommitted import UncommittedFold
     from tique.commit.certification import Certifier
     from tique.commit.locks import LockKey, Locks
     from tique.commit.turns import Contender
@@ -147,6 +148,8 @@ class Transaction:
         Whether writes are refused.
     merges
         Whether its updates that lost may be computed again.
+    uncommitted
+        Where wide queries find the snapshot in storage.
     contender
         Its connection, where several want the same rows; None: it waits for no turn.
     temporaries
@@ -172,6 +175,7 @@ class Transaction:
         *,
         locks: Locks,
         certifier: Certifier,
+        uncommitted: UncommittedFold,
         read_only: bool = False,
         merges: bool = True,
         contender: Contender | None = None,
@@ -205,6 +209,7 @@ class Transaction:
         self.merges = merges
         self.locks = locks
         self.certifier = certifier
+        self.uncommitted = uncommitted
         self.lock_timeout: float | None = None
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
         self.locked: dict[LockKey, int] = {}
@@ -363,6 +368,16 @@ class Transaction:
             return
         if self.has_one_snapshot or self.writes.get(table.id):
             self.seen.table(table)
+
+    def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
+        """Whether it sees of tables what any session sees in its snapshot."""
+        session = self.session
+        return (
+            session.is_as_opened
+            and session.aside is None
+            and self.migration is None
+            and not any(self.writes.get(table.id) for table in tables)
+        )
 
     def versions(self, table: Table) -> TableVersions:
         """The recent versions of a table, noted as used by this transaction.

@@ -158,6 +158,24 @@ class Chains:
                     rows[key] = version[1]
         return rows
 
+    def rows_between(self, after: int, until: int) -> dict[Key, Row | None]:
+        """The newest row with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
+
+        The cost depends on the commits after ``after`` alone.
+        """
+        rows: dict[Key, Row | None] = {}
+        heads = self._heads
+        for cts, keys, _ in reversed(self._commits):
+            if cts <= after:
+                break
+            if cts <= until:
+                for key in keys:
+                    if key not in rows:
+                        version = newest_until(heads[key], until)
+                        assert version is not None
+                        rows[key] = version[1]
+        return rows
+
     def forget(self, until: int, changed: Iterable[Key]) -> None:
         """Drop the versions with cts ≤ ``until``, which belong to these keys."""
         for _, keys, tombstones in self._commits_until(until):

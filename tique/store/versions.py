@@ -451,6 +451,17 @@ class TableVersions:
             newest = self._chains.rows_until(until)
         return self._stored.changes(newest)
 
+    def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
+        """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
+
+        None: the index does not have all versions. A column that no version has changed
+        since storage was written may be ``MISSING``.
+        """
+        with self.lock:
+            if self.table.is_keyless or not self.is_complete:
+                return None
+            return self._chains.rows_between(after, until)
+
     def forget_storage(self) -> None:
         """Drop cached storage rows: it is not known whether a fold changed them."""
         with self._changing_storage():

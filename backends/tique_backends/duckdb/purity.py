@@ -86,7 +86,32 @@ list_contains list_extract list_value row struct_extract struct_pack to_timestam
 """
 """Functions that treat a value with a time zone as an instant."""
 
+_AGGREGATES = """
+any_value arg_max arg_max_null arg_min arg_min_null argmax argmin array_agg avg bit_and
+bit_or bit_xor bool_and bool_or corr count count_if count_star countif covar_pop
+covar_samp entropy favg first fsum geometric_mean geomean group_concat histogram
+kahan_sum kurtosis kurtosis_pop last list listagg mad max max_by mean median min min_by
+mode product quantile quantile_cont quantile_disc regr_avgx regr_avgy regr_count
+regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness stddev
+stddev_pop stddev_samp string_agg sum sum_no_overflow sumkahan var_pop var_samp variance
+row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value
+last_value nth_value fill grouping grouping_id
+"""
+
+_SYNTAX = """
+all and any array as between bit blob by case cast collate cross cube decimal distinct
+else end enum except exclude exists extract filter from full group having in inner
+intersect interval is join left like ilike limit materialized not numeric offset on or
+order outer over partition qualify replace right rollup rows select semi anti set sets
+similar some then trim try_cast union unnest using values varchar char when where window
+with within
+"""
+"""Words of SQL and names of types that may stand before a bracket."""
+
 KNOWN = frozenset((_OPERATORS + _FUNCTIONS).split())
+OF_ROWS = KNOWN | frozenset((_AGGREGATES + _SYNTAX).split())
+"""Words before brackets in a query that gives the same in any session and at any time."""
+
 _OF_INSTANTS = frozenset(_INSTANTS.split())
 _WITH_OFFSET = re.compile(r".*:\d\d(?:\.\d+)? ?(?:Z|UTC|[+-]\d\d(?::?\d\d)?)", re.S)
 

@@ -73,6 +73,15 @@ class DuckDBResult(Result):
         return table
 
     @override
+    def hold(self, most: int) -> bool:
+        rows = self.fetch(most + 1)
+        if len(rows) > most:
+            self.close()
+            return False
+        self._drained = rows
+        return True
+
+    @override
     def close(self) -> None:
         stream, self._stream = self._stream, None
         self._drained = []

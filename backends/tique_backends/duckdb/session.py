@@ -195,6 +195,7 @@ class DuckDBSession(Session):
 
     @override
     def assign(self, name: str, value: str | None) -> None:
+        self.is_as_opened = False
         if name == "timezone":
             self._zones.differ = True
             self._zone = None
@@ -396,6 +397,20 @@ class DuckDBSession(Session):
             self._run(
                 f"UPDATE {storage_name(table)} AS _s SET {values} "
                 f"FROM {relation} AS _r WHERE {same}",
+                (),
+            )
+
+    def upsert(self, table: Table, rows: Sequence[Row]) -> None:
+        """Put ``rows`` into storage, in the place of those with their keys."""
+        columns = [quote(column.name) for column in table.columns]
+        key = [quote(table.columns[i].name) for i in table.primary_key]
+        changes = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
+        names = ", ".join(columns)
+        with self._relation(arrow_table(table, rows)) as relation:
+            self._run(
+                f"INSERT INTO {storage_name(table)} ({names}) "
+                f"SELECT {names} FROM {relation} ON CONFLICT ({', '.join(key)}) DO "
+                + (f"UPDATE SET {changes}" if changes else "NOTHING"),
                 (),
             )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique.checkpoint.uncommitted import LargeResultError
 from tique.commit.turns import Habit
 from tique.query.answers import Answer, group_answer
 from tique.query.contested import come_to
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
+    from tique_backends.session import Result
     from tique_rewriter.plan import Select
 
 
@@ -34,6 +36,9 @@ class SelectStatement(Statement):
         self._query = plan.text
         self._join = plan.join
         self._names = ResultNames(lambda t: self.text.plain(t, plan.text))
+        self._calls = plan.calls
+        self._is_large = False
+        """Whether it had more results than an uncommitted fold is held for."""
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -43,10 +48,38 @@ class SelectStatement(Statement):
 
     def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
+        result = self._from_uncommitted_fold(transaction, parameters)
+        if result is not None:
+            return Outcome(result.row_count, result.columns, result=result)
         sql, bound = self.query(transaction, parameters)
         result = transaction.session.execute(sql, bound, wide=self.text.is_wide)
         result.columns = self._names.of(transaction, result.columns, sql, bound)
         return Outcome(result.row_count, result.columns, result=result)
+
+    def _from_uncommitted_fold(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Result | None:
+        """The result, if the query may be asked there and gets an answer."""
+        calls, tables = self._calls, self.text.tables
+        if (
+            calls is None
+            or self._is_large
+            or not self.text.is_wide
+            or not transaction.reads_committed_rows(tables)
+            or not transaction.uncommitted.is_worthwhile(tables, transaction.sts)
+            or not transaction.engine.depend_on_rows(calls)
+        ):
+            return None
+        (sql,), bound = self.text.fill(
+            transaction, parameters, self._query, in_storage=True
+        )
+        try:
+            return transaction.uncommitted.ask(
+                tables, transaction.sts, transaction.txid, sql, bound
+            )
+        except LargeResultError:
+            self._is_large = True
+            return None
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]

@@ -26,6 +26,7 @@ class DescribedStatement(SelectStatement):
     def __init__(self, plan: Described) -> None:
         super().__init__(plan.statement)
         self._verb = plan.verb
+        self._calls = None
         self._reads_rows = plan.reads_rows
 
     @override
@@ -45,6 +46,7 @@ class SetVariableStatement(SelectStatement):
     def __init__(self, plan: SetVariable) -> None:
         super().__init__(plan.statement)
         self._name = plan.name
+        self._calls = None
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:

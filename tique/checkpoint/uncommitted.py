@@ -1,0 +1,313 @@
+"""An uncommitted fold: wide queries read storage in an engine transaction of its own.
+
+A wide query over a table with recent versions would probe each storage row against the
+cache table. In an engine transaction that is never committed, the recent versions are
+written into storage instead, as a fold would; there, the tables that bear the
+application's names *are* the snapshot, and the engine runs the application's text by its
+native plan. Later queries only bring the newer versions there.
+
+Argument
+--------
+*It begins as storage is.* The engine transaction sees storage at its beginning, and its own
+writes. Nothing else writes storage while it is open: folds, DDL and the engine's own
+checkpoint happen in :meth:`UncommittedFold.suspended`, which ends it first, and no other
+begins before they are over. So every version that storage had not at the beginning is in
+the index of recent versions for as long as it is open (the index drops a version only in
+a fold), even if the engine has some of them: to write one again changes nothing.
+
+*What a query sees is its snapshot* (P1). For each table there is a *mark*: all versions with
+cts ≤ mark are written, and none that is newer than ``newest`` ≤ mark. A snapshot sts ≥
+mark first gets the versions between them, of each key the newest; they are in the index,
+because a commit is published there before sts covers it. An older snapshot can be read as
+long as ``newest`` ≤ sts. If one of the query's tables cannot be brought to the snapshot
+(versions in the cache table alone, no key, a newer mark), the caller uses its other form, and
+so it does with own writes, and with text that depends on more than rows.
+
+*Nothing is lost, nothing is shown to others.* The transaction is never committed: when the
+process dies, or any statement in it fails, its writes are gone, and storage, cache table and
+log are as they were (P4). Other engine transactions never see them (P10).
+
+*One query at a time.* ``_in_use`` is held for a query from its versions to its last row; another
+thread does not wait, but uses the other form. All rows are read under it, and results of many
+rows are given up: an application that reads slowly holds nothing up. A thread that suspends it
+raises ``_suspensions`` first and takes ``_in_use`` then; one that queries takes ``_in_use``
+first and looks at ``_suspensions`` then. One of them sees the other. A query that is under way is
+interrupted after a while (P7), and run again in its other form: the application has seen
+nothing of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tique_backends.errors import EngineError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique.store.catalog import ManagedCatalog
+    from tique_backends.engine import Engine
+    from tique_backends.session import Result, Session
+    from tique_rewriter.schema import Table
+
+logger = logging.getLogger("tique")
+
+_PATIENCE = 2.0
+"""Seconds that a query may go on while a fold waits."""
+
+_INTERRUPT_AGAIN = 0.05
+_MOST_RESULTS = 10_000
+"""Rows of a result that are held in memory; more are left to the other form."""
+
+_REST = 30.0
+"""Seconds for which a table is left alone whose versions could not be written."""
+
+
+class _Mark(NamedTuple):
+    """Versions with cts ≤ ``mark`` are written; ``newest`` is the newest of them."""
+
+    mark: int
+    newest: int
+
+
+_NOTHING = _Mark(0, 0)
+
+
+class _Unreachable(Exception):
+    """A table cannot be brought to the snapshot."""
+
+
+class LargeResultError(Exception):
+    """A result has more rows than an uncommitted fold is held for."""
+
+
+class UncommittedFold:
+    """The one uncommitted fold of a database, if its engine is faster with one.
+
+    Parameters
+    ----------
+    engine, catalog
+        The engine of the database and its managed tables.
+    least_rows
+        The storage rows from which on it is worth its statements; None: it never is
+        (option ``uncommitted_fold_rows``).
+
+    Attributes
+    ----------
+    queries, versions : int
+        How many queries it has answered, and how many versions it has written for them.
+    """
+
+    def __init__(
+        self, engine: Engine, catalog: ManagedCatalog, least_rows: int | None
+    ) -> None:
+        self.queries = 0
+        self.versions = 0
+        self._engine = engine
+        self._catalog = catalog
+        self._least_rows = least_rows or 0
+        self._is_enabled = (
+            least_rows is not None and engine.capabilities.reads_uncommitted_folds
+        )
+        self._in_use = threading.Lock()
+        self._guard = threading.Lock()
+        self._suspensions = 0
+        self._session: Session | None = None
+        self._is_open = False
+        self._user: int | None = None
+        """The transaction whose query is under way."""
+        self._is_unwanted = False
+        """Whether that query was interrupted because the fold must end."""
+        self._marks: dict[int, _Mark] = {}
+        self._sizes: dict[int, int] = {}
+        self._resting: dict[int, float] = {}
+
+    def is_worthwhile(self, tables: Sequence[Table], sts: int) -> bool:
+        """Whether a query over these tables should be asked here first."""
+        if not self._is_enabled or self._suspensions:
+            return False
+        if any(table.is_temporary for table in tables):
+            return False
+        recent = [table for table in tables if self._has_versions(table, sts)]
+        now = time.monotonic()
+        if not recent or any(self._resting.get(t.id, 0) > now for t in recent):
+            return False
+        sizes = [self._sizes.get(table.id) for table in recent]
+        # A size that is not known is asked for by the query.
+        return None in sizes or self._is_large(sizes)
+
+    def _is_large(self, sizes: Sequence[int | None]) -> bool:
+        known = sum([size for size in sizes if size is not None])
+        return known >= self._least_rows
+
+    def _has_versions(self, table: Table, sts: int) -> bool:
+        oldest = self._catalog.versions(table).oldest
+        return oldest is not None and oldest <= sts
+
+    def ask(
+        self,
+        tables: Sequence[Table],
+        sts: int,
+        txid: int,
+        sql: str,
+        parameters: Sequence[Any],
+    ) -> Result | None:
+        """Run a query over storage that is as the snapshot ``sts``.
+
+        Returns
+        -------
+        Result or None
+            Its result, in memory; None: the query must be asked in its other form.
+
+        Raises
+        ------
+        EngineError
+            The query of this transaction was interrupted (:meth:`interrupt`).
+        LargeResultError
+            It must be asked in its other form, each time.
+        """
+        if not self._in_use.acquire(blocking=False):
+            return None
+        try:
+            if self._suspensions:
+                return None
+            with self._guard:
+                self._user, self._is_unwanted = txid, False
+            try:
+                return self._answer(tables, sts, sql, parameters)
+            except _Unreachable:
+                return None
+            except LargeResultError:
+                raise
+            except EngineError as error:
+                # The engine has aborted the transaction.
+                self._end()
+                if error.kind is ErrorKind.INTERRUPTED and not self._is_unwanted:
+                    raise
+                logger.debug("a query left the uncommitted fold: %s", error)
+                return None
+            except BaseException:
+                self._end()
+                raise
+            finally:
+                with self._guard:
+                    self._user = None
+        finally:
+            self._in_use.release()
+
+    def _answer(
+        self, tables: Sequence[Table], sts: int, sql: str, parameters: Sequence[Any]
+    ) -> Result | None:
+        session = self._opened()
+        distinct = list({table.id: table for table in tables}.values())
+        recent = [table for table in distinct if self._has_versions(table, sts)]
+        for table in recent:
+            if table.id not in self._sizes:
+                self._sizes[table.id] = self._engine.storage_rows(session, table)
+        if not self._is_large([self._sizes[table.id] for table in recent]):
+            return None
+        for table in distinct:
+            self._bring(session, table, sts)
+        result = session.execute(sql, parameters, wide=True)
+        if not result.hold(_MOST_RESULTS):
+            raise LargeResultError
+        self.queries += 1
+        return result
+
+    def _opened(self) -> Session:
+        session = self._session
+        if session is None or session.is_lost:
+            session = self._session = self._engine.session()
+        if not self._is_open:
+            session.begin()
+            self._is_open = True
+        return session
+
+    def _bring(self, session: Session, table: Table, sts: int) -> None:
+        """Write the versions that the snapshot has and the table here has not."""
+        mark, newest = self._marks.get(table.id, _NOTHING)
+        if sts < mark:
+            if newest > sts:
+                raise _Unreachable
+            return
+        versions = self._catalog.versions(table)
+        if versions.is_empty:
+            self._marks[table.id] = _Mark(sts, newest)
+            return
+        rows = versions.changes_between(mark, sts)
+        if rows is None or not self._catalog.buffers(table):
+            raise _Unreachable
+        if rows:
+            newest = sts
+            try:
+                self._engine.overwrite(session, table, rows)
+            except EngineError as error:
+                if error.kind is not ErrorKind.INTERRUPTED:
+                    self._resting[table.id] = time.monotonic() + _REST
+                raise
+        self._marks[table.id] = _Mark(sts, newest)
+        self.versions += len(rows)
+
+    def _end(self) -> None:
+        """End the engine transaction; ``_in_use`` is held."""
+        self._marks.clear()
+        if self._is_open and self._session is not None:
+            # It is closed if it cannot be rolled back: that rolls back too.
+            session = self._session
+            try:
+                session.rollback()
+            except BaseException:
+                self._session = None
+                with suppress(EngineError):
+                    session.close()
+                raise
+            finally:
+                self._is_open = False
+
+    def interrupt(self, txid: int) -> None:
+        """Make a transaction's query fail, if it is under way here; from any thread."""
+        with self._guard:
+            if self._user == txid and self._session is not None:
+                self._session.interrupt()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """End it, and let none begin while storage is written; reentrant."""
+        if not self._is_enabled:
+            yield
+            return
+        with self._guard:
+            self._suspensions += 1
+        try:
+            self._take()
+            try:
+                self._end()
+                self._sizes.clear()
+            finally:
+                self._in_use.release()
+            yield
+        finally:
+            with self._guard:
+                self._suspensions -= 1
+
+    def _take(self) -> None:
+        """Wait for the query that is under way; interrupt it if it takes long."""
+        if self._in_use.acquire(timeout=_PATIENCE):
+            return
+        while not self._in_use.acquire(timeout=_INTERRUPT_AGAIN):
+            with self._guard:
+                if self._user is not None and self._session is not None:
+                    self._is_unwanted = True
+                    self._session.interrupt()
+
+    def close(self) -> None:
+        """End it for good."""
+        with self.suspended():
+            self._is_enabled = False
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
