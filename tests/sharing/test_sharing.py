@@ -160,9 +160,7 @@ def test_versions_reach_the_cache_table_once(shared_engine, pair):
             versions.drain(one.connection._holder.session)
         one.connection.rollback()
     session = first.database.engine.session()
-    stamps = session.execute(
-        f'SELECT _cts, id FROM tique."{shared_engine.schema}.t"'
-    ).fetch_all()
+    stamps = session.execute("SELECT _cts, id FROM tique.tique_cache_1").fetch_all()
     session.close()
     assert len(stamps) == len(set(stamps)) == 8
 
@@ -188,9 +186,7 @@ def test_two_that_fill_a_cache_table_at_once(shared_engine, pair, pool, monkeypa
         filling.result(10)
         other.result(10)
     with closing(first.database.engine.session()) as session:
-        stamps = session.execute(
-            f'SELECT _cts, id FROM tique."{shared_engine.schema}.t"'
-        ).fetch_all()
+        stamps = session.execute("SELECT _cts, id FROM tique.tique_cache_1").fetch_all()
     assert len(stamps) == len(set(stamps)) == 3
 
 
