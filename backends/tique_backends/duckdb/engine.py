@@ -82,10 +82,9 @@ _SCHEMA = (
 _JUDGING = """
 SELECT DISTINCT table_name FROM duckdb_constraints()
 WHERE database_name = current_database() AND schema_name = 'tique'
+  AND starts_with(table_name, 'tique_cache_')
   AND (constraint_type = 'CHECK' OR constraint_type = 'NOT NULL'
-       AND constraint_column_names[1] NOT IN ('_cts', '_deleted'))
-  AND table_name IN
-    (SELECT concat('tique_cache_', id) FROM tique."tables")"""
+       AND constraint_column_names[1] NOT IN ('_cts', '_deleted'))"""
 """Cache tables with constraints of the application's, as earlier releases made them."""
 
 
@@ -121,6 +120,8 @@ class DuckDBEngine(Engine):
             # A Python variable is no table, whatever it is called.
             "python_enable_replacements": "false",
         }
+        files = (location.path, location.path + ".wal")
+        is_new = location.identity is None or not any(map(os.path.exists, files))
         if location.identity is not None and not os.path.exists(location.path):
             parent = os.path.dirname(location.path)
             if not os.path.isdir(parent):
@@ -134,7 +135,7 @@ class DuckDBEngine(Engine):
             raise translated(error) from error
         try:
             instance = self._instance
-            self._may_have_macros = macros.check_names(
+            self._may_have_macros = not is_new and macros.check_names(
                 lambda *asked: instance.execute(*asked).fetchall()
             )
         except EngineError:
