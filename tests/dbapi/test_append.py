@@ -91,7 +91,6 @@ def test_rows(engine, connection, count):
         ({"id": [2, 1 << 40]}, tique.DataError),
     ],
 )
-@pytest.mark.one_engine
 def test_all_or_nothing(connection, wrong, error, many):
     """P5, P9: a wrong row undoes all, and nothing but this statement."""
     if many:

@@ -144,7 +144,6 @@ def test_iteration_with_a_write_between(connection):
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (5095,)
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "between",
     [
@@ -227,7 +226,6 @@ def test_arrow_of_nothing(connection):
     assert table.column_names == ["id", "name", "price"]
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("query", "parameters"),
     [

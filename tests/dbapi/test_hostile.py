@@ -79,7 +79,6 @@ def check(connection, strings):
     assert sorted(rows) == sorted((s, s) for s in strings)
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("way", ["bound", "literal", "many", "bulk", "query", "staged"])
 def test_strings(engine, connection, strings, way):
     """P11: a value stays a value on every way."""
@@ -214,7 +213,6 @@ def test_messages_and_logs_hold_no_parameters(engine, connection, caplog):
     assert secret not in caplog.text
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
 def test_names(engine, name, key):

@@ -212,7 +212,6 @@ def test_a_row_that_would_be_changed_twice(engine, connection):
         ("WHEN NOT MATCHED THEN DELETE", tique.Error),
     ],
 )
-@pytest.mark.one_engine
 def test_a_statement_that_fails_leaves_no_trace(connection, action, error):
     with pytest.raises(error):
         connection.execute(f"{MERGE} {action}")

@@ -116,7 +116,6 @@ def test_do_update(connection, target):
     assert content(connection) == expected
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("assignments", "expected"),
     [

@@ -96,7 +96,6 @@ def test_memory_answers_what_was_asked_before(statements, connection, sql):
     assert statements(connection, lambda: ask(connection, sql)) == 0
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "parameters", [(1, 14, 3), (1, 100, 120), (3, 3, 14), (1, 2.5, 14), (1, "3", 14)]
 )

@@ -139,7 +139,6 @@ def table(request, engine, monkeypatch):
     return columns, key, 200
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("made", CHANGES)
 def test_change(engine, table, made):
     """P8: its own writes are read, the count is right, and they outlive everything."""
@@ -236,7 +235,6 @@ VALUES = [
 ]
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(("type_name", "values"), VALUES)
 @pytest.mark.parametrize("place", ["key", "value", "bag"])
 def test_values_come_back(engine, type_name, values, place):
@@ -453,7 +451,6 @@ VIOLATIONS = {
 }
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("earlier", ["nothing", "a little", "a lot"])
 @pytest.mark.parametrize(
     "violation",

@@ -54,7 +54,6 @@ LISTS = (
 )
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize(
     "statement",
     [
@@ -345,7 +344,6 @@ def results(cursor):
         ),
     ],
 )
-@pytest.mark.one_engine
 def test_executemany(connection, statement, parameters, wanted):
     """P8: a result for each row of parameters, which sees the writes of those before."""
     before = content(connection)

@@ -47,7 +47,6 @@ def run(connection, step, number):
     return content(connection)
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("first", STEPS)
 def test_going_back(connection, first):
     """P8: a savepoint brings back exactly the former rows, buffered or staged."""

@@ -253,7 +253,6 @@ def test_parameters(engine, connection):
         ),
     ],
 )
-@pytest.mark.one_engine
 def test_a_statement_that_fails_leaves_no_trace(connection, statement, error):
     """P5: all of its parts, or none."""
     with pytest.raises(error):

@@ -11,7 +11,7 @@ from tests.isolation.anomalies import OCCURRING, PREVENTED, PREVENTED_BY_ROW
 from tests.isolation.histories import fill, play
 from tests.plugins.engine import ENGINES, label
 
-pytestmark = pytest.mark.fresh_tables
+pytestmark = [pytest.mark.fresh_tables, pytest.mark.every_engine]
 
 NAMES = {"G0", "G1a", "G1b", "G1c", "OTV", "PMP", "P4", "G-single", "G2-item", "G2"}
 

@@ -102,7 +102,6 @@ def no_overlays(monkeypatch):
         monkeypatch.setattr(engine, "capabilities", changed)
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("seed", range(5))
 def test_joins_in_snapshots(engine, seed):
     number = random.Random(seed)

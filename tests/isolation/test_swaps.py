@@ -45,7 +45,6 @@ def content(connection, where="id < 4"):
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "cached"])
 @pytest.mark.parametrize("many", [False, True], ids=["few", "staged"])
 @pytest.mark.parametrize("swap", EXPECTED)
-@pytest.mark.one_engine
 def test_a_swap(engine, connection, swap, many, stored):
     """What storage gets in which order must not show: neither key is ever there twice."""
     if stored:

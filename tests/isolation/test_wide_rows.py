@@ -126,7 +126,6 @@ def check(connection, model):
         assert found == model[key]
 
 
-@pytest.mark.one_engine
 @pytest.mark.parametrize("seed", range(12))
 def test_reads_agree_with_a_model(engine, values, seed):
     chance = random.Random(seed)

@@ -28,7 +28,6 @@ WORKLOADS = {
 """Where it is another one than list-append, which appends to texts."""
 
 
-@pytest.mark.one_engine
 @pytest.mark.crash
 @pytest.mark.parametrize("mutation", PROTOCOL)
 def test_it_is_found(engine, tmp_path, mutation):

@@ -78,7 +78,6 @@ def assert_whole(operations):
     assert is_open == {}
 
 
-@pytest.mark.one_engine
 @pytest.mark.crash
 @pytest.mark.parametrize(
     "workload", [name for name in WORKLOADS if name != "list-append"]

@@ -7,6 +7,9 @@ and the folder tell the *runs* that the test is in, which are marks too.
 
 A test without any of these is in two runs, and none is in no run: ``add_marks`` is
 total, and ``tests/unit/test_selection.py`` holds the Makefile against ``RUNS``.
+
+In a short run a test of many cases has each of them on one engine, in turn, so that
+every engine gets its share (``_spread``); in a long run all of them on all.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from tests.effort import LONG
 from tests.plugins.engine import Engine, label
+
+if TYPE_CHECKING:
+    import pytest
 
 DUCKDB, MONETDB, POSTGRESQL = "duckdb", "monetdb", "postgresql"
 PLAIN, REWRITER, ENGINE_FREE = "postgresql_plain", "rewriter", "engine_free"
@@ -45,8 +50,8 @@ BOTH_SEQUENCERS = "both_sequencers"
 ONE_DUCKDB = "one_duckdb"
 """A test that hammers DuckDB 1.5 only in a long run."""
 
-ONE_ENGINE = "one_engine"
-"""A test of many cases about tique: each on one engine, in a long run on all."""
+EVERY_ENGINE = "every_engine"
+"""A test of many cases that are on every engine in a short run, too."""
 
 IN_LONG = "in_long"
 """Of the others of these: they are in no short run."""
@@ -73,6 +78,9 @@ _ABOUT_TIQUE = {
 """Folders of tests about tique, and about DuckDB's releases by the way: half of them
 run with either release, and in a long run all of them with both."""
 
+_SPREAD = _ABOUT_TIQUE | {"differential", "sharing"}
+"""Folders whose tests have each case on one engine, if they have as many as engines."""
+
 # Where the two sequencers differ: with several clients at the same time.
 _BOTH_SEQUENCERS = {"processes", "sharing"}
 
@@ -85,17 +93,16 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, meaning in (
         (BOTH_SEQUENCERS, "with the plain sequencer in PostgreSQL's run, too"),
         (ONE_DUCKDB, "takes long with any engine: with DuckDB 1.5 in a long run only"),
-        (ONE_ENGINE, "takes long: each case on one engine, in a long run on all"),
+        (EVERY_ENGINE, "each of many cases on all engines, in a short run too"),
         (IN_LONG, "(derived) in no short run"),
     ):
         config.addinivalue_line("markers", f"{name}: {meaning}")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    chosen = _chosen(items)
+    spread, left_out = _spread(items)
     for item in items:
-        add_marks(item, is_chosen=chosen.get(_case(item), item) is item)
+        add_marks(item, is_spread=item in spread, is_left_out=item in left_out)
 
 
 def _case(item: pytest.Item) -> str:
@@ -106,39 +113,66 @@ def _case(item: pytest.Item) -> str:
     return re.sub(rf"(?<=[\[-]){label(engine)}(?=[-\]])", "", item.nodeid)
 
 
-def _chosen(items: list[pytest.Item]) -> dict[str, pytest.Item]:
-    """The item that a case of a test marked ``one_engine`` has in a short run."""
-    cases: dict[str, list[pytest.Item]] = {}
+def _spread(items: list[pytest.Item]) -> tuple[set[pytest.Item], set[pytest.Item]]:
+    """The tests that run on one engine per case, and the cases of them that do not."""
+    tests: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
-        is_spread = not LONG and item.get_closest_marker(ONE_ENGINE) is not None
-        if is_spread and (_given(item) or _derived(item)) != PLAIN:
+        if not LONG and _is_spread(item):
+            cases = tests.setdefault(item.nodeid.partition("[")[0], {})
             cases.setdefault(_case(item), []).append(item)
-    return {
-        case: same[blake2b(case.encode()).digest()[1] % len(same)]
-        for case, same in cases.items()
-    }
+    spread: set[pytest.Item] = set()
+    left_out: set[pytest.Item] = set()
+    for test, cases in tests.items():
+        if len(cases) < max(map(len, cases.values())):
+            continue
+        first = blake2b(test.encode()).digest()[0]
+        for number, (_, same) in enumerate(sorted(cases.items()), first):
+            spread.update(same)
+            left_out.update(same)
+            # Fixtures that last decide the order of the items.
+            same.sort(key=lambda item: item.nodeid)
+            left_out.remove(same[number % len(same)])
+    return spread, left_out
 
 
-def add_marks(item: pytest.Item, *, is_chosen: bool) -> None:
+def _is_spread(item: pytest.Item) -> bool:
+    return (
+        _engine(item) is not None
+        and _folder(item).partition("/")[0] in _SPREAD
+        and not item.get_closest_marker(EVERY_ENGINE)
+        and (_subject(item) != PLAIN or _has_both_sequencers(item))
+    )
+
+
+def add_marks(item: pytest.Item, *, is_spread: bool, is_left_out: bool) -> None:
     """Mark a test with its subject and its runs."""
-    subject = _given(item) or _derived(item)
+    subject = _subject(item)
     item.add_marker(subject)
-    if not is_chosen and subject != PLAIN:
+    if is_left_out and subject != PLAIN:
         item.add_marker(IN_LONG)
         return
     runs = [run for run, subjects in RUNS.items() if subject in subjects]
     if subject == DUCKDB and not LONG:
         if item.get_closest_marker(ONE_DUCKDB):
             runs.remove("in_duckdb15")
-        elif _folder(item) in _ABOUT_TIQUE:
+        elif is_spread or _folder(item) in _ABOUT_TIQUE:
             # Neither of them gets all cases of one test.
             runs = [runs[blake2b(item.nodeid.encode()).digest()[0] % len(runs)]]
     for run in runs:
         item.add_marker(run)
-    if subject == PLAIN and (
-        _folder(item) in _BOTH_SEQUENCERS or item.get_closest_marker(BOTH_SEQUENCERS)
-    ):
+    if subject == PLAIN and _has_both_sequencers(item) and not is_left_out:
         item.add_marker("in_duckdb15")
+
+
+def _has_both_sequencers(item: pytest.Item) -> bool:
+    return (
+        _folder(item) in _BOTH_SEQUENCERS
+        or item.get_closest_marker(BOTH_SEQUENCERS) is not None
+    )
+
+
+def _subject(item: pytest.Item) -> str:
+    return _given(item) or _derived(item)
 
 
 def _given(item: pytest.Item) -> str | None:

@@ -30,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
+# Before a run is chosen among the engines of a case: these are none of them.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
