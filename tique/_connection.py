@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 from typing_extensions import TypeVar
 
 from tique import errors
+from tique._apart import Apart, runs_apart
 from tique._bulk import BulkStatements
-from tique._connection_info import ConnectionInfo
+from tique._connection_info import ConnectionInfo, Pipeline, TransactionStatus
 from tique._control import Controls
 from tique._cursor import Cursor
 from tique._foreign_keys import ForeignKey, foreign_keys
 from tique._functions import trust_function
 from tique._portals import Portals
+from tique._server_cursor import ServerCursor
 from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
 from tique._variables import plan_with_variables, run_with_variables
@@ -146,6 +148,7 @@ class Connection(Generic[RowT]):
         self._contender = Contender(database.turns)
         self._controls = Controls(self)
         self._portals = Portals(self)
+        self._apart = Apart(database)
         self._sessions = SessionStatements(self)
         self._bulk = BulkStatements(self)
         self._holder = _Holder(database, self._session, self._temporaries)
@@ -159,6 +162,17 @@ class Connection(Generic[RowT]):
     def closed(self) -> bool:
         """Whether the connection was closed."""
         return not self._finalizer.alive
+
+    @property
+    def broken(self) -> bool:
+        """Whether the process was given up by the others: connect again."""
+        if self.closed:
+            return False
+        try:
+            self._database.timeline.check()
+        except errors.Error:
+            return True
+        return False
 
     @property
     def autocommit(self) -> bool:
@@ -176,6 +190,14 @@ class Connection(Generic[RowT]):
             # Its settings are as if they had been committed each.
             self._sessions.settings.end(committed=True)
             self._autocommit = bool(value)
+
+    def set_autocommit(self, value: bool) -> None:
+        """Change :attr:`autocommit`, as in psycopg."""
+        self.autocommit = value
+
+    def set_isolation_level(self, value: str | IsolationLevel) -> None:
+        """Change :attr:`isolation_level`, as in psycopg."""
+        self.isolation_level = value
 
     @property
     def isolation_level(self) -> str:
@@ -215,7 +237,18 @@ class Connection(Generic[RowT]):
             database.engine.statistics.statements,
             database.engine.statistics.seconds,
             database.catalog.caches(),
+            self._transaction_status(),
         )
+
+    def _transaction_status(self) -> TransactionStatus:
+        if self.closed:
+            return TransactionStatus.UNKNOWN
+        transaction = self._holder.transaction
+        if transaction is not None and transaction.has_failed:
+            return TransactionStatus.INERROR
+        if self.in_transaction:
+            return TransactionStatus.INTRANS
+        return TransactionStatus.IDLE
 
     def status(self) -> Status:
         """The current state of the whole database."""
@@ -253,23 +286,69 @@ class Connection(Generic[RowT]):
     # Statements
 
     @overload
-    def cursor(self, *, row_factory: None = None) -> Cursor[RowT]: ...
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[RowT]: ...
 
     @overload
-    def cursor(self, *, row_factory: RowFactory[OtherT]) -> Cursor[OtherT]: ...
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[OtherT],
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[OtherT]: ...
 
-    def cursor(self, *, row_factory: RowFactory[Any] | None = None) -> Cursor[Any]:
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[Any] | None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> Cursor[Any]:
         """Return a new cursor.
 
         Parameters
         ----------
+        name
+            With a name the cursor is for one large query, whose rows wait in the engine
+            (:class:`~tique._server_cursor.ServerCursor`).
         row_factory
             Makes its rows; by default the connection's.
+        binary, withhold
+            psycopg's: they change nothing here. A named cursor outlives its transaction.
+        scrollable
+            Whether a named cursor goes back, which is not supported.
         """
         self._check_usable()
-        return Cursor(self, row_factory or self.row_factory)
+        factory = row_factory or self.row_factory
+        if not name:
+            return Cursor(self, factory)
+        if scrollable:
+            raise errors.NotSupportedError(
+                "scrollable=True is not supported: a cursor goes forward only; on "
+                "PostgreSQL there is DECLARE … SCROLL CURSOR"
+            )
+        return ServerCursor(self, factory, name)
 
-    def execute(self, query: str, parameters: Any = None, /) -> Cursor[RowT]:
+    def execute(
+        self,
+        query: str,
+        parameters: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
+    ) -> Cursor[RowT]:
         """Execute on a new cursor and return the cursor."""
         return self.cursor().execute(query, parameters)
 
@@ -310,6 +389,25 @@ class Connection(Generic[RowT]):
             process.park_if_exiting()
             self._drop_statement()
             raise self._translated(error) from error
+
+    def _run_apart(self, query: str, parameters: Any) -> Outcome:
+        """Execute one query, whose rows wait in the engine."""
+        with self._statement():
+            prepared = self._plan(query, parameters is not None)
+            statement = None
+            if not isinstance(prepared.plan, TransactionControl | SessionPlan):
+                statement = self._statements.get(prepared) or self._executable(prepared)
+            if statement is None or statement.writes or statement.defines:
+                raise errors.ProgrammingError("a named cursor takes queries only")
+            bound = prepared.bind(parameters)
+            settings = self._sessions.settings
+
+            def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
+                if not settings.names() and runs_apart(statement, transaction):
+                    return self._apart.run(statement, transaction, values)
+                return statement.run(transaction, values)
+
+            return self._in_transaction(statement, bound, run)
 
     def _run_with_variables(
         self, query: str, parameters: Any, error: UnknownTable
@@ -629,13 +727,32 @@ class Connection(Generic[RowT]):
             self._sessions.settings.end(committed=committed)
 
     @contextmanager
-    def transaction(self, *, priority: bool = False) -> Iterator[Self]:
+    def pipeline(self) -> Iterator[Pipeline]:
+        """A block as that of psycopg's pipeline mode; it changes nothing here.
+
+        What saves round trips (buffered writes, one statement for a commit) is always on.
+        """
+        self._check_usable()
+        yield Pipeline()
+
+    @contextmanager
+    def transaction(
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,
+        *,
+        priority: bool = False,
+    ) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
         Inside a transaction it is a savepoint, as in psycopg.
 
         Parameters
         ----------
+        savepoint_name
+            The savepoint's name, if it is one.
+        force_rollback
+            Whether it rolls back in any case.
         priority
             Whether the transaction is a long one. If it meets a conflict, the keys that
             it wrote are reserved for the connection's next attempt: other connections of
@@ -643,7 +760,7 @@ class Connection(Generic[RowT]):
             as long as the attempt took, at most 30 seconds (otherwise one).
         """
         if self.in_transaction:
-            with self._controls.savepoint():
+            with self._controls.savepoint(savepoint_name, rolls_back=force_rollback):
                 yield self
             return
         with self._lock:
@@ -656,7 +773,10 @@ class Connection(Generic[RowT]):
             self.rollback()
             raise
         else:
-            self.commit()
+            if force_rollback:
+                self.rollback()
+            else:
+                self.commit()
         finally:
             self._contender.has_priority = False
 
@@ -717,7 +837,12 @@ class Connection(Generic[RowT]):
         if txid is not None:
             self._database.locks.cancel(txid)
             self._database.uncommitted.interrupt(txid)
+        self._apart.interrupt()
         self._session.interrupt()
+
+    def cancel_safe(self, *, timeout: float | None = None) -> None:
+        """Do what :meth:`cancel` does, which is safe; psycopg's name."""
+        self.cancel()
 
     def _fail(self, txid: int) -> None:
         """Refuse all but a rollback to a transaction, if it is still open."""
@@ -755,6 +880,7 @@ class Connection(Generic[RowT]):
                         self._end()
                         self._contender.end()
                     self._temporaries.forget()
+                    self._apart.close()
                     with suppress(EngineError):
                         self._session.close()
             finally:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tique.store.policy import CacheInfo
+
+
+class TransactionStatus(IntEnum):
+    """The state of a connection's transaction; names and numbers are libpq's."""
+
+    IDLE = 0
+    INTRANS = 2
+    INERROR = 3
+    UNKNOWN = 4
+
+
+class Pipeline:
+    """What :meth:`tique.Connection.pipeline` gives."""
+
+    def sync(self) -> None:
+        """Do nothing: every call has its outcome."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +43,9 @@ class ConnectionInfo:
     caches : tuple of CacheInfo
         The caches of the storage tables' single rows and ranges: number of
         entries, bytes, hits, misses and evictions.
+    transaction_status : TransactionStatus
+        The state of this connection's transaction: ``INERROR`` after a statement that
+        was cut short.
     """
 
     sequencer: str
@@ -33,3 +53,4 @@ class ConnectionInfo:
     engine_statements: int
     engine_seconds: float
     caches: tuple[CacheInfo, ...]
+    transaction_status: TransactionStatus

@@ -105,9 +105,11 @@ class Controls:
         self._connection._portals.rollback_to(sequence)
 
     @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """A block whose statements are undone if it raises."""
-        name = f"tique block {next(self._numbers)}"
+    def savepoint(
+        self, name: str | None = None, *, rolls_back: bool = False
+    ) -> Iterator[None]:
+        """A block whose statements are undone if it raises, or if it ``rolls_back``."""
+        name = name or f"tique block {next(self._numbers)}"
         transaction = self._open()
         transaction.savepoint(name)
         try:
@@ -116,6 +118,8 @@ class Controls:
             self._rollback_to(name)
             transaction.release(name)
             raise
+        if rolls_back:
+            self._rollback_to(name)
         transaction.release(name)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, cast
 
 from typing_extensions import TypeVar
 
 from tique import errors
 from tique._append import arrow_of
+from tique._batches import record_batches
 from tique._copy import Copy
 from tique._translation import translating
 from tique.database import process
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
+    import pandas
+    import polars
     import pyarrow
 
     from tique._connection import Connection
@@ -31,7 +34,17 @@ _CHUNK = 1024
 
 RowT = TypeVar("RowT", default=Any)
 
-DescriptionItem = tuple[str, str, None, None, None, None, None]
+
+class Column(NamedTuple):
+    """A column of a result, as PEP 249 describes it; tique knows its name and type."""
+
+    name: str
+    type_code: str
+    display_size: None = None
+    internal_size: None = None
+    precision: None = None
+    scale: None = None
+    null_ok: None = None
 
 
 class Cursor(Generic[RowT]):
@@ -70,15 +83,12 @@ class Cursor(Generic[RowT]):
         return self._connection
 
     @property
-    def description(self) -> list[DescriptionItem] | None:
+    def description(self) -> list[Column] | None:
         """Name and type of each column of the result; None without a result."""
         outcome = self._outcome
         if outcome is None or outcome.columns is None:
             return None
-        return [
-            (column.name, column.type, None, None, None, None, None)
-            for column in outcome.columns
-        ]
+        return [Column(column.name, column.type) for column in outcome.columns]
 
     @property
     def rowcount(self) -> int:
@@ -91,7 +101,14 @@ class Cursor(Generic[RowT]):
         outcome = self._outcome
         return None if outcome is None or outcome.columns is None else self._rownumber
 
-    def execute(self, query: str, parameters: Any = None, /) -> Self:
+    def execute(
+        self,
+        query: str,
+        parameters: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Self:
         """Execute one statement.
 
         Parameters
@@ -101,6 +118,8 @@ class Cursor(Generic[RowT]):
             parameters it is taken literally: no ``%`` needs doubling.
         parameters
             A sequence, or a mapping for named placeholders.
+        prepare, binary
+            psycopg's, which change no result: tique decides what is prepared.
 
         Returns
         -------
@@ -141,6 +160,27 @@ class Cursor(Generic[RowT]):
         )
         self._following = iter(self._outcome.more)
         return self
+
+    def stream(
+        self, query: str, parameters: Any = None, *, size: int = 1
+    ) -> Iterator[RowT]:
+        """Execute a query and iterate over its rows, which are read as they are needed.
+
+        Parameters
+        ----------
+        query, parameters
+            As for :meth:`execute`.
+        size
+            psycopg's: rows that the engine gives at a time. tique chooses more.
+        """
+        outcome = self.execute(query, parameters)._require_result()
+        try:
+            # "yield from" would close the cursor with the iterator.
+            for row in self:  # noqa: UP028
+                yield row
+        finally:
+            if self._outcome is outcome:
+                self._give_up()
 
     def copy(self, query: str, /) -> Copy:
         """Return a COPY … FROM STDIN or TO STDOUT, to use in a ``with`` block.
@@ -218,6 +258,45 @@ class Cursor(Generic[RowT]):
         self._begin(outcome)
         return True
 
+    def results(self) -> Iterator[Self]:
+        """Iterate over the results of :meth:`executemany`: fetch from this cursor each time."""
+        if self._outcome is not None:
+            yield self
+        while self.nextset():
+            yield self
+
+    def scroll(self, value: int, mode: str = "relative") -> None:
+        """Go on to another row of the result, forward only.
+
+        Parameters
+        ----------
+        value
+            The number of rows to skip, or the index of the row to fetch next.
+        mode
+            ``"relative"`` or ``"absolute"``.
+
+        Raises
+        ------
+        NotSupportedError
+            If the row is before the next one: rows that were fetched are not kept.
+        IndexError
+            If there are not so many rows.
+        """
+        self._require_result()
+        if mode not in ("relative", "absolute"):
+            raise errors.ProgrammingError(f"mode {mode!r} is not relative or absolute")
+        skipped = value if mode == "relative" else value - self._rownumber
+        if skipped < 0:
+            raise errors.NotSupportedError(
+                "scroll() backward is not supported: rows that were fetched are not "
+                "kept; keep them, or execute the query again"
+            )
+        while skipped > 0:
+            rows = self._take(min(skipped, _CHUNK))
+            if not rows:
+                raise IndexError("the result has fewer rows")
+            skipped -= len(rows)
+
     def _reset(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
@@ -266,6 +345,11 @@ class Cursor(Generic[RowT]):
         self._rownumber += len(rows)
         return rows
 
+    @property
+    def _piece(self) -> int:
+        """Rows that are read at a time, at least."""
+        return _CHUNK
+
     def _has_at_hand(self, size: int | None) -> bool:
         """Whether fetching ``size`` rows, or all, asks nothing of the engine."""
         outcome = self._outcome
@@ -289,7 +373,7 @@ class Cursor(Generic[RowT]):
                     left = left + rest if left else rest
                     is_over = True
                 else:
-                    wanted = max(size - len(left), _CHUNK)
+                    wanted = max(size - len(left), self._piece)
                     more = result.fetch(wanted)
                     is_over = len(more) < wanted
                     left += more
@@ -353,9 +437,56 @@ class Cursor(Generic[RowT]):
             outcome.rows, outcome.result = [], None
             self._rownumber += table.num_rows
             return table
-        rows = self._take(None)
+        return self._take_arrow(None)
+
+    def _take_arrow(self, size: int | None) -> pyarrow.Table:
+        """The next rows, ``size`` of them or all, as an Arrow table."""
+        columns = self._require_result().columns or ()
+        rows = self._take(size)
         with translating():
-            return self._connection._arrow(rows, outcome.columns or ())
+            return self._connection._arrow(rows, columns)
+
+    def fetch_record_batch(
+        self, rows_per_batch: int = 100_000
+    ) -> pyarrow.RecordBatchReader:
+        """Return a reader of all further rows as Arrow record batches.
+
+        They are fetched as they are read, from this cursor: closing or executing it again
+        ends them. As DuckDB's and ADBC's.
+
+        Parameters
+        ----------
+        rows_per_batch
+            The rows of a batch, at most.
+
+        Raises
+        ------
+        DataError
+            While it is read: if a column without a type of its own (a NUMERIC without digits)
+            has values that do not fit the type of the rows before.
+        """
+        if rows_per_batch < 1:
+            raise errors.ProgrammingError(f"rows_per_batch={rows_per_batch} is below 1")
+        outcome = self._require_result()
+
+        def take() -> pyarrow.Table:
+            if self._outcome is not outcome and not self._closed:
+                raise errors.ProgrammingError(
+                    "the cursor has executed another statement: this result is gone"
+                )
+            return self._take_arrow(rows_per_batch)
+
+        return record_batches(take)
+
+    def fetch_df(self) -> pandas.DataFrame:
+        """Return all further rows as a data frame of pandas."""
+        return self.fetch_arrow_table().to_pandas()
+
+    def fetch_polars(self) -> polars.DataFrame:
+        """Return all further rows as a data frame of polars."""
+        import polars
+
+        return polars.from_arrow(self.fetch_arrow_table())  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[RowT]:
         """Iterate over the further rows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 from collections import namedtuple
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from typing_extensions import TypeVar
@@ -18,12 +19,23 @@ from tique.errors import ProgrammingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["RowFactory", "TupleRow", "dict_row", "namedtuple_row", "tuple_row"]
+__all__ = [
+    "RowFactory",
+    "TupleRow",
+    "args_row",
+    "class_row",
+    "dict_row",
+    "kwargs_row",
+    "namedtuple_row",
+    "scalar_row",
+    "tuple_row",
+]
 
 
 TupleRow: TypeAlias = "tuple[Any, ...]"
 """A cursor's row by default."""
 
+_Made = TypeVar("_Made")
 Row_co = TypeVar("Row_co", covariant=True, default=Any)
 
 
@@ -72,6 +84,34 @@ def namedtuple_row(names: Sequence[str], /) -> Callable[[TupleRow], TupleRow]:
         If two columns get the same name.
     """
     return _row_class(tuple(names))._make  # type: ignore[no-any-return]
+
+
+def scalar_row(names: Sequence[str], /) -> Callable[[TupleRow], Any]:
+    """Rows as their first value alone."""
+    return itemgetter(0)
+
+
+def class_row(cls: type[_Made]) -> RowFactory[_Made]:
+    """Rows as objects of a class, made with the columns' names as keywords."""
+    return kwargs_row(cls)
+
+
+def kwargs_row(make: Callable[..., _Made]) -> RowFactory[_Made]:
+    """Rows as a function makes them, of keywords that are the columns' names."""
+
+    def factory(names: Sequence[str], /) -> Callable[[TupleRow], _Made]:
+        return lambda values: make(**dict(zip(names, values, strict=True)))
+
+    return factory
+
+
+def args_row(make: Callable[..., _Made]) -> RowFactory[_Made]:
+    """Rows as a function makes them, of the values in their order."""
+
+    def factory(names: Sequence[str], /) -> Callable[[TupleRow], _Made]:
+        return lambda values: make(*values)
+
+    return factory
 
 
 def _unchanged(values: TupleRow) -> TupleRow:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tique._connect import ConnectionOptions
     from tique._connection import Connection
-    from tique._connection_info import ConnectionInfo
+    from tique._connection_info import ConnectionInfo, Pipeline
     from tique.database.status import Status
     from tique.query.transaction import IsolationLevel
 
@@ -98,6 +98,11 @@ class AsyncConnection(Generic[RowT]):
         return self._worker.is_closed or self._connection.closed
 
     @property
+    def broken(self) -> bool:
+        """Whether it was given up: connect again."""
+        return self._worker.is_given_up or self._connection.broken
+
+    @property
     def row_factory(self) -> RowFactory[RowT]:
         """What makes the rows of cursors to come."""
         return self._connection.row_factory
@@ -161,23 +166,50 @@ class AsyncConnection(Generic[RowT]):
     # Statements
 
     @overload
-    def cursor(self, *, row_factory: None = None) -> AsyncCursor[RowT]: ...
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncCursor[RowT]: ...
 
     @overload
-    def cursor(self, *, row_factory: RowFactory[OtherT]) -> AsyncCursor[OtherT]: ...
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[OtherT],
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncCursor[OtherT]: ...
 
-    def cursor(self, *, row_factory: RowFactory[Any] | None = None) -> AsyncCursor[Any]:
-        """Return a new cursor.
-
-        Parameters
-        ----------
-        row_factory
-            Makes its rows; by default the connection's.
-        """
-        made = self._connection.cursor(row_factory=row_factory)
+    def cursor(
+        self,
+        name: str = "",
+        *,
+        row_factory: RowFactory[Any] | None = None,
+        binary: bool = False,
+        scrollable: bool | None = None,
+        withhold: bool = False,
+    ) -> AsyncCursor[Any]:
+        """Return a new cursor; the parameters are those of :meth:`tique.Connection.cursor`."""
+        made = self._connection.cursor(
+            name, row_factory=row_factory, scrollable=scrollable
+        )
         return AsyncCursor(self, self._worker, made)
 
-    async def execute(self, query: str, parameters: Any = None, /) -> AsyncCursor[RowT]:
+    async def execute(
+        self,
+        query: str,
+        parameters: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool = False,
+    ) -> AsyncCursor[RowT]:
         """Execute on a new cursor and return the cursor."""
         return await self.cursor().execute(query, parameters)
 
@@ -209,7 +241,19 @@ class AsyncConnection(Generic[RowT]):
         await self._worker.run(self._connection.rollback, ends=True)
 
     @asynccontextmanager
-    async def transaction(self, *, priority: bool = False) -> AsyncIterator[Self]:
+    async def pipeline(self) -> AsyncIterator[Pipeline]:
+        """A block that changes nothing (:meth:`tique.Connection.pipeline`)."""
+        with self._connection.pipeline() as pipeline:
+            yield pipeline
+
+    @asynccontextmanager
+    async def transaction(
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,
+        *,
+        priority: bool = False,
+    ) -> AsyncIterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
         Inside a transaction it is a savepoint. A statement that was cancelled in the
@@ -217,13 +261,14 @@ class AsyncConnection(Generic[RowT]):
 
         Parameters
         ----------
-        priority
+        savepoint_name, force_rollback, priority
             As for :meth:`tique.Connection.transaction`.
         """
         block = ExitStack()
-        enter = partial(
-            block.enter_context, self._connection.transaction(priority=priority)
+        entered = self._connection.transaction(
+            savepoint_name, force_rollback, priority=priority
         )
+        enter = partial(block.enter_context, entered)
         try:
             await self._worker.run(enter)
             yield self

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from types import TracebackType
 
+    import pandas
+    import polars
     import pyarrow
 
-    from tique._cursor import Cursor, DescriptionItem
+    from tique._cursor import Column, Cursor
     from tique.aio.connection import AsyncConnection
     from tique.aio.worker import Worker
     from tique.rows import RowFactory
@@ -47,7 +49,7 @@ class AsyncCursor(Generic[RowT]):
         return self._connection
 
     @property
-    def description(self) -> list[DescriptionItem] | None:
+    def description(self) -> list[Column] | None:
         """Name and type of each column of the result; None without a result."""
         return self._cursor.description
 
@@ -71,6 +73,15 @@ class AsyncCursor(Generic[RowT]):
         self._cursor.arraysize = value
 
     @property
+    def itersize(self) -> int:
+        """Rows of a piece, of a named cursor."""
+        return self._cursor._piece
+
+    @itersize.setter
+    def itersize(self, value: int) -> None:
+        self._cursor.itersize = value  # type: ignore[attr-defined]
+
+    @property
     def row_factory(self) -> RowFactory[RowT]:
         """What makes the rows."""
         return self._cursor.row_factory
@@ -84,7 +95,14 @@ class AsyncCursor(Generic[RowT]):
         """Whether the cursor was closed."""
         return self._cursor.closed
 
-    async def execute(self, query: str, parameters: Any = None, /) -> Self:
+    async def execute(
+        self,
+        query: str,
+        parameters: Any = None,
+        *,
+        prepare: bool | None = None,
+        binary: bool | None = None,
+    ) -> Self:
         """Execute one statement (:meth:`tique.Cursor.execute`)."""
         await self._worker.run(partial(self._cursor.execute, query, parameters))
         return self
@@ -99,6 +117,14 @@ class AsyncCursor(Generic[RowT]):
             )
         )
         return self
+
+    async def stream(
+        self, query: str, parameters: Any = None, *, size: int = 1
+    ) -> AsyncIterator[RowT]:
+        """Execute a query and iterate over its rows (:meth:`tique.Cursor.stream`)."""
+        await self.execute(query, parameters)
+        async for row in self:
+            yield row
 
     @asynccontextmanager
     async def copy(self, query: str, /) -> AsyncIterator[AsyncCopy]:
@@ -117,6 +143,17 @@ class AsyncCursor(Generic[RowT]):
     async def nextset(self) -> bool | None:
         """Go on to the next result of :meth:`executemany`, and drop the one before."""
         return await self._worker.run(self._cursor.nextset)
+
+    async def results(self) -> AsyncIterator[Self]:
+        """Iterate over the results of :meth:`executemany`: fetch from this cursor each time."""
+        if self._cursor._outcome is not None:
+            yield self
+        while await self.nextset():
+            yield self
+
+    async def scroll(self, value: int, mode: str = "relative") -> None:
+        """Go on to another row of the result (:meth:`tique.Cursor.scroll`)."""
+        await self._worker.run(partial(self._cursor.scroll, value, mode))
 
     # Results
 
@@ -141,6 +178,14 @@ class AsyncCursor(Generic[RowT]):
     async def fetch_arrow_table(self) -> pyarrow.Table:
         """Return all further rows as an Arrow table."""
         return await self._worker.run(self._cursor.fetch_arrow_table)
+
+    async def fetch_df(self) -> pandas.DataFrame:
+        """Return all further rows as a data frame of pandas."""
+        return await self._worker.run(self._cursor.fetch_df)
+
+    async def fetch_polars(self) -> polars.DataFrame:
+        """Return all further rows as a data frame of polars."""
+        return await self._worker.run(self._cursor.fetch_polars)
 
     def __aiter__(self) -> Self:
         """Iterate over the further rows."""

@@ -196,6 +196,11 @@ class Worker:
         """Whether calls are refused."""
         return self._refusal is not None
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether a call did not end."""
+        return self._refusal is _given_up
+
     async def run(self, work: Callable[[], _Result], *, ends: bool = False) -> _Result:
         """Have the thread do something, and return its outcome.
 

@@ -97,6 +97,7 @@ class Database:
         """Its connections."""
         self.transactions: dict[int, Transaction] = {}
         self.abandoned: deque[tuple[Session, Migration | None]] = deque()
+        self._left: deque[Session] = deque()
         self.catalog = ManagedCatalog(engine, settings.policy())
         try:
             self.sequencer = open_sequencer(f"{name}#{next(_numbers)}")
@@ -287,8 +288,15 @@ class Database:
         """Take over what a garbage-collected connection had; take no lock."""
         self.abandoned.append((session, migration))
 
+    def leave(self, session: Session) -> None:
+        """Take over a session of a garbage-collected result; take no lock."""
+        self._left.append(session)
+
     def release_abandoned(self) -> None:
         """Close abandoned sessions and count their connections out."""
+        while self._left:
+            with suppress(EngineError):
+                self._left.popleft().close()
         while self.abandoned:
             session, migration = self.abandoned.popleft()
             if migration is not None:
@@ -302,6 +310,8 @@ class Database:
         self.is_closed = True
         self.checkpointer.stop()
         with ExitStack() as stack:
+            for session in self._left:
+                stack.callback(session.close)
             stack.callback(self.sequencer.close)
             stack.callback(self.engine.close)
             stack.callback(self.timeline.close)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique.query.transaction import Transaction
-    from tique_backends.session import Result
+    from tique_backends.session import Result, Session
     from tique_rewriter.plan import Select
 
 
@@ -46,13 +46,28 @@ class SelectStatement(Statement):
         transaction.refresh()
         return self.ask(transaction, parameters)
 
-    def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+    def run_in(
+        self, session: Session, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome:
+        """Run the snapshot query in another session than the transaction's."""
+        transaction.refresh()
+        return self.ask(transaction, parameters, session)
+
+    def ask(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        session: Session | None = None,
+    ) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
-        result = self._from_uncommitted_fold(transaction, parameters)
+        result = None
+        if session is None:
+            result = self._from_uncommitted_fold(transaction, parameters)
         if result is not None:
             return Outcome(result.row_count, result.columns, result=result)
         sql, bound = self.query(transaction, parameters)
-        result = transaction.session.execute(sql, bound, wide=self.text.is_wide)
+        session = session or transaction.session
+        result = session.execute(sql, bound, wide=self.text.is_wide)
         result.columns = self._names.of(transaction, result.columns, sql, bound)
         return Outcome(result.row_count, result.columns, result=result)
 
