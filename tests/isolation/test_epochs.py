@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 import tique
+from tests.sharing.playing import Process
 from tique.timeline import ids, recovery
 from tique_backends.engine import (
     FORMAT_OF_CACHES_BY_NAME,
@@ -134,6 +135,28 @@ def test_a_database_of_a_format_before(engine, found):
     assert epoch_of(engine)[0] == FORMAT_VERSION
     with closing(engine.connect()) as again:
         assert again.execute("SELECT * FROM t").fetchall() == [(1, 2)]
+
+
+def test_a_process_that_knows_a_format_before_only(shared_engine):
+    """P5, P6: nothing changes under it; the database is upgraded when it has ended."""
+    engine, found = shared_engine, FORMAT_OF_CACHES_BY_NAME
+    old = Process(engine.url)
+    old.commit("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    natively(
+        engine,
+        f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"',
+        f"UPDATE tique.format SET version = {found}",
+    )
+    with pytest.raises(tique.OperationalError, match="older version") as refusal:
+        Process(engine.url)
+    assert refusal.value.sqlstate == "55006"
+    assert epoch_of(engine)[0] == found
+    old.close()
+    new = Process(engine.url)
+    assert epoch_of(engine)[0] == FORMAT_VERSION
+    new.commit("INSERT INTO t VALUES (1)")
+    assert new.rows("SELECT * FROM t") == [(1,)]
+    new.close()
 
 
 def test_an_epoch_is_a_range_of_ids():

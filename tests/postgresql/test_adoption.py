@@ -284,10 +284,30 @@ def test_a_unique_index_that_comes_without_tique(url):
         assert one.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
 
 
-def test_a_name_of_more_bytes_than_a_cache_table_can_have(url):
-    natively(url, f"CREATE TABLE {'t' * 60} (a INTEGER)")
-    with pytest.raises(tique.NotSupportedError, match="more than 63 bytes"):
-        tique.adopt(url, ["t" * 60])
+def test_names_as_long_as_they_can_be(url):
+    """P10: the cache and staging tables' names do not depend on them."""
+    schema, first, second = "s" * 63, "t" * 62 + "1", "t" * 62 + "2"
+    natively(url, f"CREATE SCHEMA {schema}")
+    for name in (first, second):
+        natively(
+            url, f"CREATE TABLE {schema}.{name} (a INTEGER PRIMARY KEY, b INTEGER)"
+        )
+    tique.adopt(url, [f"{schema}.{first}", f"{schema}.{second}"])
+    with tique.connect(url, checkpoint="manual") as connection:
+        connection.execute(f"INSERT INTO {schema}.{first} VALUES (1, 1), (2, 2)")
+        connection.execute(f"UPDATE {schema}.{first} SET b = b + 1 WHERE b < 9")
+        connection.execute(
+            f"INSERT INTO {schema}.{second} SELECT * FROM {schema}.{first}"
+        )
+        connection.commit()
+        for _ in range(2):
+            query = (
+                f"SELECT * FROM {schema}.{first} JOIN {schema}.{second} USING (a, b)"
+            )
+            assert sorted(connection.execute(query).fetchall()) == [(1, 2), (2, 3)]
+            connection.commit()
+            connection.checkpoint()
+    tique.detach(url)
     assert traces(url) == []
 
 

@@ -9,7 +9,6 @@ from tique_backends.foreign_keys import Declared
 from tique_backends.keys import with_unique_indexes
 from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
-from tique_backends.postgresql.names import LONGEST
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, unique_indexes
 from tique_backends.relations import Relations
@@ -234,8 +233,6 @@ def _described(
         raise refuse("is temporary or unlogged: its rows would not survive a crash")
     if has_policies:
         raise refuse("has row-level security, which its versions would not have")
-    if len(label.encode()) > LONGEST:
-        raise refuse(f"has a name of more than {LONGEST} bytes with its schema")
     columns: list[Column] = []
     stored: list[Stored] = []
     numbers: dict[int, int] = {}

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
     from tique_rewriter.schema import Table
 
-LONGEST = 63
-"""Bytes of a name; PostgreSQL cuts longer ones."""
-
 
 def stage_name(table: Table) -> str:
     """The session's staging table."""
