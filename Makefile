@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 
 .PHONY: help
 help:
-	@echo 'make setup | test | test-long | coverage | lint | demo | elle | clean'
+	@echo 'make setup | test | test-sqlalchemy | test-long | coverage | lint | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), and PostgreSQL with what
@@ -86,6 +86,7 @@ test: $(VENV)/.ready $(VENV15)/.ready
 	@failed=; \
 	$(MAKE) --no-print-directory test-duckdb15 || failed=1; \
 	$(MAKE) --no-print-directory test-duckdb20 || failed=1; \
+	$(MAKE) --no-print-directory test-sqlalchemy || failed=1; \
 	[[ ! $$failed ]]
 	@$(MAKE) --no-print-directory lint
 
@@ -120,6 +121,11 @@ test-duckdb20: $(VENV)/.ready $(VENV)/nosync.so
 .PHONY: test-duckdb15
 test-duckdb15: $(VENV15)/.ready $(VENV15)/nosync.so
 	$(call pytest,$(VENV15)) -m in_duckdb15 $(PYTEST_ARGS)
+
+# SQLAlchemy's own suite for its dialects, each in a process of its own.
+.PHONY: test-sqlalchemy
+test-sqlalchemy: $(VENV)/.ready $(VENV)/nosync.so
+	@$(call unsynced,$(VENV))/python -m tests.sqlalchemy.suite duckdb
 
 .PHONY: test-plain
 test-plain: $(VENV15)/.ready $(VENV15)/nosync.so

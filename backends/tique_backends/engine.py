@@ -84,6 +84,9 @@ class Capabilities:
     reads_uncommitted_folds : bool
         Whether wide queries are faster in an engine transaction that has written the recent
         versions into storage (:meth:`Engine.overwrite`) than over storage and cache table.
+    undoes_temporary_tables : bool
+        Whether temporary tables can be made after an engine transaction that made one was
+        rolled back.
     """
 
     dialect: str
@@ -99,6 +102,7 @@ class Capabilities:
     alters_foreign_keys: bool = False
     alters_changed_tables: bool = True
     reads_uncommitted_folds: bool = False
+    undoes_temporary_tables: bool = True
 
 
 class Engine(ABC):

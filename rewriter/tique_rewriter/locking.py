@@ -53,6 +53,15 @@ def has_lock_clause(source: Source) -> bool:
     return source.words[0].keyword in ("SELECT", "WITH") and bool(_starts(source))
 
 
+def without_rows(source: Source) -> Source | None:
+    """Return a query that reads no rows without its lock clause, which locks none."""
+    clause = _clause(source)
+    if clause.names or any(word.keyword == "FROM" for word in source.words):
+        return None
+    rest = Source(source.lexed.part(0, clause.start), source.rules, source.outer)
+    return rest if rest.words[0].keyword == "SELECT" else None
+
+
 def lock_clauses(source: Source) -> list[int]:
     """Return the numbers of the words that begin a lock clause, in brackets or not."""
     keywords = source.keywords()

@@ -36,7 +36,7 @@ from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
 from tique_rewriter.insert import plan_insert
-from tique_rewriter.locking import has_lock_clause, plan_locking
+from tique_rewriter.locking import has_lock_clause, plan_locking, without_rows
 from tique_rewriter.locking_parts import (
     has_locking_member,
     has_locking_subquery,
@@ -354,6 +354,9 @@ class Rewriter:
     def _locking_or_other(self, source: Source) -> Plan:
         source = without_schemas(source)
         if has_lock_clause(source):
+            rest = without_rows(source)
+            if rest is not None:
+                return self._statement(rest)
             return plan_locking(source, self._catalog)
         return self._statement(source)
 

@@ -22,6 +22,7 @@ from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.names import check_reserved, refusal
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Select, ViewQuery
+from tique_rewriter.qualified import without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.relations import common_table
 from tique_rewriter.source import Source
@@ -192,9 +193,14 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     """
     header = _checked_header(source, catalog)
     _plan_body(header, catalog.inside(header.name[0]))
-    return DefineViews(
-        0, (), source.words_text(source.words), (header.name,), creates=True
-    )
+    text = source.words_text(source.words)
+    body = _body(header).text
+    if len(body) == header.end:
+        # As it is planned: MonetDB knows no column by schema and table.
+        first = source.words[0].start
+        text = source.text[first : header.start] + body[header.start :]
+        text += source.text[header.end : source.end]
+    return DefineViews(0, (), text, (header.name,), creates=True)
 
 
 def plan_create_temporary_view(
@@ -369,7 +375,7 @@ def _body(header: _Header) -> Source:
     lexed = number_placeholders(
         blank + text[header.start : header.end], _AS_WRITTEN, False, rules.lexicon
     )
-    return Source(lexed, rules)
+    return without_schemas(Source(lexed, rules))
 
 
 def _plan_body(header: _Header, catalog: WithViews) -> Select:

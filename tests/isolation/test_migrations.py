@@ -17,6 +17,7 @@ from tique.query import migration, schema_changes
 
 pytestmark = pytest.mark.fresh_tables
 
+KEEP = "ON COMMIT PRESERVE ROWS"
 TWO_REVISIONS = [
     "CREATE TABLE b (id INTEGER PRIMARY KEY)",
     "UPDATE version SET n = 'two' WHERE n = 'one'",
@@ -394,18 +395,35 @@ def test_what_it_has_written_is_not_checked_again(connection, other):
     assert rows(other, "SELECT * FROM p") == "42P01"
 
 
-def test_no_temporary_table_afterwards(connection):
-    """P10: it is refused by name; before the DDL it is made."""
-    run(connection, "BEGIN", "CREATE TEMPORARY TABLE mine (id INTEGER)")
+def test_temporary_tables(connection):
+    """P8, P10: one is made before the DDL, or after it, or refused by name."""
+    run(connection, "BEGIN", f"CREATE TEMPORARY TABLE mine (id INTEGER) {KEEP}")
     run(connection, "INSERT INTO mine VALUES (1)", TWO_REVISIONS[0])
     run(connection, "INSERT INTO b SELECT id FROM mine")
     connection.commit()
     assert rows(connection, "SELECT * FROM b") == [(1,)]
-    assert rows(connection, "SELECT * FROM mine") in ([(1,)], [])
+    assert rows(connection, "SELECT * FROM mine") == [(1,)]
+    create = f"CREATE TEMPORARY TABLE yours (id INTEGER) {KEEP}"
     run(connection, "ROLLBACK", "BEGIN", "CREATE TABLE c (id INTEGER)")
-    with pytest.raises(tique.NotSupportedError, match="create it before"):
-        connection.execute("CREATE TEMPORARY TABLE yours (id INTEGER)")
+    if not connection._database.engine.capabilities.undoes_temporary_tables:
+        with pytest.raises(tique.NotSupportedError, match="create it before"):
+            connection.execute(create)
+        connection.rollback()
+        return
+    run(connection, create, "INSERT INTO yours SELECT id + 1 FROM b", "DELETE FROM c")
+    run(
+        connection, "INSERT INTO c SELECT id FROM yours", "INSERT INTO yours VALUES (3)"
+    )
+    run(connection, "CREATE TABLE d (id INTEGER)")
     connection.rollback()
+    assert rows(connection, "SELECT * FROM yours") == "42P01"
+    connection.rollback()
+    run(connection, "BEGIN", "CREATE TABLE c (id INTEGER)", create)
+    run(connection, "INSERT INTO yours VALUES (2)", "INSERT INTO c SELECT * FROM yours")
+    connection.commit()
+    assert rows(connection, "SELECT yours.id FROM yours JOIN c ON c.id = yours.id") == [
+        (2,)
+    ]
 
 
 def test_read_only(connection):

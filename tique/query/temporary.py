@@ -28,6 +28,10 @@ It writes the query once, of a view that is rolled back: a star is what it was t
 names mean what they meant. That query reads managed tables and other views, and no temporary
 ones, which the engine does not know.
 
+*In a transaction that has run DDL* the engine's table is made in the engine transaction that
+is held (:mod:`tique.query.migration`), and goes with it if that is rolled back. A table by which its definition is
+read is dropped there again.
+
 *Plans.* A connection with temporary tables or views has a rewriter of its own: no plan of another
 connection knows them, and none of its own outlives a change of them
 (:attr:`SessionDefinitions.version`). Views are planned without them.
@@ -208,7 +212,8 @@ class Temporaries:
                 f"a temporary {kind.lower()} {name} is not supported: there is a table or "
                 "view of that name; give it another one"
             )
-        if transaction.migration is not None:
+        undoes = self._engine.capabilities.undoes_temporary_tables
+        if transaction.migration is not None and (kind == "VIEW" or not undoes):
             raise errors.NotSupportedError(
                 f"CREATE TEMPORARY {kind} is not supported in a transaction that has run "
                 "other DDL: create it before"
@@ -272,7 +277,7 @@ class Temporaries:
         plan: CreateTemporary,
         query: tuple[str, Sequence[Any]] | None,
     ) -> Table:
-        """Return a definition as the engine reads it, by a table that is rolled back."""
+        """Return a definition as the engine reads it, by a table that does not stay."""
         number = next(_numbers)
         schema, name = self._catalog.default_schema, f"tique_temporary_{number}"
         place = f"{quote(schema)}.{quote(name)}"
@@ -280,13 +285,18 @@ class Temporaries:
         bound: Sequence[Any] = ()
         if query is not None:
             text, bound = f"{plan.columns} AS {query[0]} WITH NO DATA", query[1]
-        session.begin()
+        is_held = session.aside is not None
+        if not is_held:
+            session.begin()
         try:
             session.execute(f"CREATE TABLE {place} {text}", bound)
             described = self._engine.describe(session, schema, name)
             self._engine.check_definition(session, described)
+            if is_held:
+                session.execute(f"DROP TABLE {place}")
         finally:
-            session.rollback()
+            if not is_held:
+                session.rollback()
         if described.generated:
             raise errors.NotSupportedError(
                 f"the temporary table {plan.name} has a generated column, "

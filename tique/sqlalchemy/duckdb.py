@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy.types as sqltypes
+from sqlalchemy import cast as sa_cast
 from sqlalchemy import event, schema, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import (
@@ -32,6 +34,58 @@ _SINGLE = 24
 
 class DuckDBCompiler(PGCompiler):
     """Queries and changes."""
+
+    def visit_json_getitem_op_binary(
+        self, binary: Any, operator: Any, _cast_applied: bool = False, **kw: Any
+    ) -> str:
+        """A member of an object, an element of an array, or what is at the end of a path."""
+        if not _cast_applied and binary.type._type_affinity is not sqltypes.JSON:
+            return self.process(sa_cast(binary, binary.type), _cast_applied=True, **kw)
+        arrow = " ->> " if _cast_applied else " -> "
+        text: str = self._generate_generic_binary(
+            binary, arrow, **{**kw, "eager_grouping": True}
+        )
+        return text
+
+    visit_json_path_getitem_op_binary = visit_json_getitem_op_binary
+
+    def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """A function."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return f"xor({left}, {right})"
+
+
+class Interval(postgresql.INTERVAL):
+    """An interval."""
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: Any, **kw: Any) -> Interval:
+        """DuckDB's, for SQLAlchemy's."""
+        return cls()
+
+    def literal_processor(self, dialect: Any) -> Any:
+        """A call that makes one."""
+        return lambda value: f"to_microseconds({value // timedelta(microseconds=1)})"
+
+
+class JSONPath(sqltypes.JSON.JSONPathType):
+    """A path in JSON, as DuckDB writes it: ``$."a"[0]``."""
+
+    def _written(self, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return "$" + "".join(
+            f"[{part}]" if isinstance(part, int) else f'."{part}"' for part in value
+        )
+
+    def bind_processor(self, dialect: Any) -> Any:
+        """Its text."""
+        return self._written
+
+    def literal_processor(self, dialect: Any) -> Any:
+        """Its text in quotes."""
+        quoted = sqltypes.String().literal_processor(dialect)
+        return lambda value: quoted(self._written(value))
 
 
 class DuckDBTypeCompiler(PGTypeCompiler):
@@ -86,16 +140,23 @@ class DuckDBDDLCompiler(PGDDLCompiler):
         preparer: Any = self.preparer
         name = preparer._format_sequence_string_literal(sequence)
         column_name = preparer.format_column(column)
-        return f"{column_name} {kind} DEFAULT nextval({name}) NOT NULL"
+        null = " NOT NULL" if not column.nullable else ""
+        return f"{column_name} {kind} DEFAULT nextval({name}){null}"
 
 
 def own_sequence(column: Any) -> schema.Sequence | None:
-    """The sequence of a column that counts, as PostgreSQL makes for SERIAL."""
-    table = column.table
+    """The sequence of a column that counts, as PostgreSQL makes for SERIAL and IDENTITY."""
+    table, identity = column.table, column.identity
+    name = f"{table.name}_{column.name}_seq"
+    if identity is not None:
+        options = {
+            option: getattr(identity, option)
+            for option in ("start", "increment", "minvalue", "maxvalue", "cycle")
+        }
+        return schema.Sequence(name, schema=table.schema, **options)
     if (
         not column.primary_key
         or column is not table._autoincrement_column
-        or column.identity is not None
         or column.server_default is not None
         or not (
             column.default is None
@@ -103,7 +164,7 @@ def own_sequence(column: Any) -> schema.Sequence | None:
         )
     ):
         return None
-    return schema.Sequence(f"{table.name}_{column.name}_seq", schema=table.schema)
+    return schema.Sequence(name, schema=table.schema)
 
 
 def _is_ours(connection: Connection) -> bool:
@@ -180,7 +241,12 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
         **PGDialect.colspecs,
         **TiqueDriver.tique_colspecs,
+        sqltypes.JSON.JSONPathType: JSONPath,
+        sqltypes.Interval: Interval,
+        postgresql.INTERVAL: Interval,
     }
+    div_is_floordiv = False
+    supports_constraint_comments = False
 
     def initialize(self, connection: Connection) -> None:
         """Ask the database what it is."""
@@ -258,26 +324,19 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     def columns(self, connection: Connection, schema: str) -> dict[str, list[Any]]:
         """Columns of a schema's tables and views."""
+        # DuckDB 1.5 does not say which columns are generated.
+        tells = self.server_version_info and self.server_version_info >= (2,)
+        generated = "is_generated" if tells else "false"
         rows = connection.execute(
             text(
                 "SELECT table_name, column_name, data_type, is_nullable, column_default, "
-                "comment FROM duckdb_columns() "
+                f"comment, {generated} FROM duckdb_columns() "
                 "WHERE schema_name = :schema AND NOT internal ORDER BY column_index"
             ),
             {"schema": schema},
         )
         return {
-            table: [
-                {
-                    "name": name,
-                    "type": type_of(kind),
-                    "nullable": nullable,
-                    "default": default,
-                    "autoincrement": "nextval(" in (default or ""),
-                    "comment": comment,
-                }
-                for name, kind, nullable, default, comment in columns
-            ]
+            table: [_column(*column) for column in columns]
             for table, columns in grouped(rows).items()
         }
 
@@ -300,7 +359,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         """PRIMARY KEYs of a schema's tables."""
         found = self._constraints(connection, schema, "PRIMARY KEY")
         return {
-            table: {"name": name, "constrained_columns": columns, "comment": None}
+            table: {"name": name, "constrained_columns": columns}
             for table, [(name, columns, _)] in found.items()
         }
 
@@ -309,7 +368,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         found = self._constraints(connection, schema, "UNIQUE")
         return {
             table: [
-                {"name": name, "column_names": columns, "comment": None}
+                {"name": name, "column_names": columns}
                 for name, columns, _ in constraints
             ]
             for table, constraints in found.items()
@@ -320,7 +379,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         found = self._constraints(connection, schema, "CHECK")
         return {
             table: [
-                {"name": name, "sqltext": expression, "comment": None}
+                {"name": name, "sqltext": expression}
                 for name, _, expression in constraints
             ]
             for table, constraints in found.items()
@@ -330,7 +389,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         """Indexes of a schema's tables."""
         rows = connection.execute(
             text(
-                "SELECT table_name, index_name, is_unique, expressions "
+                "SELECT table_name, index_name, is_unique, sql "
                 "FROM duckdb_indexes() WHERE schema_name = :schema ORDER BY index_name"
             ),
             {"schema": schema},
@@ -340,19 +399,65 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
                 {
                     "name": name,
                     "unique": is_unique,
-                    "column_names": _columns_of(expressions),
-                    "include_columns": [],
+                    **indexed(definition),
                     "dialect_options": {},
                 }
-                for name, is_unique, expressions in indexes
+                for name, is_unique, definition in indexes
             ]
             for table, indexes in grouped(rows).items()
         }
 
 
-def _columns_of(expressions: str) -> list[str]:
-    """DuckDB's text of an index's columns: ``[a, '"b c"']``."""
-    found = re.findall(r"'((?:[^']|'')*)'|([^,\[\]\s]+)", expressions)
-    return [
-        (quoted or plain).removeprefix('"').removesuffix('"') for quoted, plain in found
-    ]
+def _column(
+    name: str, kind: str, nullable: bool, default: Any, comment: Any, computed: bool
+) -> dict[str, Any]:
+    found = {
+        "name": name,
+        "type": type_of(kind),
+        "nullable": nullable,
+        "default": default,
+        "autoincrement": default is not None and "nextval(" in default,
+        "comment": comment,
+    }
+    if computed:
+        expression = re.sub(
+            r"(?s)^CAST\((.*) AS [^()]+(\([^()]*\))?\)$", r"\1", default
+        )
+        found |= {"default": None, "computed": {"sqltext": expression}}
+    return found
+
+
+_PARTS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[(),]|[^'"(),]+""")
+_NAME = re.compile(r'"((?:[^"]|"")*)"|([A-Za-z_][A-Za-z0-9_]*)')
+
+
+def indexed(definition: str) -> dict[str, Any]:
+    """What an index is on, from its CREATE INDEX: columns, and expressions if there are some."""
+    depth = 0
+    items: list[str] = []
+    for part in _PARTS.findall(definition):
+        if part == ")":
+            depth -= 1
+        if depth == 1 and part == ",":
+            items.append("")
+        elif depth:
+            items[-1] += part
+        if part == "(":
+            depth += 1
+            if depth == 1:
+                items = [""]
+    columns: list[str | None] = []
+    expressions: list[str] = []
+    for item in map(str.strip, items):
+        while item.startswith("(") and item.endswith(")"):
+            item = item[1:-1]
+        name = _NAME.fullmatch(item)
+        column = None
+        if name is not None:
+            column = name[2] or name[1].replace('""', '"')
+        columns.append(column)
+        expressions.append(column or item)
+    found: dict[str, Any] = {"column_names": columns}
+    if None in columns:
+        found["expressions"] = expressions
+    return found

@@ -64,6 +64,27 @@ class MonetDBCompiler(PGCompiler):
             clause += "\n OFFSET " + self.process(select._offset_clause, **kw)
         return clause
 
+    def visit_ne_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """The standard's operator; MonetDB has no other."""
+        return (
+            f"{self.process(binary.left, **kw)} <> {self.process(binary.right, **kw)}"
+        )
+
+    def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """A function."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return f"bit_xor({left}, {right})"
+
+    def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
+        """No rows."""
+        text: str = super().visit_empty_set_expr(element_types, **kw)
+        return text.replace("1!=1", "1<>1")
+
+    def render_bind_cast(self, type_: Any, dbapi_type: Any, sqltext: str) -> str:
+        """A cast of a literal."""
+        kind = self.dialect.type_compiler_instance.process(dbapi_type)
+        return f"CAST({sqltext} AS {kind})"
+
 
 class MonetDBTypeCompiler(PGTypeCompiler):
     """Names of types."""
@@ -104,6 +125,16 @@ class MonetDBTypeCompiler(PGTypeCompiler):
 
 class MonetDBDDLCompiler(PGDDLCompiler):
     """DDL."""
+
+    def visit_identity_column(self, identity: Any, **kw: Any) -> str:
+        """An identity, which takes other values too, whatever it is called."""
+        options = self.get_identity_options(identity)
+        return "GENERATED ALWAYS AS IDENTITY" + (f" ({options})" if options else "")
+
+    def get_identity_options(self, identity_options: Any) -> str:
+        """Options of a sequence; NO MINVALUE and NO MAXVALUE are those without a word."""
+        options: str = super().get_identity_options(identity_options)
+        return re.sub(r"\s*\bNO (MINVALUE|MAXVALUE)\b", "", options).strip()
 
     def get_column_specification(self, column: Any, **kwargs: Any) -> str:
         """A column; one that counts is MonetDB's AUTO_INCREMENT."""
@@ -192,6 +223,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     name = "monetdb"
     supports_statement_cache = True
+    supports_constraint_comments = False
     bind_typing = BindTyping.NONE
     supports_native_enum = False
     preexecute_autoincrement_sequences = False
@@ -337,7 +369,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         """PRIMARY KEYs of a schema's tables."""
         found = self._keys(connection, schema, _PRIMARY_KEY)
         return {
-            table: {"name": name, "constrained_columns": columns, "comment": None}
+            table: {"name": name, "constrained_columns": columns}
             for table, keys in found.items()
             for name, columns in keys.items()
         }
@@ -347,7 +379,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         found = self._keys(connection, schema, _UNIQUE)
         return {
             table: [
-                {"name": name, "column_names": columns, "comment": None}
+                {"name": name, "column_names": columns}
                 for name, columns in keys.items()
             ]
             for table, keys in found.items()

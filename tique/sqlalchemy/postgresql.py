@@ -16,6 +16,11 @@ from sqlalchemy.dialects.postgresql.pg_catalog import (
     OIDVECTOR,
     _SpaceVector,
 )
+from sqlalchemy.dialects.postgresql.psycopg import (
+    _PGJSONIntIndexType,
+    _PGJSONPathType,
+    _PGJSONStrIndexType,
+)
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BindParameter, ColumnClause
 
@@ -108,6 +113,7 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
 
     name = "postgresql"
     supports_statement_cache = True
+    supports_constraint_comments = False
     execution_ctx_cls = PostgreSQLExecutionContext
     statement_compiler = PostgreSQLCompiler
     colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
@@ -131,9 +137,9 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
         sqltypes.JSON: ParsedJSON,
         postgresql.JSON: ParsedJSON,
         postgresql.JSONB: ParsedJSONB,
-        **cast_when_bound(
-            sqltypes.JSON.JSONIntIndexType, sqltypes.JSON.JSONStrIndexType
-        ),
+        sqltypes.JSON.JSONPathType: _PGJSONPathType,
+        sqltypes.JSON.JSONIntIndexType: _PGJSONIntIndexType,
+        sqltypes.JSON.JSONStrIndexType: _PGJSONStrIndexType,
     }
 
     def get_multi_foreign_keys(
@@ -143,3 +149,24 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
         found = foreign_keys(connection, schema, self.default_schema_name)
         shown = super().get_multi_foreign_keys(connection, schema=schema, **kw)
         return [(key, found.get(key[1], keys)) for key, keys in shown]
+
+    # tique has no COMMENT ON CONSTRAINT, so there are no comments to tell.
+
+    def get_multi_pk_constraint(self, *args: Any, **kw: Any) -> Iterable[Any]:
+        """PRIMARY KEYs."""
+        found = super().get_multi_pk_constraint(*args, **kw)
+        return [(key, _without_comment(constraint)) for key, constraint in found]
+
+    def get_multi_unique_constraints(self, *args: Any, **kw: Any) -> Iterable[Any]:
+        """UNIQUE constraints."""
+        found = super().get_multi_unique_constraints(*args, **kw)
+        return [(key, [*map(_without_comment, each)]) for key, each in found]
+
+    def get_multi_check_constraints(self, *args: Any, **kw: Any) -> Iterable[Any]:
+        """CHECK constraints."""
+        found = super().get_multi_check_constraints(*args, **kw)
+        return [(key, [*map(_without_comment, each)]) for key, each in found]
+
+
+def _without_comment(constraint: Any) -> Any:
+    return {name: value for name, value in constraint.items() if name != "comment"}

@@ -59,7 +59,6 @@ def foreign_keys(
                 "referred_table": key.referred_table,
                 "referred_columns": list(key.referred_columns),
                 "options": options,
-                "comment": None,
             }
         )
     return found
@@ -150,6 +149,28 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
             if relation.name == view_name and relation.definition is not None:
                 return relation.definition
         raise NoSuchTableError(f"{schema}.{view_name}" if schema else view_name)
+
+    def get_temp_view_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """None: tique has no temporary views."""
+        return []
+
+    def get_materialized_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """None: tique has no materialized views."""
+        return []
+
+    @sa_reflection.cache
+    def has_table(
+        self,
+        connection: Connection,
+        table_name: str,
+        schema: str | None = None,
+        **kw: Any,
+    ) -> bool:
+        """Whether there is a table or view of that name."""
+        found = self.has_multi_table(connection, [table_name], schema)
+        return dict(found)[schema, table_name]
 
     def has_multi_table(
         self,

@@ -111,6 +111,8 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         number_prefix="%",
         picks_joined_row=False,
         alters_foreign_keys=True,
+        # 11.41: "BATproject2: does not match always".
+        undoes_temporary_tables=False,
     )
 
     def __init__(self, address: Address) -> None:

@@ -152,6 +152,8 @@ POSTGRESQL = Rules(
         "materialized": frozenset({"AS", "NOT"}),
         "set": frozenset({"UPDATE"}),
         "insert": frozenset({"THEN"}),
+        "first": frozenset({"FETCH"}),
+        "next": frozenset({"FETCH"}),
         "varying": frozenset({"CHARACTER", "CHAR", "BIT"}),
         "zone": frozenset({"TIME"}),
         "bernoulli": frozenset({"TABLESAMPLE"}),

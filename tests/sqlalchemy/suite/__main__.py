@@ -1,0 +1,65 @@
+"""SQLAlchemy's dialect suite for one engine: ``python -m tests.sqlalchemy.suite duckdb``.
+
+Arguments after the engine's name are pytest's. The servers and files are the process's own.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tique
+from tests.plugins.engine import MonetDBServer
+from tests.plugins.postgresql import private_cluster
+from tests.sqlalchemy.suite import requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HERE = Path(__file__).parent
+
+
+@contextmanager
+def _database(engine: str) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="tique-sqlalchemy-") as folder:
+        if engine == "duckdb":
+            yield f"duckdb:///{folder}/suite.duckdb"
+        elif engine == "monetdb":
+            with MonetDBServer(Path(folder) / "server") as server:
+                yield server.url
+        else:
+            with private_cluster(dynamic_shared_memory_type="mmap") as cluster:
+                yield cluster.socket_url
+
+
+def main(engine: str, *arguments: str) -> int:
+    """Run the suite; return pytest's exit status."""
+    requirements.Requirements = requirements.OF_ENGINES[engine]
+    with (
+        _database(engine) as url,
+        closing(tique.connect(url, autocommit=True)) as keeper,
+    ):
+        # This connection stays open, so that no engine is opened anew for each test.
+        for schema in ("test_schema", "test_schema_2"):
+            keeper.execute(f"CREATE SCHEMA {schema}")
+        return pytest.main(
+            [
+                "-c",
+                str(_HERE / "setup.cfg"),
+                f"--rootdir={_HERE}",
+                f"--confcutdir={_HERE}",
+                "--dburi",
+                url.replace("://", "+tique://", 1),
+                *arguments,
+                str(_HERE / "test_suite.py"),
+            ]
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
