@@ -663,7 +663,7 @@ class Connection(Generic[RowT]):
                         check_deferred(transaction)
                 if not locks.are_held or not locks.of(transaction.txid):
                     self._contender.give_way(transaction)
-                else:
+                elif transaction.locked:
                     with translating():
                         expect_kept_locked(transaction)
                 committer, migration = self._database.committer, transaction.migration

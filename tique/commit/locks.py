@@ -22,7 +22,12 @@ locking one waits until the commit is over. A committer that waits for a lock is
 a commit an entry in a dict and a look at another.
 
 *Several processes.* Where the server keeps row locks, each is taken there, too, and first
-(:mod:`tique.commit.server_locks`); what follows is then the server's to decide.
+(:mod:`tique.commit.server_locks`); what follows is then the server's to decide. But those
+that a statement takes of the rows that it writes (:mod:`tique.query.rereading`) are this process's
+alone, under keys of their own, so that they cost no round trip. A transaction
+that locks such a row in the server waits first until no other one writes it, and is waited for by
+later writers. If a writer comes between, it waits at its commit, as one of another process
+does: the one that has the server's lock never waits for that writer any more.
 
 *Mutex.* ``_mutex`` guards owners and waiters. It is held for steps in memory only: never
 while waiting, nor while the engine is called.
@@ -77,7 +82,10 @@ if TYPE_CHECKING:
     from tique.writes.tickets import Committing
 
 LockKey: TypeAlias = "tuple[int, Key]"
-"""A table's id, and a primary key."""
+"""A table's id, and a primary key.
+
+That of a row whose lock is this process's alone, though there is a server, has ``~id``.
+"""
 
 LOCK_TIMEOUT = 30.0
 """Seconds that a wait for a lock may take, unless the application says otherwise."""
@@ -151,6 +159,10 @@ class Locks:
         """The keys that a transaction has locked."""
         return self._of.get(owner, {})
 
+    def taken_after(self, owner: int, sequence: int) -> list[LockKey]:
+        """The keys that a transaction's statements after a number have locked."""
+        return [key for key, n in self._of.get(owner, {}).items() if n > sequence]
+
     # Locking
 
     def take(
@@ -189,12 +201,16 @@ class Locks:
             It has taken ``patience`` seconds (SQLSTATE 55P03), or was cancelled (57014).
         """
         self.release_abandoned()
-        new = [key for key in keys if key not in self._of.get(owner, {})]
+        written = self._written(owner, keys)
+        new = [k for k in (*written, *keys) if k not in self._of.get(owner, {})]
         try:
-            if self.server is not None:
+            for key in written:
+                self._lock(owner, key, sequence, patience, shared=shared)
+            asked = [key for key in keys if key[0] >= 0]
+            if self.server is not None and asked:
                 self.server.lock(
                     owner,
-                    keys,
+                    asked,
                     patience,
                     shared=shared,
                     waits=lambda user: self._note_wait(owner, user),
@@ -207,6 +223,43 @@ class Locks:
         finally:
             self._waits.pop(owner, None)
             self._cancelled.discard(owner)
+
+    def lock_written(
+        self,
+        owner: int,
+        keys: Sequence[LockKey],
+        sequence: int,
+        patience: float | None,
+    ) -> None:
+        """Lock rows that a statement writes, without asking the server if none has them.
+
+        Raises
+        ------
+        SerializationError, OperationalError
+            As :meth:`lock`.
+        """
+        if self.server is None:
+            self.lock(owner, keys, sequence, patience)
+            return
+        own = set(self.of(owner))
+        # Others that write a row alone wait for its lock in the server.
+        alone = [(~key[0], key[1]) for key in keys if key not in own]
+        self.lock(owner, alone, sequence, patience)
+        met = [key for key in keys if key in own or self._others(owner, key)]
+        if met:
+            self.lock(owner, met, sequence, patience)
+
+    def _written(self, owner: int, keys: Sequence[LockKey]) -> list[LockKey]:
+        """The locks of others that rows have by :meth:`lock_written` alone."""
+        if self.server is None or not self._held:
+            return []
+        return [
+            (~table, values)
+            for table, values in keys
+            if table >= 0
+            and self._others(owner, (~table, values))
+            and (table, values) not in self._held
+        ]
 
     def _note_wait(self, owner: int, user: Hashable) -> None:
         """Note what a transaction waits for in the server; None: nothing any more."""
@@ -372,16 +425,38 @@ class Locks:
                 return
             self.release_abandoned()
             with self._mutex:
+                written = self._written_by(transaction)
+                own = {key for key in written if self._is_alone(owner, key)}
                 locked = [
-                    key
-                    for key, lock in self._held.items()
-                    if (lock.shared or owner not in lock.owners)
-                    and _writes(transaction, key)
+                    (table, values)
+                    for table, values in written
+                    if (table, values) not in own
+                    # Others that write a row alone wait for its lock in the server.
+                    and (table >= 0 or (~table, values) not in own)
                 ]
             if not locked:
                 return
             self.leave(owner)
-            self.lock(owner, sorted(locked), 0, patience)
+            first = [key for key in locked if key[0] >= 0]
+            self.lock(owner, in_order(first or locked), 0, patience)
+
+    def _is_alone(self, owner: int, key: LockKey) -> bool:
+        lock = self._held[key]
+        return not lock.shared and owner in lock.owners
+
+    def _written_by(self, transaction: Committing) -> list[LockKey]:
+        """The locked keys that a transaction writes."""
+        found = transaction.writes.values()
+        count = sum(len(writes.rows) for writes in found)
+        if count > len(self._held) or any(writes.is_staged for writes in found):
+            return [key for key in self._held if _writes(transaction, key)]
+        return [
+            key
+            for number, writes in transaction.writes.items()
+            for values in writes.rows
+            for key in ((number, values), (~number, values))
+            if key in self._held
+        ]
 
     def lock_met(
         self, owner: int, numbers: Iterable[int], patience: float | None
@@ -408,10 +483,7 @@ class Locks:
         """Release a transaction's locks, or those of statements after a number."""
         keys = self._of.get(owner)
         if keys is not None:
-            if after is None:
-                gone = list(keys)
-            else:
-                gone = [key for key, taken in keys.items() if taken > after]
+            gone = list(keys) if after is None else self.taken_after(owner, after)
             self._let_go(owner, gone)
             if after is not None and self.server is not None:
                 self.server.release(owner, gone)
@@ -458,8 +530,17 @@ class Locks:
             del self._held[key]
 
 
+def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
+    """Keys in an order that all transactions lock them in, so that few meet a deadlock."""
+    try:
+        return sorted(keys)
+    except TypeError:
+        # Values of one column need have no order: addresses of two kinds.
+        return sorted(keys, key=repr)
+
+
 def _writes(transaction: Committing, key: LockKey) -> bool:
     """Whether a transaction writes a key; of staged rows the keys are not known here."""
     table, values = key
-    writes = transaction.writes.get(table)
+    writes = transaction.writes.get(table if table >= 0 else ~table)
     return writes is not None and (writes.is_staged or values in writes.rows)

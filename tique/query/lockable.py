@@ -82,7 +82,7 @@ def newer_commit(
 ) -> Conflict | None:
     """A row that was committed since the snapshot in which it was seen, if there is one."""
     tables = transaction.catalog.by_id()
-    for number, group in groupby(sorted(keys), key=itemgetter(0)):
+    for number, group in groupby(sorted(keys, key=itemgetter(0)), key=itemgetter(0)):
         if number not in tables:
             continue
         writes = _as_written(

@@ -326,9 +326,15 @@ class Transaction:
         raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
 
     def undo(self, sequence: int) -> None:
+        """Undo the writes of statements after ``sequence``, and give their locks back."""
+        try:
+            self.take_back(sequence)
+        finally:
+            self.locks.release(self.txid, after=sequence)
+
+    def take_back(self, sequence: int) -> None:
         """Undo the writes of statements after ``sequence``, to all tables."""
         with ExitStack() as stack:
-            stack.callback(self.locks.release, self.txid, after=sequence)
             for writes in self.writes.values():
                 stack.callback(writes.rollback_to, sequence, self.session)
             self.references.rollback_to(sequence)

@@ -51,7 +51,7 @@ from tique_backends.sharing import FencedError
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -124,6 +124,20 @@ class Follower:
     def expect_nothing(self, cts: int) -> None:
         """Note a timestamp of this process's own that is about to be aborted."""
         self._own[cts] = _NOTHING
+
+    def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
+        """Whether one of this process's own commits that are not followed wrote a row."""
+        tables = {number for number, _ in rows}
+        with self._lock:
+            return any(
+                not tables.isdisjoint(own.bulk)
+                or any(
+                    (number, key) in rows
+                    for number in tables.intersection(own.writes)
+                    for key, _, _ in own.writes[number]
+                )
+                for own in self._own.values()
+            )
 
     def load(self, snapshot: SharedSnapshot, epoch_start: int) -> None:
         """Fill the empty index from the log, up to the snapshot."""

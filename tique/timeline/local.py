@@ -16,9 +16,10 @@ from tique_backends.retrying import persist
 from tique_backends.sharing import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from tique.store.catalog import ManagedCatalog
+    from tique.store.rows import Key
     from tique.timeline.ids import TransactionIds
     from tique_backends.engine import Engine
     from tique_backends.session import Session
@@ -179,6 +180,10 @@ class Timeline:
 
     def wait(self, cts: int) -> None:
         """Wait until the outcome of another process's timestamp is settled."""
+
+    def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
+        """Whether this process has committed one of these rows and not followed that yet."""
+        return False
 
     def await_begun(self) -> None:
         """Follow all commits of other processes that have begun, and wait for their end."""

@@ -55,9 +55,10 @@ from tique_backends.sharing import FencedError, OverdueError, SharedSnapshot
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from tique.store.catalog import ManagedCatalog
+    from tique.store.rows import Key
     from tique.timeline.ids import TransactionIds
     from tique.writes.tickets import Ticket
     from tique_backends.engine import Engine
@@ -421,6 +422,10 @@ class SharedTimeline(Timeline):
                     f"another process's commit did not end within {_PATIENCE:g} s",
                     sqlstate="55P03",
                 )
+
+    @override
+    def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
+        return self.follower.has_ahead(rows)
 
     @override
     def await_begun(self) -> None:

@@ -112,6 +112,13 @@ class TableWrites:
                 both = merge.after(before.merge)
                 self.rows[key] = self.rows[key]._replace(merge=both)
 
+    def written_after(self, sequence: int) -> Iterator[Key]:
+        """The keys of buffered rows that statements after a number wrote, newest first."""
+        for number, key, _ in reversed(self._history):
+            if number <= sequence:
+                return
+            yield key
+
     def add(self, write: Write) -> None:
         """Buffer an inserted or deleted copy of a keyless table's row."""
         self.copies.append(write)

@@ -20,6 +20,7 @@ from typing_extensions import override
 from tique import errors
 from tique.query.changes import Written, write_changes
 from tique.query.foreign_keys import enforce
+from tique.query.rereading import read_again
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.locking import LockingSelectStatement
 from tique.query.statements.select import SelectStatement
@@ -63,18 +64,28 @@ class WithStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Compute all parts, then write the changes."""
         with transaction.statement():
-            try:
-                if self._is_one_change:
-                    return self._run_alone(transaction, parameters)
-                if transaction.engine.capabilities.changes_in_turn:
-                    outcome = self._run_in_turn(transaction, parameters)
-                else:
-                    outcome = self._run_at_once(transaction, parameters)
-            finally:
-                transaction.relations.clear()
-            if transaction.unchecked:
-                enforce(transaction)
-            return outcome
+            if transaction.has_one_snapshot:
+                return self._run_within(transaction, parameters)
+            changes = [s for _, s in self._parts if isinstance(s, WritingStatement)]
+            return read_again(
+                transaction, changes, lambda: self._run_within(transaction, parameters)
+            )
+
+    def _run_within(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome:
+        try:
+            if self._is_one_change:
+                return self._run_alone(transaction, parameters)
+            if transaction.engine.capabilities.changes_in_turn:
+                outcome = self._run_in_turn(transaction, parameters)
+            else:
+                outcome = self._run_at_once(transaction, parameters)
+        finally:
+            transaction.relations.clear()
+        if transaction.unchecked:
+            enforce(transaction)
+        return outcome
 
     def _run_alone(
         self, transaction: Transaction, parameters: Sequence[Any]

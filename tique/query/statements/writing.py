@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
 from tique import errors
 from tique.query.foreign_keys import enforce
+from tique.query.rereading import read_again
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.returning import ReturningClause
 
@@ -33,6 +35,8 @@ class WritingStatement(Statement):
 
     privileges: ClassVar[tuple[str, ...]]
     """The privileges on the table that it needs, besides SELECT."""
+    changes_rows: bool = True
+    """Whether it can write a row that was there before."""
 
     def __init__(
         self,
@@ -120,7 +124,11 @@ class WritingStatement(Statement):
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Write, and return the result of RETURNING."""
         with transaction.statement():
-            return self.run_within(transaction, parameters)
+            if transaction.has_one_snapshot:
+                return self.run_within(transaction, parameters)
+            return read_again(
+                transaction, (self,), lambda: self.run_within(transaction, parameters)
+            )
 
     def run_within(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -140,16 +148,29 @@ class WritingStatement(Statement):
         returning: bool = False,
     ) -> Outcome:
         """Write for every row of parameters, as one statement."""
+        rows = list(parameter_rows)
+        run = partial(self._run_many, transaction, rows, returning=returning)
         with transaction.statement():
-            if not self._returns:
-                outcome = Outcome(self._write_many(transaction, list(parameter_rows)))
+            if transaction.has_one_snapshot:
+                return run()
+            return read_again(transaction, (self,), run)
+
+    def _run_many(
+        self,
+        transaction: Transaction,
+        parameter_rows: Sequence[Sequence[Any]],
+        *,
+        returning: bool,
+    ) -> Outcome:
+        if not self._returns:
+            outcome = Outcome(self._write_many(transaction, parameter_rows))
+        else:
+            outcomes = self._outcomes(transaction, parameter_rows)
+            outcome = outcomes[0]
+            if returning:
+                outcome.more = outcomes[1:]
             else:
-                outcomes = self._outcomes(transaction, list(parameter_rows))
-                outcome = outcomes[0]
-                if returning:
-                    outcome.more = outcomes[1:]
-                else:
-                    outcome = Outcome(sum(each.rowcount for each in outcomes))
-            if transaction.unchecked:
-                enforce(transaction)
-            return outcome
+                outcome = Outcome(sum(each.rowcount for each in outcomes))
+        if transaction.unchecked:
+            enforce(transaction)
+        return outcome

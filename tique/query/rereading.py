@@ -1,0 +1,133 @@
+"""READ COMMITTED: a statement that others overtook is run again, on what they committed.
+
+Each statement of such a transaction has a snapshot of its own. A row that it changes may
+have been committed since then, or be changed by a transaction that is still open. First
+committer wins would let the transaction fail at its commit, when the application has
+seen the results of its statements. So a statement that changes rows locks these
+(:mod:`tique.commit.locks`), waits for the transactions that have them, and is taken back
+and run again, on a new snapshot, if one of the rows was committed since the one that it read. So a row that
+its condition no longer finds is left alone, one that is gone stays so, and one under
+another key is found there. PostgreSQL looks again at these rows alone; here the whole
+statement has one snapshot, of which all of its subqueries are.
+
+Argument
+--------
+*Nothing is lost (P3).* Locks decide who waits. The certifier looks at each row since the
+snapshot of the first statement that wrote it, as ever.
+
+*No loss at the commit.* A statement ends with each of its rows locked, no commit of one under
+way that began without the lock (:meth:`Locks.settle`), and none published since its snapshot. From then on
+other commits of these rows wait for the lock. That a commit is published before its
+transaction gives its locks back is why the new snapshot has it.
+
+*What has no lock* may lose at the commit: an update that merges (it loses only if what the
+transaction has seen of the row, or its condition, has changed; a lock until the
+commit would take away what group commit gains), rows that are staged, rows of tables without a primary
+key, rows of an INSERT without ON CONFLICT, and what other processes commit. To lock for these, too, each such statement would cost a round trip to the server,
+contested or not.
+
+*Costs.* Without contention: a lock in memory for each row, and a look at the table's newest commit. No
+engine statement, and no round trip.
+
+*Waits* are those for row locks: bounded by ``lock_timeout``, cancelled by ``cancel()``, and one of a
+circle of transactions is told (40P01).
+
+*If the thread is interrupted*, or an error is raised, at any line, the statement is undone, with
+its locks (:class:`~tique.query.transaction.Transaction`). Locks of rows that only an
+overtaken run had written are given back when the statement ends.
+
+*An end.* Each run has the locks of the one before: a row once locked overtakes it no more. So it
+needs at most as many runs as there are rows that come to be found in one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tique.commit.locks import in_order
+from tique.query.lockable import newer_commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tique.commit.locks import LockKey
+    from tique.query.statements.base import Outcome
+    from tique.query.statements.writing import WritingStatement
+    from tique.query.transaction import Transaction
+
+
+def read_again(
+    transaction: Transaction,
+    changes: Iterable[WritingStatement],
+    run: Callable[[], Outcome],
+) -> Outcome:
+    """Run a statement that has begun until no row that it changes was overtaken.
+
+    Parameters
+    ----------
+    transaction
+        One of READ COMMITTED.
+    changes
+        Its parts that change rows.
+    run
+        Runs it.
+    """
+    if transaction.migration is not None or not any(
+        each.changes_rows and not each.table.is_temporary for each in changes
+    ):
+        return run()
+    number, visible = transaction.sequence, transaction.visible_sequence
+    has_lost = False
+    while True:
+        outcome = run()
+        keys = _keys(transaction, number - 2)
+        if not keys or _has_newest(transaction, keys):
+            if has_lost:
+                _give_back(transaction, number, keys)
+            return outcome
+        has_lost = True
+        for each in (outcome, *outcome.more):
+            each.close()
+        transaction.take_back(number - 2)
+        transaction.unchecked.clear()
+        transaction.sequence, transaction.visible_sequence = number, visible
+        transaction.refresh()
+
+
+def _keys(transaction: Transaction, after: int) -> list[LockKey]:
+    """The rows that a statement has written, and that do not merge, in order."""
+    found = set()
+    for number, writes in transaction.writes.items():
+        if writes.table.is_temporary:
+            continue
+        for key in writes.written_after(after):
+            if writes.rows[key].merge is None or not transaction.merges:
+                found.add((number, key))
+    return in_order(found)
+
+
+def _has_newest(transaction: Transaction, keys: list[LockKey]) -> bool:
+    """Lock rows; whether none was committed since the snapshot."""
+    locks, txid = transaction.locks, transaction.txid
+    patience = transaction.lock_timeout
+    locks.lock_written(txid, keys, transaction.sequence, patience)
+    locks.settle(txid, keys, patience)
+    if transaction.timeline.has_ahead(set(keys)):
+        return False
+    tables = transaction.catalog.by_id()
+    late = {
+        number
+        for number in {number for number, _ in keys}
+        if number in tables
+        and transaction.catalog.versions(tables[number]).last_cts > transaction.sts
+    }
+    overtaken = {key: transaction.sts for key in keys if key[0] in late}
+    return not overtaken or newer_commit(transaction, overtaken) is None
+
+
+def _give_back(transaction: Transaction, number: int, kept: list[LockKey]) -> None:
+    """Give back locks that the statement has taken and does not need."""
+    locks, txid = transaction.locks, transaction.txid
+    needed = {*kept, *((~table, values) for table, values in kept)}
+    taken = locks.taken_after(txid, number - 2)
+    locks.release_keys(txid, [key for key in taken if key not in needed])
