@@ -10,6 +10,9 @@ import click
 from typing_extensions import override
 
 from benchmarks import report, targets, workloads
+from benchmarks.ch.measure import measure_queries
+from benchmarks.ch.queries import QUERIES
+from benchmarks.ch.workload import ChWorkload
 from benchmarks.compare import Plan, compare
 from benchmarks.endurance import measure_endurance
 from benchmarks.environment import DEFAULT_WORK_DIRECTORY
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
     from benchmarks.compare import Comparison
     from benchmarks.workload import Workload
+
+
+ANALYTICAL = ChWorkload.name
+"""The workload whose queries are timed, not transactions."""
 
 
 class CommaList(click.ParamType[tuple[Any, ...]]):
@@ -74,7 +81,9 @@ def main() -> None:
 
 
 @main.command("compare")
-@click.option("--workload", type=click.Choice(workloads.NAMES), default="tpcc")
+@click.option(
+    "--workload", type=click.Choice([*workloads.NAMES, ANALYTICAL]), default="tpcc"
+)
 @click.option(
     "--targets",
     "names",
@@ -106,6 +115,26 @@ def main() -> None:
 )
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
+    "--versions",
+    type=CommaList(click.IntRange(min=0)),
+    default="0,10000,100000",
+    show_default=True,
+    help="Numbers of recent versions (workload ch).",
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=11,
+    show_default=True,
+    help="Runs of each query (workload ch).",
+)
+@click.option(
+    "--queries",
+    type=CommaList(click.Choice(list(QUERIES))),
+    default=",".join(QUERIES),
+    help="Names of queries (workload ch); all of them by default.",
+)
+@click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw throughput to this file (needs matplotlib).",
@@ -125,6 +154,9 @@ def compare_command(
     processes: int,
     distance: float,
     roam: bool,
+    versions: tuple[int, ...],
+    repetitions: int,
+    queries: tuple[str, ...],
     plot: Path | None,
     seed: int,
     directory: Path,
@@ -139,6 +171,33 @@ def compare_command(
         raise click.UsageError(f"--distance: {', '.join(near)} cannot be further away")
     pyplot = _plotting() if plot else None
     scale = Scale(warehouses, districts, customers, items)
+    if workload == ANALYTICAL:
+        failures = []
+        for name in names:
+            if targets.baseline_of(name) is None:
+                # It is measured beside the target that is set against it.
+                continue
+            with report.progress() as tell:
+                found = measure_queries(
+                    ChWorkload(scale, seed),
+                    directory,
+                    target=name,
+                    versions=versions,
+                    repetitions=repetitions,
+                    queries=queries,
+                    progress=tell,
+                )
+            if as_json:
+                click.echo(report.as_json(found))
+            else:
+                report.print_analytics(found, report.stdout())
+            if plot and pyplot:
+                report.plot_analytics(
+                    found, pyplot, plot.with_stem(f"{plot.stem}-{name}")
+                )
+            failures += found.failures
+        _exit(failures)
+        return
     result = _compare(
         workloads.make_workload(workload, scale, seed, roam=roam),
         Plan(names, clients, seconds, warmup, rounds, processes, distance),
@@ -147,6 +206,80 @@ def compare_command(
     )
     if plot and pyplot:
         report.plot_comparison(result, pyplot, plot)
+    _exit(result.failures)
+
+
+@main.command("hybrid")
+@click.option(
+    "--targets",
+    "names",
+    type=CommaList(click.Choice(targets.NAMES)),
+    default="duckdb+tique,duckdb",
+    show_default=True,
+)
+@click.option("--oltp", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--olap", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Transactions per second of all clients together; 0: as many as they can.",
+)
+@click.option(
+    "--queries",
+    type=CommaList(click.Choice(list(QUERIES))),
+    default=",".join(QUERIES),
+    help="Names of queries; all of them by default.",
+)
+@click.option("--warehouses", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--seconds", type=float, default=15.0, show_default=True)
+@click.option("--warmup", type=float, default=5.0, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw both kinds of throughput to this file (needs matplotlib).",
+)
+@_seed_option
+@_directory_option
+@_json_option
+@_scale_options
+def hybrid_command(
+    names: tuple[str, ...],
+    oltp: int,
+    olap: int,
+    rate: float,
+    queries: tuple[str, ...],
+    warehouses: int,
+    seconds: float,
+    warmup: float,
+    rounds: int,
+    plot: Path | None,
+    seed: int,
+    directory: Path,
+    as_json: bool,
+    districts: int,
+    customers: int,
+    items: int,
+) -> None:
+    """Run TPC-C and CH-benCHmark's queries, each alone and both together."""
+    from benchmarks.ch import hybrid
+
+    pyplot = _plotting() if plot else None
+    with report.progress() as tell:
+        result = hybrid.measure_hybrid(
+            Scale(warehouses, districts, customers, items),
+            seed,
+            hybrid.Plan(names, oltp, olap, seconds, warmup, rounds, rate, queries),
+            directory,
+            tell,
+        )
+    if as_json:
+        click.echo(report.as_json(result))
+    else:
+        report.print_hybrid(result, report.stdout())
+    if plot and pyplot:
+        report.plot_hybrid(result, pyplot, plot)
     _exit(result.failures)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from benchmarks.ch.queries import COLUMNS, QUERIES
+from benchmarks.ch.queries import COLUMNS, QUERIES, SCANS
 from benchmarks.compare import latency_ms, summarise
 from benchmarks.environment import prepare_work_directory, scratch_directory
 from benchmarks.report import (
@@ -130,7 +130,7 @@ class Analyst:
         self._connection: Connection = target.connect()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="analyst", daemon=True)
-        self._answers = {name: _Answer() for name in QUERIES}
+        self._answers = {name: _Answer() for name in SCANS}
         self.failures: list[str] = []
 
     def __enter__(self) -> Analyst:
@@ -161,7 +161,7 @@ class Analyst:
     def _run(self) -> None:
         try:
             cursor = self._connection.cursor()
-            for name in cycle(QUERIES):
+            for name in cycle(SCANS):
                 if self._stopping.is_set():
                     break
                 answer = self._answers[name]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from benchmarks.ablation import Variant
+    from benchmarks.ch.hybrid import Hybrid
+    from benchmarks.ch.measure import Analytics
     from benchmarks.compare import Comparison, Ratio, Summary
     from benchmarks.contention import Contention
     from benchmarks.endurance import Endurance
@@ -255,6 +257,107 @@ def print_scans(result: Scans, console: Console) -> None:
         )
     console.print(table)
     print_failures(result.failures, console)
+
+
+def print_analytics(result: Analytics, console: Console) -> None:
+    """Print CH-benCHmark's queries through tique against native ones."""
+    console.print(environment_line(result.environment))
+    for versions in result.versions:
+        table = Table(
+            title=f"{result.target}, {result.workload}, {versions:,} recent versions,"
+            f" median of {result.repetitions} (lowest–highest)"  # noqa: RUF001
+        )
+        table.add_column("query")
+        for heading in ("rows", "first ms", "tique ms", "native ms", "ratio"):
+            table.add_column(heading, justify="right")
+        for each in result.of(versions):
+            table.add_row(
+                each.query,
+                f"{each.rows:,}",
+                f"{each.first_ms:.0f}",
+                each.tique_ms.shown(),
+                each.native_ms.shown(),
+                f"{each.ratio:.2f}",
+            )
+        console.print(table)
+        mean, worst, ratio = result.ratios(versions)
+        console.print(
+            f"geometric mean of the ratios {mean:.2f}, the worst {ratio:.2f} ({worst})"
+        )
+    print_failures(result.failures, console)
+
+
+def plot_analytics(result: Analytics, pyplot: ModuleType, path: Path) -> None:
+    """Draw the queries' ratios to native ones, a bar for each number of versions."""
+    figure, axes = pyplot.subplots(figsize=(11, 4.5))
+    width = 0.8 / len(result.versions)
+    for number, versions in enumerate(result.versions):
+        found = result.of(versions)
+        axes.bar(
+            [place + number * width for place in range(len(found))],
+            [each.ratio for each in found],
+            width,
+            label=f"{versions:,} versions",
+        )
+    axes.set_xticks(
+        [place + 0.4 - width / 2 for place in range(len(found))],
+        [each.query for each in found],
+    )
+    axes.axhline(1, color="grey", linewidth=0.8)
+    axes.set_ylabel("time of the engine by itself")
+    axes.set_title(f"{result.target}, {result.workload}")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def print_hybrid(result: Hybrid, console: Console) -> None:
+    """Print both kinds of throughput, alone and together."""
+    console.print(environment_line(result.environment))
+    rate = (
+        f", {result.plan.rate:g} transactions/s asked for" if result.plan.rate else ""
+    )
+    table = Table(title=f"{result.workload}{rate}")
+    table.add_column("target")
+    for heading in (
+        *("clients", "analysts", "transactions/s", "queries/s"),
+        *("seen after ms, p50", "p99"),
+    ):
+        table.add_column(heading, justify="right")
+    for each in result.phases:
+        fresh = ("", "") if each.fresh_ms is None else each.fresh_ms
+        table.add_row(
+            each.target,
+            str(each.oltp),
+            str(each.olap),
+            each.transactions.shown() if each.oltp else "",
+            each.queries.shown() if each.olap else "",
+            *(f"{value:.1f}" if value != "" else "" for value in fresh),
+        )
+    console.print(table)
+    print_failures(result.failures, console)
+
+
+def plot_hybrid(result: Hybrid, pyplot: ModuleType, path: Path) -> None:
+    """Draw transactions against queries per second, a line per target."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.5))
+    for target in result.plan.targets:
+        alone, asked, both = (each for each in result.phases if each.target == target)
+        phases = (alone, both, asked)
+        axes.plot(
+            [each.transactions.median for each in phases],
+            [each.queries.median for each in phases],
+            marker="o",
+            label=target,
+        )
+    axes.set_xlabel("committed transactions per second")
+    axes.set_ylabel("queries per second")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"{result.workload}: alone (on the axes) and together")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
 
 
 def load_plotting() -> ModuleType:

@@ -21,6 +21,7 @@ from benchmarks.tpcc.rules import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from benchmarks.tpcc.rules import Scale
@@ -109,14 +110,23 @@ class Terminal:
         The client's own source of randomness.
     roam : bool
         Choose warehouse and district anew for each transaction instead.
+    clock : callable
+        Returns the date of a transaction.
     """
 
     def __init__(
-        self, scale: Scale, client: int, random: Random, *, roam: bool = False
+        self,
+        scale: Scale,
+        client: int,
+        random: Random,
+        *,
+        roam: bool = False,
+        clock: Callable[[], datetime] = datetime.now,
     ) -> None:
         self._scale = scale
         self._random = random
         self._roam = roam
+        self._now = clock
         self._home = client % scale.warehouses + 1
         self._district = client // scale.warehouses % scale.districts + 1
         self._deck: list[str] = []
@@ -149,7 +159,7 @@ class Terminal:
             random.randint(1, scale.districts),
             self._customer_number(),
             tuple(items),
-            _now(),
+            self._now(),
         )
 
     def payment(self) -> Payment:
@@ -165,7 +175,7 @@ class Terminal:
                 random.randint(1, self._scale.districts),
             )
         amount = Decimal(random.randint(100, 500_000)).scaleb(-2)
-        return Payment(warehouse, district, customer, amount, _now())
+        return Payment(warehouse, district, customer, amount, self._now())
 
     def order_status(self) -> OrderStatus:
         """Return the input of an Order-Status."""
@@ -178,7 +188,7 @@ class Terminal:
             self._warehouse(),
             self._scale.districts,
             self._random.randint(1, 10),
-            _now(),
+            self._now(),
         )
 
     def stock_level(self) -> StockLevel:
@@ -218,7 +228,3 @@ class Terminal:
             )
             return Customer(warehouse, district, None, LAST_NAMES[name])
         return Customer(warehouse, district, self._customer_number(), "")
-
-
-def _now() -> datetime:
-    return datetime.now()

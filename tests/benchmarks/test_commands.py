@@ -65,6 +65,70 @@ def test_compare_prints_tables_and_reuses_the_database(tmp_path):
     assert database.stat().st_mtime_ns == written
 
 
+def test_analytics_are_compared(tmp_path):
+    """All 22 queries run through tique, and answer as natively."""
+    plot = tmp_path / "ratios.png"
+    result = invoke(
+        tmp_path,
+        "compare",
+        *("--workload", "ch", "--targets", "duckdb+tique,duckdb", "--warehouses", "2"),
+        *("--versions", "0,500", "--repetitions", "1", "--plot", str(plot), "--json"),
+        *TINY,
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["failures"] == []
+    assert len(report["results"]) == 2 * 22
+    assert plot.with_stem("ratios-duckdb+tique").stat().st_size > 1000
+
+
+def test_analytics_are_printed(tmp_path):
+    result = invoke(
+        tmp_path,
+        "compare",
+        *("--workload", "ch", "--warehouses", "1", "--versions", "0"),
+        *("--repetitions", "1", "--queries", "Q1,Q22", *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    assert "geometric mean of the ratios" in result.stdout
+
+
+def test_hybrid_prints_a_table(tmp_path):
+    result = invoke(
+        tmp_path,
+        "hybrid",
+        *("--oltp", "1", "--olap", "1", "--warehouses", "1", "--seconds", "0.5"),
+        *("--warmup", "0.1", "--rounds", "1", "--targets", "duckdb+tique", *TINY),
+        *("--queries", "Q1,Q6"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "seen after" in result.stdout
+
+
+@pytest.mark.parametrize("rate", ["0", "50"])
+def test_hybrid(tmp_path, rate):
+    plot = tmp_path / "hybrid.png"
+    result = invoke(
+        tmp_path,
+        "hybrid",
+        *("--oltp", "2", "--olap", "1", "--warehouses", "2", "--seconds", "1"),
+        *("--warmup", "0.2", "--rounds", "1", "--rate", rate, "--plot", str(plot)),
+        *("--json", *TINY),
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["failures"] == []
+    assert [(p["oltp"], p["olap"]) for p in report["phases"]] == 2 * [
+        (2, 0),
+        (0, 1),
+        (2, 1),
+    ]
+    for phase in report["phases"]:
+        assert (phase["transactions"]["median"] > 0) == (phase["oltp"] > 0)
+        assert (phase["queries"]["median"] > 0) == (phase["olap"] > 0)
+    assert plot.stat().st_size > 1000
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
