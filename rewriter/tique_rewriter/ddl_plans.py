@@ -106,6 +106,14 @@ class DefineObjects(Plan):
 
 
 @dataclass(frozen=True)
+class RenameSchema(Plan):
+    """ALTER SCHEMA … RENAME TO, which the engine runs as it stands; both ``names``."""
+
+    text: str
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True)
 class DefineMacro(DefineObjects):
     """CREATE MACRO of one expression, as it stands; its name is folded."""
 

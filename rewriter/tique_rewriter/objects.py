@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.ddl_plans import DefineObjects
+from tique_rewriter.ddl_plans import DefineObjects, RenameSchema
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.identity import are_options
 from tique_rewriter.names import check_reserved
 
 if TYPE_CHECKING:
+    from tique_rewriter.plan import Plan
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source
 
@@ -23,7 +24,7 @@ OBJECTS = frozenset({"SCHEMA", "SEQUENCE"})
 """The kinds of objects that :func:`plan_object` reads."""
 
 
-def plan_object(source: Source, catalog: Definitions) -> DefineObjects:
+def plan_object(source: Source, catalog: Definitions) -> Plan:
     """Return the plan of CREATE, ALTER or DROP of a schema or a sequence.
 
     Raises
@@ -51,9 +52,9 @@ def plan_object(source: Source, catalog: Definitions) -> DefineObjects:
     return _sequence(source, catalog, verb, number)
 
 
-def _schema(source: Source, verb: str, number: int) -> DefineObjects:
+def _schema(source: Source, verb: str, number: int) -> Plan:
     if verb == "ALTER":
-        raise source.unsupported("ALTER SCHEMA", source.words[0].start)
+        return _rename_schema(source)
     names, number = object_names(source, number, "", several=verb == "DROP")
     for _, name in names:
         check_reserved(source, name, source.words[0].start)
@@ -63,6 +64,18 @@ def _schema(source: Source, verb: str, number: int) -> DefineObjects:
     expect_end(source, number, f"{verb} SCHEMA")
     dropped = tuple([name for _, name in names]) if cascades else ()
     return DefineObjects(0, (), source.words_text(source.words), dropped)
+
+
+def _rename_schema(source: Source) -> RenameSchema:
+    words, rules = source.words, source.rules
+    match source.keywords(2):
+        case [_, "RENAME", "TO", _] if rules.renames_schemas:
+            before, after = source.identifier(words[2]), source.identifier(words[5])
+        case _:
+            raise source.unsupported("ALTER SCHEMA", words[0].start)
+    for name in (before, after):
+        check_reserved(source, name, words[0].start)
+    return RenameSchema(0, (), source.words_text(words), (before, after))
 
 
 def _sequence(

@@ -270,6 +270,8 @@ def _plan(made: Plan) -> Iterator[str]:
             rows = "" if made.has_rows else " without rows"
             yield f"create: {head.schema}.{head.name}{made.columns}{flags}{rows}"
             yield from _plan(made.select)
+        case ddl_plans.RenameSchema():
+            yield f"rename schema: {' to '.join(made.names)}"
         case ddl_plans.CreateTemporaryView():
             flags = (
                 " if not exists" * made.if_not_exists + " or replace" * made.replaces

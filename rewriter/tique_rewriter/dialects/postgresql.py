@@ -90,6 +90,7 @@ POSTGRESQL = Rules(
     ),
     default_schema="public",
     temporary_schema="pg_temp",
+    renames_schemas=True,
     ends_temporaries=("PRESERVE ROWS", "DELETE ROWS", "DROP"),
     queries=frozenset({"SELECT", "VALUES", "TABLE", "("}),
     listings=LISTINGS,

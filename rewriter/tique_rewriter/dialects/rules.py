@@ -101,6 +101,8 @@ class Rules:
         Whether LOCAL may stand before TEMPORARY.
     temporary_views
         Whether there are temporary views.
+    renames_schemas
+        Whether ALTER SCHEMA … RENAME TO renames one with all that is in it.
     listings
         The engine's own relations, as ``schema.name`` or, a function, ``name()``, and the
         query that shows the rows of each that are there natively; empty for all rows.
@@ -349,6 +351,7 @@ class Rules:
     first_rows_stay: bool = False
     local_temporaries: bool = True
     temporary_views: bool = True
+    renames_schemas: bool = False
     lateral_functions: bool = True
     lateral_selects_only: bool = False
     types: Pattern[str] | None = None

@@ -29,6 +29,7 @@ from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import (
     DefineMacroStatement,
     DefineObjectsStatement,
+    RenameSchemaStatement,
 )
 from tique.query.statements.select import (
     GroupSelectStatement,
@@ -69,6 +70,7 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     CreateTableAs: CreateTableAsStatement,
     CreateTemporary: CreateTemporaryStatement,
     ddl_plans.CreateTemporaryView: CreateTemporaryViewStatement,
+    ddl_plans.RenameSchema: RenameSchemaStatement,
     ddl_plans.DropTemporaryViews: DropTemporaryViewsStatement,
     ddl_plans.DropTable: DropTableStatement,
     ddl_plans.CreateIndex: CreateIndexStatement,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
+from tique.query.schemas import rename_schema, shape_of
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.definition import alter_by
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
-    from tique_rewriter.ddl_plans import DefineMacro, DefineObjects
+    from tique_rewriter.ddl_plans import DefineMacro, DefineObjects, RenameSchema
     from tique_rewriter.schema import Table
 
 
@@ -76,7 +77,7 @@ class DefineObjectsStatement(Statement):
             session.execute(self._define.text)
             for table in kept:
                 now = engine.describe(session, table.schema, table.name)
-                if _shape(now) != _shape(table):
+                if shape_of(now) != shape_of(table):
                     raise errors.NotSupportedError(
                         f"this would change {table.qualified_name} too; change that "
                         "first, by itself",
@@ -108,6 +109,23 @@ class DefineObjectsStatement(Statement):
         return tables[0] if tables else None
 
 
+class RenameSchemaStatement(Statement):
+    """ALTER SCHEMA … RENAME TO."""
+
+    defines = True
+
+    def __init__(self, plan: RenameSchema) -> None:
+        super().__init__(plan)
+        self._rename = plan
+
+    @override
+    def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
+        """Rename the schema."""
+        with transaction.statement():
+            rename_schema(transaction, self._rename)
+        return Outcome()
+
+
 class DefineMacroStatement(DefineObjectsStatement):
     """A macro, once the engine has said that it may be there."""
 
@@ -123,8 +141,3 @@ class DefineMacroStatement(DefineObjectsStatement):
             transaction.session, macro.name, macro.expression
         )
         return super().run(transaction, parameters)
-
-
-def _shape(table: Table) -> tuple[object, ...]:
-    """The parts of a table that do not go with the tables that it references."""
-    return table.columns, table.primary_key, table.unique, table.checks, table.generated
