@@ -8,7 +8,7 @@ import time
 import pytest
 
 import tique
-from tests.sharing.playing import ROWS, stop, waiting
+from tests.sharing.playing import ROWS, sequencer_of, stop, waiting
 from tique_backends.postgresql.connection import Connection
 
 LOCK = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
@@ -62,6 +62,39 @@ def test_a_process_that_comes_later(process):
         second.connection.commit()
         with pytest.raises(tique.SerializationError):
             first.connection.commit()
+
+
+@pytest.mark.written_for(["monetdb"], reason="PostgreSQL keeps row locks")
+@pytest.mark.parametrize("changed", [1, 2])
+def test_a_process_that_comes_while_the_holder_commits(process, monkeypatch, changed):
+    """P3: and is gone again: a row that was locked is certified as if it were written."""
+    first = process()
+    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    first.commit("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
+    first.run(LOCK)
+    first.run("UPDATE t SET v = 1 WHERE id = 3")
+    certify = sequencer_of(first).certify
+    came = []
+
+    def held(*arguments):
+        if not came:
+            came.append(process())
+            came[0].commit(f"UPDATE t SET v = 5 WHERE id = {changed}")
+            came[0].close()
+        return certify(*arguments)
+
+    monkeypatch.setattr(sequencer_of(first), "certify", held)
+    if changed == 1:
+        with pytest.raises(tique.SerializationError) as lost:
+            first.connection.commit()
+        assert lost.value.key == (1,)
+    else:
+        first.connection.commit()
+    values = [0, 0, int(changed != 1)]
+    values[changed - 1] = 5
+    assert [v for (v,) in first.rows("SELECT v FROM t ORDER BY id")] == values
+    # The locked key is in no commit: who writes it later meets nothing.
+    first.commit("UPDATE t SET v = 7 WHERE id = 1")
 
 
 @pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique._translation import given_up
-from tique.commit.certification import key_hashes
+from tique.commit.certification import key_hash, key_hashes
 from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
 from tique.commit.server_locks import lock_number
@@ -64,6 +64,7 @@ from tique_backends.sharing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tique.store.rows import Key
     from tique.timeline.shared import SharedTimeline
     from tique.writes.table import TableWrites
     from tique.writes.tickets import Committing, Ticket
@@ -184,7 +185,14 @@ class SharedCommitter(Committer):
 
 
 class SteppedCommitter(SharedCommitter):
-    """Takes timestamps, logs the commits, and finishes the timestamps."""
+    """Takes timestamps, logs the commits, and finishes the timestamps.
+
+    A row that a transaction has locked and not written is certified as if it had been,
+    where other processes do not see the lock: by this process among the commits that it has
+    followed, and by the server among those after these. So no process commits the row
+    before the transaction's own commit. Its key is in no log entry: a commit of another
+    process that meets it waits, follows, and finds nothing in its way.
+    """
 
     @property
     def _shared(self) -> SteppedSequencer:
@@ -193,6 +201,7 @@ class SteppedCommitter(SharedCommitter):
 
     @override
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
+        certified = [t for t in certified if self._has_kept_locked(t)]
         if self._stamped or not certified:
             return super()._take_timestamps(certified)
         stamps: list[int] = []
@@ -204,11 +213,40 @@ class SteppedCommitter(SharedCommitter):
             # From here on these have to be finished in any case.
             self._stamped = [ticket for ticket in certified if ticket.cts > 0]
 
-        write_sets = _write_sets(certified, [_hashes(ticket) for ticket in certified])
+        hashes = [_hashes(ticket) + self._locked(ticket) for ticket in certified]
+        write_sets = _write_sets(certified, hashes)
         self._timeline.take(
             lambda: self._shared.certify(self._certified_until, write_sets), keep
         )
         return self._accepted(certified, stamps)
+
+    def _has_kept_locked(self, ticket: Ticket) -> bool:
+        """Whether no commit of a row came that it has locked; settle it otherwise."""
+        for (number, key), sts in ticket.transaction.unguarded.items():
+            versions = self._catalog.find_versions(number)
+            if versions is None:
+                continue
+            last = versions.last_commit(key)
+            if not versions.is_complete:
+                last = max(last, versions.last_cts)
+            if last > sts:
+                conflict = Conflict(versions.table, key, last)
+                ticket.settle(serialization_error(conflict))
+                return False
+        return True
+
+    def _locked(self, ticket: Ticket) -> list[bytes]:
+        tables = self._catalog.by_id()
+        return [
+            key_hash(number, tables[number].primary_key, key)
+            for number, key in ticket.transaction.unguarded
+            if number in tables and not self._is_written(ticket, number, key)
+        ]
+
+    @staticmethod
+    def _is_written(ticket: Ticket, number: int, key: Key) -> bool:
+        writes = ticket.transaction.writes.get(number)
+        return writes is not None and key in writes.rows
 
 
 class AppendingCommitter(SharedCommitter):

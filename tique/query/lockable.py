@@ -66,13 +66,10 @@ def expect_kept_locked(transaction: Transaction) -> None:
     if server is not None:
         server.expect_there(transaction.txid)
     elif transaction.timeline.is_shared:
-        # A process that came and is gone again has not seen them.
+        # A process that came and is gone again has not seen them. One that comes from now on
+        # is looked for at the commit (:class:`SteppedCommitter`).
         transaction.timeline.await_begun()
-        held = transaction.locks.of(transaction.txid)
-        conflict = newer_commit(
-            transaction,
-            {key: sts for key, sts in transaction.locked.items() if key in held},
-        )
+        conflict = newer_commit(transaction, transaction.unguarded)
         if conflict is not None:
             raise serialization_error(conflict)
 

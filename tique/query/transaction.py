@@ -230,6 +230,19 @@ class Transaction:
         return () if server is None else server.own(self.txid)
 
     @property
+    def unguarded(self) -> Mapping[LockKey, int]:
+        """The rows that it has locked where other processes do not see it.
+
+        Each with the snapshot that the lock is good from.
+        """
+        if not self.locked or self.locks.server is not None:
+            return {}
+        if not self.timeline.is_shared:
+            return {}
+        held = self.locks.of(self.txid)
+        return {key: sts for key, sts in self.locked.items() if key in held}
+
+    @property
     def has_writes(self) -> bool:
         """Whether there is anything to commit, but to temporary tables."""
         return any(bool(w) and not w.table.is_temporary for w in self.writes.values())

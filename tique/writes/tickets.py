@@ -57,6 +57,10 @@ class Committing(Protocol):
         """The numbers of the row locks that it has alone in the server."""
 
     @property
+    def unguarded(self) -> Mapping[tuple[int, Key], int]:
+        """The rows that it has locked where other processes do not see it, with an sts."""
+
+    @property
     def seen(self) -> Seen:
         """What the application has seen of the snapshot."""
 
