@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,6 +19,7 @@ from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
 from tique_backends.postgresql.cluster import Cluster, ClusterError
+from tique_backends.postgresql.presence import LOCKED_ROWS, LOCKS
 
 if TYPE_CHECKING:
     import random
@@ -26,7 +28,14 @@ if TYPE_CHECKING:
     from jepsen.faultpoints import FaultPoints
 
 
+_OPTION = re.compile(r"[?&]sequencer=[a-z]+")
+"""An option of tique's in a URL, which is the last one."""
 _STOP_SECONDS = 10.0
+_END_LOCK_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND "
+    f"objsubid = 2 AND granted AND mode = 'ShareLock' AND classid = {LOCKS} "
+    f"AND objid = {LOCKED_ROWS}"
+)
 _PAUSE = 0.001
 
 
@@ -35,6 +44,8 @@ class PostgreSQL(System):
 
     ``postgresql:?sequencer=plain`` is one without tique's extension.
     """
+
+    has_lock_sessions = True
 
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(url, folder)
@@ -108,6 +119,17 @@ class PostgreSQL(System):
         return is_killed
 
     @override
+    def end_lock_sessions(self) -> int:
+        """Terminate them; none where the server does not serve."""
+        with (
+            suppress(psycopg.OperationalError),
+            psycopg.connect(_native(self.url), autocommit=True) as connection,
+        ):
+            ended = connection.execute(_END_LOCK_SESSIONS).fetchall()
+            return len(ended)
+        return 0
+
+    @override
     def stop(self) -> None:
         """Stop the server, keep its log, and remove its data."""
         if self._cluster is not None and self._parent is not None:
@@ -171,3 +193,8 @@ def _is_stopped(process: int) -> bool:
 
 
 SYSTEM = PostgreSQL
+
+
+def _native(url: str) -> str:
+    """A URL as PostgreSQL's own driver takes it."""
+    return _OPTION.sub("", url)

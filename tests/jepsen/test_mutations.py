@@ -11,6 +11,7 @@ from jepsen import checker
 from jepsen.checker.models import Model
 from jepsen.mutations import PROTOCOL
 from jepsen.runner import Request, Run
+from tests.plugins.engine import PostgreSQL
 
 pytestmark = pytest.mark.one_duckdb
 
@@ -24,32 +25,58 @@ WORKLOADS = {
     "moves-past-what-was-seen": "bank",
     "takes-locked-rows": "jobs",
     "locks-outlive-their-owners": "jobs",
+    "keeps-lost-locks": "jobs",
 }
 """Where it is another one than list-append, which appends to texts."""
 
+IN_SESSIONS = "keeps-lost-locks"
+"""A mutation of row locks that belong to sessions of the server."""
+
 
 @pytest.mark.crash
-@pytest.mark.parametrize("mutation", PROTOCOL)
+@pytest.mark.parametrize("mutation", sorted(PROTOCOL.keys() - {IN_SESSIONS}))
 def test_it_is_found(engine, tmp_path, mutation):
     """A run of a few seconds has a history that strong snapshot isolation forbids."""
-    workload = WORKLOADS.get(mutation, "list-append")
+    expect_found(engine, tmp_path, mutation, ["checkpoint"])
+
+
+@pytest.mark.crash
+@pytest.mark.postgresql
+@pytest.mark.parametrize("mutation", [None, IN_SESSIONS])
+def test_sessions_with_row_locks_end(postgresql_cluster, tmp_path, mutation):
+    """P6: the owner learns it when it commits, at the latest."""
+    engine = PostgreSQL(postgresql_cluster)
+    if mutation is None:
+        verdict = judged(engine, tmp_path, 0, mutation, ["sessions"])
+        assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION)
+    else:
+        expect_found(engine, tmp_path, mutation, ["sessions"])
+
+
+def expect_found(engine, tmp_path, mutation, nemeses):
     deadline = time.monotonic() + PATIENCE
     for seed in count():
         if time.monotonic() > deadline:
             pytest.fail(f"{seed} runs of {SECONDS} s look valid")
-        engine.begin_again()
-        request = Request(
-            engine.url,
-            workload,
-            ["checkpoint"],
-            SECONDS,
-            clients=8,
-            # Processes of a MonetDB server do not see each other's row locks.
-            processes=1 if workload == "jobs" else 4,
-            seed=seed,
-            mutation=mutation,
-        )
-        result = Run(request, tmp_path / str(seed)).run()
-        verdict = checker.check(list(result.operations()), workload)
+        verdict = judged(engine, tmp_path, seed, mutation, nemeses)
         if verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION) is False:
             return
+
+
+def judged(engine, tmp_path, seed, mutation, nemeses):
+    """The verdict on a run."""
+    workload = WORKLOADS.get(mutation, "jobs" if mutation is None else "list-append")
+    engine.begin_again()
+    request = Request(
+        engine.url,
+        workload,
+        nemeses,
+        2 * SECONDS if "sessions" in nemeses else SECONDS,
+        clients=8,
+        # Processes of a MonetDB server do not see each other's row locks.
+        processes=1 if workload == "jobs" and engine.name != "postgresql" else 4,
+        seed=seed,
+        mutation=mutation,
+    )
+    result = Run(request, tmp_path / str(seed)).run()
+    return checker.check(list(result.operations()), workload)
