@@ -860,6 +860,9 @@ class Connection(Generic[RowT]):
         again it is left alone.
         """
         if not self._lock.acquire(timeout=patience):
+            txid = self.txid
+            if txid is not None:
+                self._database.uncommitted.interrupt(txid)
             with suppress(EngineError):
                 self._session.interrupt()
             if not self._lock.acquire(timeout=patience):

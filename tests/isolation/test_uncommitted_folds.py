@@ -341,7 +341,7 @@ class Asking(threading.Thread):
 
     def expect_there(self):
         """Wait until it is under way there."""
-        while folds(self.connection)._user is None and self.is_alive():
+        while folds(self.connection)._query is None and self.is_alive():
             time.sleep(0.001)
         time.sleep(0.05)
         assert self.is_alive()
@@ -434,3 +434,44 @@ def test_sums_hold_beside_writers(engine, checkpoint):
 
 def engine_connection(engine, options):
     return tique.connect(engine.url, **options)
+
+
+def test_an_interruption_leaves_nothing_of_it(engine, table, monkeypatch):
+    kind = type(table._database.engine)
+    overwrite = kind.overwrite
+
+    def interrupted(*arguments):
+        overwrite(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kind, "overwrite", interrupted)
+    add(table, 1, 1)
+    with pytest.raises(KeyboardInterrupt):
+        table.execute(SUM)
+    monkeypatch.undo()
+    table.rollback()
+    assert one(table, SUM) == (1000, 499_501)
+    assert table.checkpoint() == 1
+    assert elsewhere(table, SUM) == [(1000, 499_501)]
+
+
+def test_a_query_that_does_not_stop_is_given_up(engine, table, monkeypatch):
+    monkeypatch.setattr(uncommitted, "_PATIENCE", 0.01)
+    monkeypatch.setattr(uncommitted, "_GIVE_UP", 0.2)
+    session = type(table._database.engine.session())
+    monkeypatch.setattr(session, "interrupt", lambda _: None)
+    add(table, 1, 1)
+    with engine.connect(checkpoint="manual", uncommitted_fold_rows=0) as other:
+        asking = Asking(other, LONG)
+        asking.expect_there()
+        hung = folds(table)._session
+        with folds(table).suspended():
+            assert folds(table)._session is None
+        assert asking.is_alive()
+        assert elsewhere(table, SUM) == [(1000, 499_501)]
+        monkeypatch.undo()
+        while asking.is_alive():
+            hung.interrupt()
+            other.cancel()
+            asking.join(0.1)
+        assert asking.error.sqlstate == "57014"

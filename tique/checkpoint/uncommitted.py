@@ -27,13 +27,17 @@ so it does with own writes, and with text that depends on more than rows.
 process dies, or any statement in it fails, its writes are gone, and storage, cache table and
 log are as they were (P4). Other engine transactions never see them (P10).
 
-*One query at a time.* ``_in_use`` is held for a query from its versions to its last row; another
-thread does not wait, but uses the other form. All rows are read under it, and results of many
-rows are given up: an application that reads slowly holds nothing up. A thread that suspends it
-raises ``_suspensions`` first and takes ``_in_use`` then; one that queries takes ``_in_use``
-first and looks at ``_suspensions`` then. One of them sees the other. A query that is under way is
-interrupted after a while (P7), and run again in its other form: the application has seen
-nothing of it.
+*One query at a time.* ``_query`` is set for a query from its versions to its last row; another
+thread does not wait, but uses the other form. All rows are read meanwhile, and results of many
+rows are given up: an application that reads slowly holds nothing up. A query begins, under
+``_changed``, if there is no other and no suspension; a suspension is noted under it, and
+waits for the query that is under way. After a while that is interrupted (P7), and run again in its
+other form: the application has seen nothing of it.
+
+*An interruption* (Ctrl-C) may come after any step. ``_query`` and a suspension are each taken back
+by identity, so that it does no harm whether they had been set. The transaction is ended unless the
+answer was complete. If a query cannot be stopped, its session is given up after a time: what it
+has written conflicts with a fold until it ends, and the fold is tried again.
 """
 
 from __future__ import annotations
@@ -60,6 +64,9 @@ _PATIENCE = 2.0
 """Seconds that a query may go on while a fold waits."""
 
 _INTERRUPT_AGAIN = 0.05
+_GIVE_UP = 30.0
+"""Seconds until a session is left alone whose query does not end."""
+
 _MOST_RESULTS = 10_000
 """Rows of a result that are held in memory; more are left to the other form."""
 
@@ -75,6 +82,16 @@ class _Mark(NamedTuple):
 
 
 _NOTHING = _Mark(0, 0)
+
+
+class _Query:
+    """A query that is under way, and whether it was interrupted for a suspension."""
+
+    __slots__ = ("is_unwanted", "txid")
+
+    def __init__(self, txid: int) -> None:
+        self.txid = txid
+        self.is_unwanted = False
 
 
 class _Unreachable(Exception):
@@ -113,15 +130,13 @@ class UncommittedFold:
         self._is_enabled = (
             least_rows is not None and engine.capabilities.reads_uncommitted_folds
         )
-        self._in_use = threading.Lock()
-        self._guard = threading.Lock()
-        self._suspensions = 0
+        self._changed = threading.Condition()
+        self._ending = threading.Lock()
+        self._suspensions: set[object] = set()
+        self._query: _Query | None = None
+        """The query that is under way."""
         self._session: Session | None = None
         self._is_open = False
-        self._user: int | None = None
-        """The transaction whose query is under way."""
-        self._is_unwanted = False
-        """Whether that query was interrupted because the fold must end."""
         self._marks: dict[int, _Mark] = {}
         self._sizes: dict[int, int] = {}
         self._resting: dict[int, float] = {}
@@ -170,34 +185,32 @@ class UncommittedFold:
         LargeResultError
             It must be asked in its other form, each time.
         """
-        if not self._in_use.acquire(blocking=False):
-            return None
+        query = _Query(txid)
         try:
-            if self._suspensions:
-                return None
-            with self._guard:
-                self._user, self._is_unwanted = txid, False
-            try:
-                return self._answer(tables, sts, sql, parameters)
-            except _Unreachable:
-                return None
-            except LargeResultError:
+            with self._changed:
+                if self._suspensions or self._query is not None:
+                    return None
+                self._query = query
+            return self._answer(tables, sts, sql, parameters)
+        except _Unreachable:
+            return None
+        except LargeResultError:
+            raise
+        except EngineError as error:
+            # The engine has aborted the transaction.
+            self._end()
+            if error.kind is ErrorKind.INTERRUPTED and not query.is_unwanted:
                 raise
-            except EngineError as error:
-                # The engine has aborted the transaction.
-                self._end()
-                if error.kind is ErrorKind.INTERRUPTED and not self._is_unwanted:
-                    raise
-                logger.debug("a query left the uncommitted fold: %s", error)
-                return None
-            except BaseException:
-                self._end()
-                raise
-            finally:
-                with self._guard:
-                    self._user = None
+            logger.debug("a query left the uncommitted fold: %s", error)
+            return None
+        except BaseException:
+            self._end()
+            raise
         finally:
-            self._in_use.release()
+            with self._changed:
+                if self._query is query:
+                    self._query = None
+                    self._changed.notify_all()
 
     def _answer(
         self, tables: Sequence[Table], sts: int, sql: str, parameters: Sequence[Any]
@@ -253,14 +266,14 @@ class UncommittedFold:
         self.versions += len(rows)
 
     def _end(self) -> None:
-        """End the engine transaction; ``_in_use`` is held."""
+        """End the engine transaction: of a query that is under way, or in a suspension."""
         self._marks.clear()
-        if self._is_open and self._session is not None:
-            # It is closed if it cannot be rolled back: that rolls back too.
-            session = self._session
+        session = self._session
+        if self._is_open and session is not None:
             try:
                 session.rollback()
             except BaseException:
+                # It is rolled back when it is closed.
                 self._session = None
                 with suppress(EngineError):
                     session.close()
@@ -270,9 +283,13 @@ class UncommittedFold:
 
     def interrupt(self, txid: int) -> None:
         """Make a transaction's query fail, if it is under way here; from any thread."""
-        with self._guard:
-            if self._user == txid and self._session is not None:
-                self._session.interrupt()
+        with self._changed:
+            if self._query is not None and self._query.txid == txid:
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._session is not None:
+            self._session.interrupt()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -280,29 +297,30 @@ class UncommittedFold:
         if not self._is_enabled:
             yield
             return
-        with self._guard:
-            self._suspensions += 1
+        suspension = object()
         try:
-            self._take()
-            try:
+            with self._changed:
+                self._suspensions.add(suspension)
+                self._wait()
+            with self._ending:
                 self._end()
                 self._sizes.clear()
-            finally:
-                self._in_use.release()
             yield
         finally:
-            with self._guard:
-                self._suspensions -= 1
+            self._suspensions.discard(suspension)
 
-    def _take(self) -> None:
-        """Wait for the query that is under way; interrupt it if it takes long."""
-        if self._in_use.acquire(timeout=_PATIENCE):
-            return
-        while not self._in_use.acquire(timeout=_INTERRUPT_AGAIN):
-            with self._guard:
-                if self._user is not None and self._session is not None:
-                    self._is_unwanted = True
-                    self._session.interrupt()
+    def _wait(self) -> None:
+        """Wait for the query that is under way, and interrupt it if it takes long."""
+        began = time.monotonic()
+        while self._query is not None:
+            self._changed.wait(_INTERRUPT_AGAIN)
+            waited = time.monotonic() - began
+            if self._query is not None and waited > _PATIENCE:
+                self._query.is_unwanted = True
+                self._interrupt()
+                if waited > _GIVE_UP:
+                    self._query = self._session = None
+                    self._is_open = False
 
     def close(self) -> None:
         """End it for good."""
