@@ -124,8 +124,11 @@ test-duckdb15: $(VENV15)/.ready $(VENV15)/nosync.so
 
 # SQLAlchemy's own suite for its dialects, each in a process of its own.
 .PHONY: test-sqlalchemy
-test-sqlalchemy: $(VENV)/.ready $(VENV)/nosync.so
-	@$(call unsynced,$(VENV))/python -m tests.sqlalchemy.suite duckdb
+test-sqlalchemy: $(VENV)/.ready $(VENV)/nosync.so $(VENV15)/.ready $(VENV15)/nosync.so
+	@$(call unsynced,$(VENV))/python -m tests.sqlalchemy.suite duckdb & others=$$!; \
+	$(call unsynced,$(VENV15))/python -m tests.sqlalchemy.suite postgresql || failed=1; \
+	wait $$others || failed=1; \
+	[[ ! $${failed:-} ]]
 
 .PHONY: test-plain
 test-plain: $(VENV15)/.ready $(VENV15)/nosync.so

@@ -80,6 +80,11 @@ class MonetDBCompiler(PGCompiler):
         text: str = super().visit_empty_set_expr(element_types, **kw)
         return text.replace("1!=1", "1<>1")
 
+    def visit_empty_set_op_expr(self, type_: Any, expand_op: Any, **kw: Any) -> str:
+        """No rows."""
+        text: str = super().visit_empty_set_op_expr(type_, expand_op, **kw)
+        return text.replace("!=", "<>")
+
     def render_bind_cast(self, type_: Any, dbapi_type: Any, sqltext: str) -> str:
         """A cast of a literal."""
         kind = self.dialect.type_compiler_instance.process(dbapi_type)
@@ -130,6 +135,30 @@ class MonetDBDDLCompiler(PGDDLCompiler):
         """An identity, which takes other values too, whatever it is called."""
         options = self.get_identity_options(identity)
         return "GENERATED ALWAYS AS IDENTITY" + (f" ({options})" if options else "")
+
+    def visit_create_index(self, create: Any, **kw: Any) -> str:
+        """A unique index is a constraint: MonetDB's own lets duplicates in."""
+        index = create.element
+        if not index.unique:
+            text: str = super().visit_create_index(create, **kw)
+            return text
+        columns = ", ".join(
+            self.sql_compiler.process(column, include_table=False, literal_binds=True)
+            for column in index.expressions
+        )
+        table = self.preparer.format_table(index.table)
+        name = self._prepared_index_name(index, include_schema=False)
+        return f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE ({columns})"
+
+    def visit_drop_index(self, drop: Any, **kw: Any) -> str:
+        """The same."""
+        index = drop.element
+        if not index.unique:
+            text: str = super().visit_drop_index(drop, **kw)
+            return text
+        table = self.preparer.format_table(index.table)
+        name = self._prepared_index_name(index, include_schema=False)
+        return f"ALTER TABLE {table} DROP CONSTRAINT {name}"
 
     def get_identity_options(self, identity_options: Any) -> str:
         """Options of a sequence; NO MINVALUE and NO MAXVALUE are those without a word."""
@@ -182,6 +211,9 @@ class MonetDBIdentifierPreparer(PGIdentifierPreparer):
     }
 
 
+_PLAIN = re.compile(r'^"(\w+)"$')
+"""A default that is a word, such as ``"current_timestamp"``."""
+
 _TYPES: dict[str, Any] = {
     "bigint": sqltypes.BIGINT,
     "blob": sqltypes.BLOB,
@@ -226,6 +258,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     supports_constraint_comments = False
     bind_typing = BindTyping.NONE
     supports_native_enum = False
+    _backslash_escapes = True
     preexecute_autoincrement_sequences = False
     supports_smallserial = True
     insertmanyvalues_implicit_sentinel = InsertmanyvaluesSentinelOpts.ANY_AUTOINCREMENT
@@ -336,7 +369,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
                     "name": name,
                     "type": type_of(kind, digits, scale),
                     "nullable": nullable,
-                    "default": default,
+                    "default": _PLAIN.sub(r"\1", default or "") or None,
                     "autoincrement": (default or "").startswith("next value for"),
                     "comment": comment,
                 }
@@ -406,16 +439,25 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         found: dict[str, dict[str, list[str]]] = {}
         for table, index, column in rows:
             found.setdefault(table, {}).setdefault(index, []).append(column)
-        return {
-            table: [
-                {
-                    "name": name,
-                    "unique": False,
-                    "column_names": columns,
-                    "include_columns": [],
-                    "dialect_options": {},
-                }
-                for name, columns in indexes.items()
-            ]
+        shown = {
+            table: [_index(name, columns) for name, columns in indexes.items()]
             for table, indexes in found.items()
         }
+        for table, keys in self._keys(connection, schema, _UNIQUE).items():
+            shown.setdefault(table, []).extend(
+                {**_index(name, columns), "unique": True, "duplicates_constraint": name}
+                for name, columns in keys.items()
+            )
+        for indexes in shown.values():
+            indexes.sort(key=lambda index: str(index["name"]))
+        return shown
+
+
+def _index(name: str, columns: list[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "unique": False,
+        "column_names": columns,
+        "include_columns": [],
+        "dialect_options": {},
+    }

@@ -132,6 +132,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                     "the server was started with raw_strings=true: tique reads "
                     "statements by the default, in which strings have escapes",
                 )
+            ((schema,),) = self._ownership.ask("SELECT CURRENT_SCHEMA")
+            if schema != "sys":
+                # Names are looked for there after the user's own schema.
+                self.search_path = (schema, "sys")
         except BaseException:
             self.close()
             raise

@@ -15,6 +15,7 @@ import pytest
 
 import tique
 from tests.plugins.engine import MonetDBServer
+from tests.plugins.monetdb import connect_natively
 from tests.plugins.postgresql import private_cluster
 from tests.sqlalchemy.suite import requirements
 
@@ -31,6 +32,10 @@ def _database(engine: str) -> Iterator[str]:
             yield f"duckdb:///{folder}/suite.duckdb"
         elif engine == "monetdb":
             with MonetDBServer(Path(folder) / "server") as server:
+                # MonetDB's own relations, such as "users", are in the usual one.
+                with closing(connect_natively(server.url)) as native:
+                    native.execute("CREATE SCHEMA app")
+                    native.execute('ALTER USER "monetdb" SET SCHEMA app')
                 yield server.url
         else:
             with private_cluster(dynamic_shared_memory_type="mmap") as cluster:
@@ -47,7 +52,7 @@ def main(engine: str, *arguments: str) -> int:
         # This connection stays open, so that no engine is opened anew for each test.
         for schema in ("test_schema", "test_schema_2"):
             keeper.execute(f"CREATE SCHEMA {schema}")
-        return pytest.main(
+        status = pytest.main(
             [
                 "-c",
                 str(_HERE / "setup.cfg"),
@@ -59,6 +64,9 @@ def main(engine: str, *arguments: str) -> int:
                 str(_HERE / "test_suite.py"),
             ]
         )
+        verdict = f"ended with {status!r}" if status else "passed"
+        print(f"SQLAlchemy's suite on {engine} {verdict}")
+        return status
 
 
 if __name__ == "__main__":
