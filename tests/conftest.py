@@ -9,6 +9,7 @@ pytest_plugins = (
     "tests.plugins.effort",
     "tests.plugins.selection",
     "tests.plugins.reruns",
+    "tests.plugins.garbage",
     "tests.plugins.uncommitted",
 )
 
