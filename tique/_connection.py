@@ -363,6 +363,10 @@ class Connection(Generic[RowT]):
             except errors.SerializationError:
                 if not commits:
                     raise
+            except RuntimeError:
+                # When the interpreter ends, a module that is imported then raises it.
+                process.park_if_exiting()
+                raise
             return self._run_again(lambda: self._run_once(query, parameters))
 
     def _run_once(self, query: str, parameters: Any) -> Outcome:
@@ -680,6 +684,9 @@ class Connection(Generic[RowT]):
                 transaction.notifications.send(transaction.session)
             if self._temporaries and transaction is not None:
                 self._temporaries.keep(transaction, own)
+        except RuntimeError:
+            process.park_if_exiting()
+            raise
         except errors.Error as error:
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError) and transaction is not None:

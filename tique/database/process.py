@@ -29,7 +29,8 @@ def park_if_exiting() -> None:
     It has to wait in Python: a thread that comes back from an engine's C++ code when
     the interpreter is gone is ended by an exception, and that code then calls abort().
     """
-    if is_exiting and threading.current_thread() is not threading.main_thread():
+    main = threading.main_thread()
+    if threading.current_thread() is not main and (is_exiting or not main.is_alive()):
         _park()
 
 
