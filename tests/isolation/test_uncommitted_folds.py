@@ -75,6 +75,19 @@ def test_versions_are_brought_there_once(engine, table):
     assert folds(table).versions == written + 1
 
 
+def test_it_begins_anew_when_it_has_written_much(engine, table, monkeypatch):
+    """Beside an old snapshot, which no fold passes, its memory is bounded."""
+    monkeypatch.setattr(uncommitted, "_MOST_WRITTEN", 5)
+    begun = []
+    kind = type(table._database.engine.session())
+    begin = kind.begin
+    monkeypatch.setattr(kind, "begin", lambda self: (begun.append(self), begin(self)))
+    for number in range(20):
+        add(table, 1, 7)
+        assert one(table, SUM) == (1000, 499_501 + number)
+    assert 2 <= begun.count(folds(table)._session) <= 5
+
+
 def test_without_recent_versions_there_is_none(engine, table):
     assert elsewhere(table, SUM) == [(1000, 499_500)]
 

@@ -34,6 +34,9 @@ rows are given up: an application that reads slowly holds nothing up. A query be
 waits for the query that is under way. After a while that is interrupted (P7), and run again in its
 other form: the application has seen nothing of it.
 
+*Memory.* The engine keeps what the transaction has overwritten, and beside an old snapshot no fold
+ends it. So it begins anew when it has written far more than the versions that there are.
+
 *An interruption* (Ctrl-C) may come after any step. ``_query`` and a suspension are each taken back
 by identity, so that it does no harm whether they had been set. The transaction is ended unless the
 answer was complete. If a query cannot be stopped, its session is given up after a time: what it
@@ -82,6 +85,11 @@ class _Mark(NamedTuple):
 
 
 _NOTHING = _Mark(0, 0)
+
+
+_MOST_WRITTEN = 500_000
+"""Versions written by one engine transaction, which keeps all of them until it ends; twice
+as many as its first query needed if those are more."""
 
 
 class _Query:
@@ -137,6 +145,10 @@ class UncommittedFold:
         """The query that is under way."""
         self._session: Session | None = None
         self._is_open = False
+        self._written = 0
+        """Versions that the engine transaction has written."""
+        self._limit: int | None = None
+        """How many may be written until another one begins; None: not known yet."""
         self._marks: dict[int, _Mark] = {}
         self._sizes: dict[int, int] = {}
         self._resting: dict[int, float] = {}
@@ -215,6 +227,8 @@ class UncommittedFold:
     def _answer(
         self, tables: Sequence[Table], sts: int, sql: str, parameters: Sequence[Any]
     ) -> Result | None:
+        if self._limit is not None and self._written > self._limit:
+            self._end()
         session = self._opened()
         distinct = list({table.id: table for table in tables}.values())
         recent = [table for table in distinct if self._has_versions(table, sts)]
@@ -225,6 +239,8 @@ class UncommittedFold:
             return None
         for table in distinct:
             self._bring(session, table, sts)
+        if self._limit is None:
+            self._limit = max(_MOST_WRITTEN, 2 * self._written)
         result = session.execute(sql, parameters, wide=True)
         if not result.hold(_MOST_RESULTS):
             raise LargeResultError
@@ -238,6 +254,7 @@ class UncommittedFold:
         if not self._is_open:
             session.begin()
             self._is_open = True
+            self._written, self._limit = 0, None
         return session
 
     def _bring(self, session: Session, table: Table, sts: int) -> None:
@@ -263,6 +280,7 @@ class UncommittedFold:
                     self._resting[table.id] = time.monotonic() + _REST
                 raise
         self._marks[table.id] = _Mark(sts, newest)
+        self._written += len(rows)
         self.versions += len(rows)
 
     def _end(self) -> None:
