@@ -30,7 +30,7 @@ _SETTINGS = (
 
 _SIZES = (
     "SELECT CASE WHEN relnamespace IS DISTINCT FROM to_regnamespace('tique') THEN 'tables' "
-    "WHEN relname LIKE '%.%' THEN 'cache' ELSE 'log' END, "
+    "WHEN relname LIKE 'tique_cache_%' THEN 'cache' ELSE 'log' END, "
     "sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND "
     "relnamespace IN (to_regnamespace('public'), to_regnamespace('tique')) "
     "GROUP BY 1 ORDER BY 1"
