@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+import resource
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 
 _VIEW = 1
+
+_LARGEST_FILE = 6 << 30
+"""Bytes of a file of the server's: it once logged an error until the disk was full."""
 
 
 def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
@@ -61,8 +65,22 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@contextmanager
+def _small_files() -> Iterator[None]:
+    """Limit the files of processes that are started meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 @pytest.fixture(scope="session")
 def monetdb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonetDBServer]:
     """One server for the whole run."""
-    with MonetDBServer(tmp_path_factory.mktemp("monetdb") / "server") as server:
+    server = MonetDBServer(tmp_path_factory.mktemp("monetdb") / "server")
+    with ExitStack() as stack:
+        with _small_files():
+            stack.enter_context(server)
         yield server
