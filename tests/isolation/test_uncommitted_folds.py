@@ -88,6 +88,23 @@ def test_it_begins_anew_when_it_has_written_much(engine, table, monkeypatch):
     assert 2 <= begun.count(folds(table)._session) <= 5
 
 
+def test_it_waits_until_the_writers_rest(engine, monkeypatch):
+    """Beside them its statements cost more than they gain."""
+    monkeypatch.setattr(uncommitted, "_QUIET", 0.2)
+    options = {"checkpoint": "manual", "uncommitted_fold_rows": 10}
+    with engine.connect(**options) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)")
+        connection.execute("INSERT INTO t SELECT i, i FROM range(1000) AS r(i)")
+        connection.commit()
+        connection.checkpoint()
+        add(connection, 1, 1)
+        assert elsewhere(connection, SUM) == [(1000, 499_501)]
+        time.sleep(0.25)
+        assert one(connection, SUM) == (1000, 499_501)
+        add(connection, 1, 1)
+        assert elsewhere(connection, SUM) == [(1000, 499_502)]
+
+
 def test_without_recent_versions_there_is_none(engine, table):
     assert elsewhere(table, SUM) == [(1000, 499_500)]
 

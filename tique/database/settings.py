@@ -40,8 +40,9 @@ class Settings:
         eighth of the machine's memory, 768 MiB at most.
     uncommitted_fold_rows : int or None
         From so many storage rows on, in the tables with recent versions, a wide query
-        reads an uncommitted fold, where the engine is faster that way
-        (:mod:`tique.checkpoint.uncommitted`); None: never.
+        reads an uncommitted fold, where the engine is faster that way and nothing was
+        committed to them for half a second (:mod:`tique.checkpoint.uncommitted`); 0:
+        always; None: never.
     retention : float
         Seconds for which the outcome of a transaction can be asked for.
     lease : float
