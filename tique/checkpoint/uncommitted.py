@@ -141,8 +141,6 @@ class UncommittedFold:
         self._catalog = catalog
         self._least_rows = least_rows or 0
         self._quiet = _QUIET if least_rows else 0.0
-        self._commits: dict[int, tuple[int, float]] = {}
-        """By table its newest commit, and since when that has been the newest here."""
         self._is_enabled = (
             least_rows is not None and engine.capabilities.reads_uncommitted_folds
         )
@@ -171,8 +169,7 @@ class UncommittedFold:
         now = time.monotonic()
         if not recent or any(self._resting.get(t.id, 0) > now for t in recent):
             return False
-        are_quiet = [self._is_quiet(table, now) for table in recent]
-        if not all(are_quiet):
+        if not all(self._is_quiet(table, now) for table in recent):
             return False
         sizes = [self._sizes.get(table.id) for table in recent]
         # A size that is not known is asked for by the query.
@@ -180,11 +177,7 @@ class UncommittedFold:
 
     def _is_quiet(self, table: Table, now: float) -> bool:
         """Whether no commit to the table has come for a while."""
-        newest = self._catalog.versions(table).last_cts
-        noted = self._commits.get(table.id)
-        if noted is None or noted[0] != newest:
-            noted = self._commits[table.id] = (newest, now)
-        return now - noted[1] >= self._quiet
+        return now - self._catalog.versions(table).published_at >= self._quiet
 
     def _is_large(self, sizes: Sequence[int | None]) -> bool:
         known = sum([size for size in sizes if size is not None])

@@ -46,6 +46,7 @@ Invariants
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_right
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,6 +117,8 @@ class TableVersions:
         """The cts up to which all versions are in storage, as far as is known here."""
         self.last_cts = 0
         """The cts of the newest commit to the table that is known here."""
+        self.published_at = 0.0
+        """When that was published, by the monotonic clock."""
         self.since: float = 0
         """The oldest snapshot that may use the table; 0: all of them."""
         self._shared = shared
@@ -302,6 +305,7 @@ class TableVersions:
             if self._undrained_since is None:
                 self._undrained_since = cts
             self.last_cts = max(self.last_cts, cts)
+            self.published_at = time.monotonic()
             self._undrained += [(cts, row, deleted) for _, row, deleted in writes]
             self._chains.add(cts, writes)
             self._count()
