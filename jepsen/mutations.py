@@ -298,9 +298,9 @@ def _answers_older_snapshots() -> None:
     """P1: an uncommitted fold answers snapshots that are older than what it has."""
     genuine = UncommittedFold._bring
 
-    def _bring(fold: Any, session: Any, table: Any, sts: int) -> None:
-        if table.id not in fold._marks or fold._marks[table.id].mark <= sts:
-            genuine(fold, session, table, sts)
+    def _bring(fold: Any, held: Any, table: Any, sts: int) -> None:
+        if table.id not in held.marks or held.marks[table.id].mark <= sts:
+            genuine(fold, held, table, sts)
 
     _replace(UncommittedFold, _bring)
 
@@ -309,9 +309,9 @@ def _marks_what_is_not_written() -> None:
     """P1: an uncommitted fold passes for newer than what was written."""
     genuine = UncommittedFold._bring
 
-    def _bring(fold: Any, session: Any, table: Any, sts: int) -> None:
-        if table.id not in fold._marks:
-            genuine(fold, session, table, sts)
+    def _bring(fold: Any, held: Any, table: Any, sts: int) -> None:
+        if table.id not in held.marks:
+            genuine(fold, held, table, sts)
 
     _replace(UncommittedFold, _bring)
 

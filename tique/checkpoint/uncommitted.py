@@ -77,16 +77,6 @@ _REST = 30.0
 """Seconds for which a table is left alone whose versions could not be written."""
 
 
-class _Mark(NamedTuple):
-    """Versions with cts ≤ ``mark`` are written; ``newest`` is the newest of them."""
-
-    mark: int
-    newest: int
-
-
-_NOTHING = _Mark(0, 0)
-
-
 _QUIET = 0.5
 """Seconds without a commit to the tables until their versions are worth writing: beside
 writers the statements that bring each commit there cost more than the query gains (1.6
@@ -97,13 +87,40 @@ _MOST_WRITTEN = 500_000
 as many as its first query needed if those are more."""
 
 
+class _Mark(NamedTuple):
+    """Versions with cts ≤ ``mark`` are written; ``newest`` is the newest of them."""
+
+    mark: int
+    newest: int
+
+
+_NOTHING = _Mark(0, 0)
+
+
+class _Held:
+    """An engine transaction that is open, and what it has written.
+
+    It belongs to the query that is under way, even if that is given up: another one
+    begins with another.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.marks: dict[int, _Mark] = {}
+        self.written = 0
+        """Versions that it has written."""
+        self.limit: int | None = None
+        """How many may be written until another one begins; None: not known yet."""
+
+
 class _Query:
     """A query that is under way, and whether it was interrupted for a suspension."""
 
-    __slots__ = ("is_unwanted", "txid")
+    __slots__ = ("held", "is_unwanted", "txid")
 
     def __init__(self, txid: int) -> None:
         self.txid = txid
+        self.held: _Held | None = None
         self.is_unwanted = False
 
 
@@ -150,12 +167,7 @@ class UncommittedFold:
         self._query: _Query | None = None
         """The query that is under way."""
         self._session: Session | None = None
-        self._is_open = False
-        self._written = 0
-        """Versions that the engine transaction has written."""
-        self._limit: int | None = None
-        """How many may be written until another one begins; None: not known yet."""
-        self._marks: dict[int, _Mark] = {}
+        self._held: _Held | None = None
         self._sizes: dict[int, int] = {}
         self._resting: dict[int, float] = {}
 
@@ -215,20 +227,21 @@ class UncommittedFold:
                 if self._suspensions or self._query is not None:
                     return None
                 self._query = query
-            return self._answer(tables, sts, sql, parameters)
+                held = self._opened(query)
+            return self._answer(held, tables, sts, sql, parameters)
         except _Unreachable:
             return None
         except LargeResultError:
             raise
         except EngineError as error:
             # The engine has aborted the transaction.
-            self._end()
+            self._end(query.held)
             if error.kind is ErrorKind.INTERRUPTED and not query.is_unwanted:
                 raise
             logger.debug("a query left the uncommitted fold: %s", error)
             return None
         except BaseException:
-            self._end()
+            self._end(query.held)
             raise
         finally:
             with self._changed:
@@ -237,11 +250,14 @@ class UncommittedFold:
                     self._changed.notify_all()
 
     def _answer(
-        self, tables: Sequence[Table], sts: int, sql: str, parameters: Sequence[Any]
+        self,
+        held: _Held,
+        tables: Sequence[Table],
+        sts: int,
+        sql: str,
+        parameters: Sequence[Any],
     ) -> Result | None:
-        if self._limit is not None and self._written > self._limit:
-            self._end()
-        session = self._opened()
+        session = held.session
         distinct = list({table.id: table for table in tables}.values())
         recent = [table for table in distinct if self._has_versions(table, sts)]
         for table in recent:
@@ -250,35 +266,39 @@ class UncommittedFold:
         if not self._is_large([self._sizes[table.id] for table in recent]):
             return None
         for table in distinct:
-            self._bring(session, table, sts)
-        if self._limit is None:
-            self._limit = max(_MOST_WRITTEN, 2 * self._written)
+            self._bring(held, table, sts)
+        if held.limit is None:
+            held.limit = max(_MOST_WRITTEN, 2 * held.written)
         result = session.execute(sql, parameters, wide=True)
         if not result.hold(_MOST_RESULTS):
             raise LargeResultError
         self.queries += 1
         return result
 
-    def _opened(self) -> Session:
-        session = self._session
-        if session is None or session.is_lost:
-            session = self._session = self._engine.session()
-        if not self._is_open:
-            session.begin()
-            self._is_open = True
-            self._written, self._limit = 0, None
-        return session
+    def _opened(self, query: _Query) -> _Held:
+        """The engine transaction that is open, or one that begins, for a query."""
+        held = query.held = self._held
+        if held is not None and held.limit is not None and held.written > held.limit:
+            self._end(held)
+            held = None
+        if held is None:
+            if self._session is None or self._session.is_lost:
+                self._session = self._engine.session()
+            # It is noted before: an interruption may come when it has begun.
+            held = query.held = self._held = _Held(self._session)
+            held.session.begin()
+        return held
 
-    def _bring(self, session: Session, table: Table, sts: int) -> None:
+    def _bring(self, held: _Held, table: Table, sts: int) -> None:
         """Write the versions that the snapshot has and the table here has not."""
-        mark, newest = self._marks.get(table.id, _NOTHING)
+        mark, newest = held.marks.get(table.id, _NOTHING)
         if sts < mark:
             if newest > sts:
                 raise _Unreachable
             return
         versions = self._catalog.versions(table)
         if versions.is_empty:
-            self._marks[table.id] = _Mark(sts, newest)
+            held.marks[table.id] = _Mark(sts, newest)
             return
         rows = versions.changes_between(mark, sts)
         if rows is None or not self._catalog.buffers(table):
@@ -286,30 +306,32 @@ class UncommittedFold:
         if rows:
             newest = sts
             try:
-                self._engine.overwrite(session, table, rows)
+                self._engine.overwrite(held.session, table, rows)
             except EngineError as error:
                 if error.kind is not ErrorKind.INTERRUPTED:
                     self._resting[table.id] = time.monotonic() + _REST
                 raise
-        self._marks[table.id] = _Mark(sts, newest)
-        self._written += len(rows)
+        held.marks[table.id] = _Mark(sts, newest)
+        held.written += len(rows)
         self.versions += len(rows)
 
-    def _end(self) -> None:
-        """End the engine transaction: of a query that is under way, or in a suspension."""
-        self._marks.clear()
-        session = self._session
-        if self._is_open and session is not None:
-            try:
-                session.rollback()
-            except BaseException:
-                # It is rolled back when it is closed.
-                self._session = None
-                with suppress(EngineError):
-                    session.close()
-                raise
-            finally:
-                self._is_open = False
+    def _end(self, held: _Held | None) -> None:
+        """End an engine transaction: of a query that is under way, or in a suspension."""
+        if held is None:
+            return
+        if held is not self._held:
+            # It has ended, or was given up, and its session with it.
+            held.session.rollback()
+            return
+        self._held = None
+        try:
+            held.session.rollback()
+        except BaseException:
+            # It is rolled back when it is closed.
+            self._session = None
+            with suppress(EngineError):
+                held.session.close()
+            raise
 
     def interrupt(self, txid: int) -> None:
         """Make a transaction's query fail, if it is under way here; from any thread."""
@@ -333,7 +355,7 @@ class UncommittedFold:
                 self._suspensions.add(suspension)
                 self._wait()
             with self._ending:
-                self._end()
+                self._end(self._held)
                 self._sizes.clear()
             yield
         finally:
@@ -349,8 +371,7 @@ class UncommittedFold:
                 self._query.is_unwanted = True
                 self._interrupt()
                 if waited > _GIVE_UP:
-                    self._query = self._session = None
-                    self._is_open = False
+                    self._query = self._session = self._held = None
 
     def close(self) -> None:
         """End it for good."""
