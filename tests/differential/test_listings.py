@@ -101,6 +101,20 @@ def test_relations_list_what_is_there_natively(engine):
     assert sum(rows is not None for _, rows in wanted.values()) > len(sqls) * 0.8
 
 
+@pytest.mark.written_for(["postgresql"], reason="it is PostgreSQL that has statistics")
+def test_statistics_of_catalogs_tell_nothing(engine):
+    """Autovacuum analyzes the catalogs, whose values are the names of objects."""
+    connection = engine.connect(autocommit=True)
+    connection.execute(DEFINITIONS[0])
+    connection.execute(DEFINITIONS[4])
+    engine.native().execute("ANALYZE")
+    connection = engine.connect(autocommit=True)
+    for relation in ("pg_stats", "pg_statistic"):
+        rows = connection.execute(f"SELECT * FROM {relation}").fetchall()
+        assert len(rows) > 100
+        assert not [row for row in rows if "tique" in str(row)]
+
+
 def test_a_result_over_them_is_called_as_natively(engine):
     relation = RELATION[engine.name]
     column = COLUMN[engine.name]

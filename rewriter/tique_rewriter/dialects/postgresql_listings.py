@@ -67,6 +67,16 @@ def _standard(*columns: str, table: str = "") -> str:
     return " AND ".join(shown)
 
 
+_IN_CATALOGS = "schemaname = 'pg_catalog'"
+_STATS = ("most_common_vals", "histogram_bounds", "most_common_elems")
+_STATISTIC = tuple(f"stavalues{number}" for number in range(1, 6))
+
+
+def _of_catalogs(catalogs: str, *values: str) -> str:
+    """Where the statistics of the engine's own catalogs have no name of tique's."""
+    return f"NOT ({catalogs} AND concat({', '.join(values)}) ~ 'tique')"
+
+
 _CATALOGS = {
     "attrdef": _outside("adrelid"),
     "attribute": _outside("attrelid"),
@@ -120,9 +130,9 @@ _CATALOGS = {
     "statio_user_indexes": _outside("relid"),
     "statio_user_sequences": _outside("relid"),
     "statio_user_tables": _outside("relid"),
-    "statistic": _outside("starelid"),
+    "statistic": f"{_outside('starelid')} AND {_of_catalogs('starelid < 16384', *_STATISTIC)}",
     "statistic_ext": _outside("stxrelid"),
-    "stats": _named("tablename"),
+    "stats": f"{_named('tablename')} AND {_of_catalogs(_IN_CATALOGS, *_STATS)}",
     "stats_ext": "schemaname <> 'tique'",
     "stats_ext_exprs": "schemaname <> 'tique'",
     "tables": _named("tablename"),
