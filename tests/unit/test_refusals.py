@@ -156,6 +156,13 @@ def test_a_folder_that_is_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["tique.duckdb", "Tique.db", "tique.a.b", "tique"])
+def test_a_file_called_as_the_schema(tmp_path, name):
+    with pytest.raises(tique.NotSupportedError, match=f"cannot be called {name}"):
+        tique.connect(f"duckdb:///{tmp_path}/{name}")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_wrong_options(engine):
     with pytest.raises(tique.InterfaceError, match=r"nope.*certifier"):
         engine.connect(nope=1)

@@ -88,6 +88,20 @@ WHERE database_name = current_database() AND schema_name = 'tique'
 """Cache tables with constraints of the application's, as earlier releases made them."""
 
 
+def _check_catalog(path: str) -> None:
+    """Refuse a file whose catalog has the name of tique's schema.
+
+    DuckDB calls a database after its file, and every ``tique.…`` would be ambiguous.
+    """
+    name = os.path.basename(path)
+    if name.lstrip(".").partition(".")[0].lower() == "tique":
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"a DuckDB file cannot be called {name}: DuckDB names the catalog after it, "
+            "and tique's own schema has that name; call the file something else",
+        )
+
+
 class DuckDBEngine(Engine):
     """A DuckDB instance that this process shares among its threads."""
 
@@ -120,6 +134,8 @@ class DuckDBEngine(Engine):
             # A Python variable is no table, whatever it is called.
             "python_enable_replacements": "false",
         }
+        if location.identity is not None:
+            _check_catalog(location.path)
         files = (location.path, location.path + ".wal")
         is_new = location.identity is None or not any(map(os.path.exists, files))
         if location.identity is not None and not os.path.exists(location.path):
