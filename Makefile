@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX
 
 .PHONY: help
 help:
-	@echo 'make setup | test | test-sqlalchemy | test-long | coverage | lint | demo | elle | clean'
+	@echo 'make setup | test | test-sqlalchemy | test-long | coverage | lint | docs | demo | elle | clean'
 
 # What a bare Debian lacks: the module that makes environments, a C compiler (without one
 # the sequencer written in Python steps in, which is no error), and PostgreSQL with what
@@ -89,6 +89,7 @@ test: $(VENV)/.ready $(VENV15)/.ready
 	$(MAKE) --no-print-directory test-sqlalchemy || failed=1; \
 	[[ ! $$failed ]]
 	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory docs
 
 # What takes longest and finds something once in a long time: longer hammers, and all of
 # PostgreSQL with either sequencer.
@@ -152,6 +153,12 @@ lint: $(VENV)/.ready
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# The documentation as a site, in site/: it can be read from the disk, and building it
+# fetches nothing.
+.PHONY: docs
+docs: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
 .PHONY: demo
 demo: $(VENV)/.ready
 	$(VENV)/bin/python -m benchmarks demo
@@ -183,5 +190,5 @@ elle: $(VENV)/.ready
 
 .PHONY: clean
 clean:
-	rm -rf $(VENV) $(VENV15) jepsen/elle/target build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) $(VENV15) jepsen/elle/target build dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
