@@ -11,12 +11,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from tique_rewriter.dialects import DUCKDB, Lexicon
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL, line_and_column
 from tique_rewriter.unicode_escapes import UNCERTAIN, WRITES_ESCAPE, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from tique_rewriter.dialects import Lexicon
 
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _QUOTED_NAME = re.compile(r'"(?:[^"]|"")*"')
@@ -531,7 +532,8 @@ def number_placeholders(
     sql: str,
     paramstyle: str = "pyformat",
     has_parameters: bool = True,
-    lexicon: Lexicon = DUCKDB.lexicon,
+    *,
+    lexicon: Lexicon,
 ) -> Lexed:
     """Rewrite the placeholders of ``sql`` to ``$1 … $n``.
 

@@ -251,7 +251,7 @@ class Rewriter:
         if found is not None:
             return found
         lexed = number_placeholders(
-            sql, self._paramstyle, has_parameters, self._rules.lexicon
+            sql, self._paramstyle, has_parameters, lexicon=self._rules.lexicon
         )
         plan = self._plan(lexed, dict.fromkeys(given, True))
         if not isinstance(plan, _WITH_GIVEN):
@@ -287,7 +287,7 @@ class Rewriter:
             plan = self._preparing(sql)
             if plan is not None:
                 return Prepared(plan, ())
-        lexed = number_placeholders(sql, paramstyle, has_parameters, lexicon)
+        lexed = number_placeholders(sql, paramstyle, has_parameters, lexicon=lexicon)
         try:
             if paramstyle != OWN_STYLE and may_set_config(sql):
                 plan = plan_set_config(Source(lexed, self._rules))
@@ -375,7 +375,7 @@ class Rewriter:
             blank + lexed.original[first:last],
             self._paramstyle,
             bool(lexed.arguments),
-            self._rules.lexicon,
+            lexicon=self._rules.lexicon,
         )
 
     def _without(self, source: Source, holes: Mapping[tuple[int, int], str]) -> Lexed:
@@ -387,7 +387,10 @@ class Rewriter:
             blank = re.sub(r"[^\n]", " ", original[first + len(text) : last])
             original = original[:first] + text + blank + original[last:]
         return number_placeholders(
-            original, self._paramstyle, bool(lexed.arguments), self._rules.lexicon
+            original,
+            self._paramstyle,
+            bool(lexed.arguments),
+            lexicon=self._rules.lexicon,
         )
 
     def _statement(self, source: Source) -> Plan:

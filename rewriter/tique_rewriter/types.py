@@ -208,7 +208,7 @@ def _check_range(source: Source, words: list[Word]) -> None:
 def _check_alias(source: Source, words: list[Word]) -> None:
     """Refuse what the parser does not read as one type: the words of a column's."""
     text = f"SELECT CAST(NULL AS {source.words_text(words)})"
-    lexed = number_placeholders(text, "pyformat", False, source.rules.lexicon)
+    lexed = number_placeholders(text, "pyformat", False, lexicon=source.rules.lexicon)
     tree = Source(lexed, source.rules).parse()
     parts = tree.args.get("expressions") or [tree]
     is_type = isinstance(parts[0], exp.Cast) and parts[0].find(exp.Query) is None

@@ -258,7 +258,7 @@ def _splices(
 
 
 def _piece(source: Source, start: int, end: int, text: str) -> tuple[int, int, Lexed]:
-    lexed = number_placeholders(text, "pyformat", False, source.rules.lexicon)
+    lexed = number_placeholders(text, "pyformat", False, lexicon=source.rules.lexicon)
     return start, end, lexed
 
 

@@ -359,7 +359,9 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
 
 def _definition(view: View, inside: WithViews) -> _Header:
     rules = inside.rules
-    lexed = number_placeholders(view.definition, _AS_WRITTEN, False, rules.lexicon)
+    lexed = number_placeholders(
+        view.definition, _AS_WRITTEN, False, lexicon=rules.lexicon
+    )
     return _read_header(Source(lexed, rules), inside)
 
 
@@ -373,7 +375,10 @@ def _body(header: _Header) -> Source:
     text, rules = header.source.text, header.source.rules
     blank = re.sub(r"[^\n]", " ", text[: header.start])
     lexed = number_placeholders(
-        blank + text[header.start : header.end], _AS_WRITTEN, False, rules.lexicon
+        blank + text[header.start : header.end],
+        _AS_WRITTEN,
+        False,
+        lexicon=rules.lexicon,
     )
     return without_schemas(Source(lexed, rules))
 

@@ -11,9 +11,11 @@ from tests.plugins.monetdb import connect_natively
 from tests.rewriter.monetdb_tables import MonetDBTables
 from tests.rewriter.test_kernel import quick
 from tique_rewriter import RewriteError, Rewriter, SyntaxProblem, UnsupportedSQL
-from tique_rewriter.dialects import DIALECTS, MONETDB, rules_of
+from tique_rewriter.dialects import DIALECTS, rules_of
 from tique_rewriter.placeholders import Lexed, number_placeholders
 from tique_rewriter.source import Source
+
+RULES = rules_of("monetdb")
 
 QUOTED = (
     "'plain %s ? $1 -- # /*'",
@@ -39,12 +41,12 @@ PIECES = st.lists(st.sampled_from(QUOTED + PLAIN))
 def test_the_parser_takes_no_placeholders_for_a_string():
     for text in ("VALUES (%s,%s)", "SELECT %s+%s||'%%'", "SELECT f(%s)+g(%s)"):
         lexed = lex(text)
-        tokens = MONETDB.syntax().tokenize(lexed.text)
+        tokens = RULES.syntax().tokenize(lexed.text)
         assert {t.start for t in tokens if t.text == "$"} == set(lexed.starts)
 
 
 def lex(text: str, style: str = "pyformat") -> Lexed:
-    return number_placeholders(text, style, lexicon=MONETDB.lexicon)
+    return number_placeholders(text, style, lexicon=RULES.lexicon)
 
 
 @given(PIECES)
@@ -59,7 +61,7 @@ def test_nothing_inside_quotes_and_comments_is_a_placeholder(pieces: list[str]):
 @given(PIECES)
 def test_the_parser_cuts_the_same_words(pieces: list[str]):
     lexed = lex(" ".join(pieces))
-    tokens = MONETDB.syntax().tokenize(lexed.text)
+    tokens = RULES.syntax().tokenize(lexed.text)
     quoted = [
         lexed.text[t.start : t.end + 1]
         for t in tokens
@@ -82,7 +84,7 @@ ROUGH = st.text(alphabet="'\"\\%sebrRxXuU&#-/*(?),\n\r 1", max_size=30)
 def test_the_parser_sees_the_same_placeholders(text: str):
     try:
         lexed = lex(text)
-        source = Source(lexed, MONETDB)
+        source = Source(lexed, RULES)
     except RewriteError:
         return
     source.check_placeholders()

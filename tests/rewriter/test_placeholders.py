@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import duckdb
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import tokenize
 
-from tique_rewriter import SyntaxProblem
-from tique_rewriter.dialects import DUCKDB, MONETDB, POSTGRESQL
-from tique_rewriter.placeholders import number_placeholders
+from tique_rewriter import SyntaxProblem, placeholders
+from tique_rewriter.dialects import rules_of
+
+number_placeholders = partial(
+    placeholders.number_placeholders, lexicon=rules_of("duckdb").lexicon
+)
 
 QUOTED = (
     "'plain %s ? $1 -- /*'",
@@ -170,16 +174,16 @@ def test_placeholders_without_blanks_are_not_a_dollar_quoted_string(text, style)
 @pytest.mark.parametrize(
     ("text", "style", "dialect"),
     [
-        (lambda n: ",".join(["%s"] * n), "pyformat", DUCKDB),
-        (lambda n: "f(" * 9 + ",".join(["%(name)s"] * n), "pyformat", DUCKDB),
-        (lambda n: ",".join("?" * n), "qmark", DUCKDB),
-        (lambda n: ",".join(["%s"] * n), "pyformat", POSTGRESQL),
-        (lambda n: ",".join(["%s"] * n), "pyformat", MONETDB),
-        (lambda n: "a" + "$a" * n, "pyformat", DUCKDB),
-        (lambda n: "a" + "$a" * n, "pyformat", POSTGRESQL),
-        (lambda n: "'" + "%%" * n + "'", "pyformat", DUCKDB),
-        (lambda n: "/*" * n + "*/" * n, "pyformat", DUCKDB),
-        (lambda n: "x''" + "''" * n, "pyformat", DUCKDB),
+        (lambda n: ",".join(["%s"] * n), "pyformat", "duckdb"),
+        (lambda n: "f(" * 9 + ",".join(["%(name)s"] * n), "pyformat", "duckdb"),
+        (lambda n: ",".join("?" * n), "qmark", "duckdb"),
+        (lambda n: ",".join(["%s"] * n), "pyformat", "postgresql"),
+        (lambda n: ",".join(["%s"] * n), "pyformat", "monetdb"),
+        (lambda n: "a" + "$a" * n, "pyformat", "duckdb"),
+        (lambda n: "a" + "$a" * n, "pyformat", "postgresql"),
+        (lambda n: "'" + "%%" * n + "'", "pyformat", "duckdb"),
+        (lambda n: "/*" * n + "*/" * n, "pyformat", "duckdb"),
+        (lambda n: "x''" + "''" * n, "pyformat", "duckdb"),
     ],
 )
 def test_time_grows_with_the_length(text, style, dialect):
@@ -190,7 +194,7 @@ def test_time_grows_with_the_length(text, style, dialect):
         taken = []
         for _ in range(3):
             started = time.process_time()
-            number_placeholders(sql, style, lexicon=dialect.lexicon)
+            number_placeholders(sql, style, lexicon=rules_of(dialect).lexicon)
             taken.append(time.process_time() - started)
         return min(taken)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.rewriter.postgresql_tables import PostgreSQLTables
 from tests.rewriter.test_kernel import quick
 from tique_rewriter import RewriteError, Rewriter, SyntaxProblem, UnsupportedSQL
-from tique_rewriter.dialects import POSTGRESQL
+from tique_rewriter.dialects import rules_of
 from tique_rewriter.placeholders import Lexed, number_placeholders
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tique_backends.postgresql.cluster import Cluster
+
+RULES = rules_of("postgresql")
 
 QUOTED = (
     "'plain %s ? $1 -- /*'",
@@ -45,12 +47,12 @@ PIECES = st.lists(st.sampled_from(QUOTED + PLAIN))
 
 
 def lex(text: str, style: str = "pyformat") -> Lexed:
-    return number_placeholders(text, style, lexicon=POSTGRESQL.lexicon)
+    return number_placeholders(text, style, lexicon=RULES.lexicon)
 
 
 def cut(text: str) -> Source:
     """Cut a text in both ways; it is refused unless the places are the same."""
-    source = Source(lex(text), POSTGRESQL)
+    source = Source(lex(text), RULES)
     source.check_placeholders()
     check_cut(source)
     return source
@@ -292,7 +294,7 @@ def test_hostile_literals_stay_what_they_are(
 def test_names_are_compared_as_the_server_folds_them(server: psycopg.RawCursor[Any]):
     """P10: only ASCII letters fold, and 63 bytes of a name count."""
     assert server.execute("SELECT 1 AS AÉB").description[0].name == "aÉb"
-    assert POSTGRESQL.unquoted("AÉB") == "aÉb"
+    assert RULES.unquoted("AÉB") == "aÉb"
     long = "a" * 63
     assert server.execute(f"SELECT 1 AS {long}b").description[0].name == long
     rewriter = Rewriter(PostgreSQLTables(), dialect="postgresql")

@@ -1,25 +1,22 @@
-"""The dialects that the rewriter knows, by name: all that differs between them."""
+"""The dialects that the rewriter knows, by name: all that differs between them.
+
+A dialect is imported when it is first asked for: a process mostly has one engine.
+"""
 
 from __future__ import annotations
 
-from tique_rewriter.dialects.duckdb import DUCKDB
-from tique_rewriter.dialects.monetdb import MONETDB
-from tique_rewriter.dialects.postgresql import POSTGRESQL
+from functools import cache
+from importlib import import_module
+from typing import cast
+
 from tique_rewriter.dialects.rules import Lexicon, Rules
 
-__all__ = [
-    "DIALECTS",
-    "DUCKDB",
-    "MONETDB",
-    "POSTGRESQL",
-    "Lexicon",
-    "Rules",
-    "rules_of",
-]
+__all__ = ["DIALECTS", "Lexicon", "Rules", "rules_of"]
 
-DIALECTS = {rules.name: rules for rules in (DUCKDB, MONETDB, POSTGRESQL)}
+DIALECTS = ("duckdb", "monetdb", "postgresql")
 
 
+@cache
 def rules_of(dialect: str) -> Rules:
     """Return the rules of a dialect.
 
@@ -28,8 +25,7 @@ def rules_of(dialect: str) -> Rules:
     ValueError
         For a dialect that is not known.
     """
-    try:
-        return DIALECTS[dialect]
-    except KeyError:
-        known = ", ".join(DIALECTS)
-        raise ValueError(f"dialect must be one of {known}") from None
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}")
+    module = import_module(f"tique_rewriter.dialects.{dialect}")
+    return cast("Rules", module.RULES)

@@ -52,7 +52,7 @@ _TABLE_FUNCTIONS = (
     "pragma_collations",
 )
 
-DUCKDB = Rules(
+RULES = Rules(
     name="duckdb",
     engine="DuckDB",
     syntax=DuckDB,

@@ -70,7 +70,7 @@ _TYPES = (
     "SERIAL|BIGSERIAL",
 )
 _BY_NAME = ("BY NAME or CORRESPONDING", ("CORRESPONDING", "NAME"))
-MONETDB = Rules(
+RULES = Rules(
     name="monetdb",
     engine="MonetDB",
     syntax=MonetDB,

@@ -71,7 +71,7 @@ def column_type(type_: str) -> str:
     return type_
 
 
-POSTGRESQL = Rules(
+RULES = Rules(
     name="postgresql",
     engine="PostgreSQL",
     syntax=PostgreSQL,
