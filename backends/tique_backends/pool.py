@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tique_backends.errors import ConnectionLostError
+from tique_backends.queues import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,5 +98,5 @@ class Pool(Generic[ConnectionT]):
         self._close_idle()
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        for connection in taken(self._idle):
+            connection.close()

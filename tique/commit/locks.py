@@ -73,6 +73,7 @@ from tique.commit.server_locks import (
     deadlock,
     lock_not_available,
 )
+from tique_backends.queues import taken
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -502,8 +503,8 @@ class Locks:
 
     def release_abandoned(self) -> None:
         """Release the locks of connections that were garbage-collected."""
-        while self._abandoned:
-            self.release(self._abandoned.popleft())
+        for owner in taken(self._abandoned):
+            self.release(owner)
 
     def _let_go(self, owner: int, keys: Collection[LockKey]) -> None:
         if not keys:

@@ -45,6 +45,7 @@ from tique.timeline.recovery import TXIDS_PER_EPOCH, prepare
 from tique.timeline.shared import SharedTimeline
 from tique_backends import registry
 from tique_backends.errors import EngineError
+from tique_backends.queues import taken
 from tique_backends.sharing import AppendingSequencer, SteppedSequencer
 from tique_backends.undisturbed import undisturbed
 from tique_rewriter import PARAMSTYLES, Rewriter
@@ -294,11 +295,10 @@ class Database:
 
     def release_abandoned(self) -> None:
         """Close abandoned sessions and count their connections out."""
-        while self._left:
+        for session in taken(self._left):
             with suppress(EngineError):
-                self._left.popleft().close()
-        while self.abandoned:
-            session, migration = self.abandoned.popleft()
+                session.close()
+        for session, migration in taken(self.abandoned):
             if migration is not None:
                 migration.close()
             with suppress(EngineError):

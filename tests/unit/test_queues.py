@@ -1,0 +1,56 @@
+"""Queues that several threads empty."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tique_backends.pool import Pool
+from tique_backends.queues import taken
+
+THREADS = 4
+
+
+@pytest.fixture
+def _switching():
+    """Threads take turns after nearly every instruction."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work):
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(work, range(400)))
+
+
+class Connection:
+    is_open = True
+
+    def close(self):
+        pass
+
+
+@pytest.mark.usefixtures("_switching")
+def test_connections_that_are_lost_at_once():
+    """Each thread closes the idle ones, which others are closing (seen: IndexError)."""
+    pool = Pool(Connection)
+
+    def lose(_):
+        for _ in range(500):
+            for connection in [pool.take() for _ in range(4)]:
+                pool.give_back(connection)
+            pool._close_idle()
+
+    assert in_threads(lose) == [None] * 400
+
+
+@pytest.mark.usefixtures("_switching")
+def test_each_item_goes_to_one_thread():
+    queue = deque(range(40_000))
+    found = in_threads(lambda _: list(taken(queue)))
+    assert sorted(item for items in found for item in items) == list(range(40_000))
