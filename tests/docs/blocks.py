@@ -7,7 +7,7 @@ block says what differs from that:
     It is parsed and not run.
 ``<!-- refused: TEXT -->``
     Each of its statements is an error whose message contains the text, or whose class
-    it names.
+    it names. Its output is the message.
 ``<!-- engine: postgresql, monetdb -->``
     It runs on these engines, in a run of the page for each.
 ``<!-- page: postgresql -->``

@@ -59,7 +59,7 @@ class Session:
         else:
             shown = ""
             for statement in statements(text) if block.language == "sql" else [text]:
-                _expect(block, lambda one=statement: run(one, block))
+                shown = _expect(block, lambda one=statement: run(one, block))
         if block.output is not None:
             check_output(block, shown, block.output)
 
@@ -164,13 +164,15 @@ def check_output(block: Block, shown: str, wanted: str) -> None:
     )
 
 
-def _expect(block: Block, run: Any) -> None:
+def _expect(block: Block, run: Any) -> str:
+    """Run what is refused; the error's message."""
     with pytest.raises(tique.Error) as raised:
         run()
     names = {each.__name__ for each in raised.type.__mro__}
     assert block.refused in names or block.refused in str(raised.value), (
         f"{block}: {raised.type.__name__}: {raised.value}"
     )
+    return str(raised.value)
 
 
 def parse(block: Block) -> None:
