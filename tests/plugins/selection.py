@@ -74,6 +74,7 @@ _ABOUT_TIQUE = {
     "jepsen",
     "poison",
     "signals",
+    "tools",
 }
 """Folders of tests about tique, and about DuckDB's releases by the way: half of them
 run with either release, and in a long run all of them with both."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import PoolProxiedConnection
 
 AUTOCOMMIT = "AUTOCOMMIT"
-_LEVELS = ("SNAPSHOT", "READ COMMITTED")
+_LEVELS = ("SNAPSHOT", "READ COMMITTED", "REPEATABLE READ")
+"""The last one is PostgreSQL's name of the first, and is shown as that."""
 _LOST = ("08", "57P")
 """Classes of SQLSTATEs after which a connection is of no use."""
 

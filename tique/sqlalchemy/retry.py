@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from tique.errors import SerializationError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
+_CONFLICTS = ("40001", "40P01")
+"""SQLSTATEs: a serialization failure, and a deadlock, which PostgreSQL without tique has."""
 _UNPAUSED = 3
 """Attempts without a pause: a conflict within the process has waited for its turn."""
 _FIRST_PAUSE = 0.001
@@ -40,7 +40,8 @@ def retrying(
     ...     session.get_one(Account, 1).balance -= 10
     >>> retrying(Session)(pay)
 
-    ``@retrying(Session)`` before the function runs it at once, under its name.
+    ``@retrying(Session)`` before the function runs it at once, under its name. Conflicts of
+    PostgreSQL's own, through psycopg without tique, are conflicts too.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def retrying(
     ------
     sqlalchemy.exc.OperationalError
         If the last attempt met a conflict too; its ``orig`` is the
-        :class:`tique.SerializationError`.
+        driver's error, :class:`tique.SerializationError`.
     """
     if attempts < 1:
         raise ValueError(f"attempts must be at least 1, not {attempts}")
@@ -84,4 +85,7 @@ def retrying(
 
 def is_conflict(error: BaseException) -> bool:
     """Whether running the transaction again may succeed."""
-    return isinstance(error, DBAPIError) and isinstance(error.orig, SerializationError)
+    return (
+        isinstance(error, DBAPIError)
+        and getattr(error.orig, "sqlstate", None) in _CONFLICTS
+    )
