@@ -171,6 +171,15 @@ def test_isolation_levels(alchemy, level):
         assert connection.get_isolation_level() == "SNAPSHOT"
 
 
+def test_repeatable_read_is_snapshot(engine):
+    made = sa.create_engine(url_of(engine), isolation_level="REPEATABLE READ")
+    with made.connect() as connection:
+        assert connection.get_isolation_level() == "SNAPSHOT"
+    with made.connect().execution_options(isolation_level="READ_COMMITTED") as other:
+        assert other.get_isolation_level() == "READ COMMITTED"
+    made.dispose()
+
+
 def test_a_conflict_is_an_operational_error_and_runs_again(alchemy):
     sessions = orm.sessionmaker(alchemy)
     with sessions.begin() as session:

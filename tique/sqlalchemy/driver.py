@@ -28,10 +28,16 @@ if TYPE_CHECKING:
     from sqlalchemy.pool import PoolProxiedConnection
 
 AUTOCOMMIT = "AUTOCOMMIT"
-_LEVELS = ("SNAPSHOT", "READ COMMITTED", "REPEATABLE READ")
-"""The last one is PostgreSQL's name of the first, and is shown as that."""
+_LEVELS = ("SNAPSHOT", "READ COMMITTED")
+_SYNONYMS = {"REPEATABLE READ": "SNAPSHOT"}
+"""PostgreSQL's names of levels, which applications have that come from there."""
 _LOST = ("08", "57P")
 """Classes of SQLSTATEs after which a connection is of no use."""
+
+
+def _level(name: str) -> Any:
+    folded = name.replace("_", " ")
+    return _SYNONYMS.get(folded, folded)
 
 
 class TiqueDriver(DefaultDialect):
@@ -49,6 +55,11 @@ class TiqueDriver(DefaultDialect):
         sqltypes.Float: Float,
     }
 
+    def __init__(self, isolation_level: str | None = None, **kw: Any) -> None:
+        if isolation_level is not None:
+            isolation_level = _level(isolation_level)
+        super().__init__(isolation_level=isolation_level, **kw)  # type: ignore[arg-type]
+
     @classmethod
     def import_dbapi(cls) -> ModuleType:
         """The driver."""
@@ -65,6 +76,11 @@ class TiqueDriver(DefaultDialect):
     ) -> list[IsolationLevel]:
         """The levels of tique, and its autocommit."""
         return [*_LEVELS, AUTOCOMMIT]  # type: ignore[list-item]
+
+    def _assert_and_set_isolation_level(
+        self, dbapi_conn: DBAPIConnection, level: IsolationLevel
+    ) -> None:
+        super()._assert_and_set_isolation_level(dbapi_conn, _level(level))
 
     def set_isolation_level(
         self, dbapi_connection: DBAPIConnection, level: IsolationLevel

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Index, UniqueConstraint
 
 _NOW = ("now", "get_current_timestamp")
+_BOOLEAN = re.compile(r"cast\('([tf])' as boolean\)")
 _CAST = re.compile(r"cast\((.*) as [^()]+(\([^()]*\))?\)")
 
 
@@ -113,6 +114,8 @@ def _canonical(default: str | None) -> str | None:
     text = default.strip()
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
+    if found := _BOOLEAN.fullmatch(text.lower()):
+        return "true" if found[1] == "t" else "false"
     if found := _CAST.fullmatch(text.lower()):
         text = text[found.start(1) : found.end(1)]
     if text.startswith("'"):
@@ -120,7 +123,7 @@ def _canonical(default: str | None) -> str | None:
     text = text.replace('"', "").lower().removesuffix("()")
     if text in _NOW:
         return "current_timestamp"
-    return {"t": "true", "f": "false"}.get(text, text)
+    return text
 
 
 def setup(plugin: Plugin) -> None:
