@@ -244,7 +244,10 @@ class Connection(Generic[RowT]):
         if self.closed:
             return TransactionStatus.UNKNOWN
         transaction = self._holder.transaction
-        if transaction is not None and transaction.has_failed:
+        migration = self._holder.migration
+        if transaction is not None and (
+            transaction.has_failed or (migration is not None and migration.has_failed)
+        ):
             return TransactionStatus.INERROR
         if self.in_transaction:
             return TransactionStatus.INTRANS
@@ -592,6 +595,13 @@ class Connection(Generic[RowT]):
         self._plan_by(migration.catalog)
         return migration
 
+    def _leave_migration(self) -> None:
+        """Note that the transaction has no DDL, or no longer."""
+        if self._holder.migration is not None:
+            self._holder.migration.close()
+            self._holder.migration = None
+            self._plan_by(self._database.catalog)
+
     def _plan_by(self, catalog: ManagedCatalog) -> None:
         database = self._database
         self._usual_rewriter = (
@@ -715,10 +725,7 @@ class Connection(Generic[RowT]):
     def _end(self, *, committed: bool = False, has_lost: bool = False) -> None:
         transaction, self._holder.transaction = self._holder.transaction, None
         self._controls.reset()
-        if self._holder.migration is not None:
-            self._holder.migration.close()
-            self._holder.migration = None
-            self._plan_by(self._database.catalog)
+        self._leave_migration()
         if transaction is not None and not has_lost:
             self._contender.end(transaction)
         if transaction is not None:

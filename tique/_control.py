@@ -100,7 +100,10 @@ class Controls:
         return connection._holder.transaction or connection._begin()
 
     def _rollback_to(self, name: str) -> None:
-        sequence = self._open().rollback_to(name)
+        transaction = self._open()
+        sequence = transaction.rollback_to(name)
+        if transaction.migration is None:
+            self._connection._leave_migration()
         self._connection._sessions.settings.rollback_to(sequence)
         self._connection._portals.rollback_to(sequence)
 

@@ -87,6 +87,9 @@ class Capabilities:
     undoes_temporary_tables : bool
         Whether temporary tables can be made after an engine transaction that made one was
         rolled back.
+    nests_transactions : bool
+        Whether an engine transaction has savepoints, to which it can go back after a
+        statement that failed, too.
     """
 
     dialect: str
@@ -103,6 +106,7 @@ class Capabilities:
     alters_changed_tables: bool = True
     reads_uncommitted_folds: bool = False
     undoes_temporary_tables: bool = True
+    nests_transactions: bool = False
 
 
 class Engine(ABC):

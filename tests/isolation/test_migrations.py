@@ -219,18 +219,149 @@ def test_a_statement_is_refused(connection, other):
     assert state(other) == ([("three",)], [(1, 10, 1)])
 
 
+def nests(connection):
+    return connection._database.engine.capabilities.nests_transactions
+
+
 def test_savepoints(connection, other):
-    """P8: back to one after the last DDL, and to none before it."""
+    """P8: back to one after the last DDL, and to one before the first."""
     run(connection, "BEGIN", "SAVEPOINT before", "CREATE TABLE b (id INTEGER)")
     run(connection, "SAVEPOINT after", "INSERT INTO b VALUES (1)")
     run(connection, "UPDATE version SET n = 'two'", "ROLLBACK TO after")
     assert rows(connection, "SELECT * FROM b") == []
     connection.execute("INSERT INTO b VALUES (2)")
-    with pytest.raises(tique.NotSupportedError, match="ROLLBACK TO before"):
-        connection.execute("ROLLBACK TO before")
+    connection.execute("RELEASE after")
+    assert rows(connection, "SELECT * FROM b") == [(2,)]
+    connection.execute("ROLLBACK TO before")
+    assert rows(connection, "SELECT * FROM b") == "42P01"
+    assert state(connection) == ([("one",)], [(1, 10)])
+    connection.execute("UPDATE version SET n = 'six'")
     connection.commit()
-    assert rows(other, "SELECT * FROM b") == [(2,)]
-    assert rows(other, "SELECT * FROM version") == [("one",)]
+    assert rows(other, "SELECT * FROM b") == "42P01"
+    assert rows(other, "SELECT * FROM version") == [("six",)]
+
+
+@pytest.mark.parametrize("size", [1, 3000])
+@pytest.mark.parametrize("fails", [False, True])
+def test_back_to_before_the_first_ddl(engine, connection, other, size, fails):
+    """P5, P8: the writes before it are as they were, buffered or staged, and can go on."""
+    numbers = [(100 + i, i) for i in range(size)]
+    run(connection, "BEGIN", "UPDATE stored SET v = 11", "UPDATE version SET n = 'own'")
+    connection.cursor().executemany("INSERT INTO stored VALUES (%s, %s)", numbers)
+    run(connection, "SAVEPOINT s", "UPDATE version SET n = 'two'")
+    for _ in range(2):
+        run(connection, "DELETE FROM stored WHERE id > 1", *TWO_REVISIONS[:1])
+        run(connection, "INSERT INTO b VALUES (1)", "UPDATE stored SET v = 12")
+        # A statement that scans it needs the writes in the engine.
+        assert rows(connection, "SELECT sum(v), count(*) FROM stored") == [(12, 1)]
+        if connection._database.engine.capabilities.alters_changed_tables:
+            run(connection, *TWO_REVISIONS[2:4])
+            assert rows(connection, "SELECT max(w) FROM stored") == [(1,)]
+        if fails:
+            assert rows(connection, "INSERT INTO b VALUES (1)") == "23505"
+            assert rows(connection, "SELECT * FROM version") == "25P02"
+        undoes = connection._database.engine.capabilities.undoes_temporary_tables
+        if size > 1 and not undoes:
+            with pytest.raises((tique.NotSupportedError, tique.OperationalError)):
+                connection.execute("ROLLBACK TO s")
+            return
+        connection.execute("ROLLBACK TO s")
+        assert rows(connection, "SELECT * FROM version") == [("own",)]
+        total = [(11 + sum(range(size)), 1 + size)]
+        assert rows(connection, "SELECT sum(v), count(*) FROM stored") == total
+        assert rows(connection, "SELECT * FROM b") == "42P01"
+    run(connection, "UPDATE stored SET v = v + 1 WHERE id = 1")
+    connection.commit()
+    for _ in range(2):
+        assert rows(other, "SELECT sum(v), count(*) FROM stored") == [
+            (12 + sum(range(size)), 1 + size)
+        ]
+        assert rows(other, "SELECT * FROM version") == [("own",)]
+        other.checkpoint()
+
+
+def test_others_go_on_after_it(connection, other):
+    """P6: going back to before the first DDL lets checkpoints and other DDL go on."""
+    run(connection, "BEGIN", "SAVEPOINT s", "ALTER TABLE stored ADD COLUMN w INTEGER")
+    connection.execute("ROLLBACK TO s")
+    run(other, "CREATE TABLE c (id INTEGER)", "UPDATE stored SET v = 5")
+    other.checkpoint()
+    assert rows(connection, "SELECT v FROM stored") == [(10,)]
+    run(connection, "UPDATE version SET n = 'two'", "COMMIT")
+    assert state(other) == ([("two",)], [(1, 5)])
+
+
+def test_between_two_definitions(connection, other):
+    """P8: where the engine has savepoints, to each of them and again; else refused."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:1], "INSERT INTO b VALUES (1)")
+    run(connection, "SAVEPOINT s", "CREATE TABLE c (id INTEGER)", "DROP TABLE b")
+    if not nests(connection):
+        with pytest.raises(tique.NotSupportedError, match="ROLLBACK TO s"):
+            connection.execute("ROLLBACK TO s")
+        connection.rollback()
+        assert rows(other, "SELECT * FROM b") == "42P01"
+        return
+    for _ in range(2):
+        connection.execute("ROLLBACK TO s")
+        assert connection.info.transaction_status.name == "INTRANS"
+        assert rows(connection, "SELECT * FROM c") == "42P01"
+        assert rows(connection, "SELECT * FROM b") == [(1,)]
+        run(connection, "UPDATE b SET id = 2", "ALTER TABLE b ADD COLUMN v INTEGER")
+        run(connection, "UPDATE b SET v = 7", "SAVEPOINT t", "DELETE FROM b")
+        run(connection, "ALTER TABLE b RENAME TO d", "ROLLBACK TO t")
+        assert rows(connection, "SELECT * FROM d") == "42P01"
+        assert rows(connection, "SELECT * FROM b") == [(2, 7)]
+        assert rows(connection, "CREATE TABLE b (id INTEGER)") == "42P07"
+        assert rows(connection, "SELECT * FROM b") == "25P02"
+        assert rows(connection, "SAVEPOINT u") == "25P02"
+        assert connection.info.transaction_status.name == "INERROR"
+        connection.execute("ROLLBACK TO t")
+        run(connection, "INSERT INTO b VALUES (3, 8)", "RELEASE t")
+        assert rows(connection, "SELECT * FROM b ORDER BY id") == [(2, 7), (3, 8)]
+    connection.execute("COMMIT")
+    assert rows(other, "SELECT * FROM b ORDER BY id") == [(2, 7), (3, 8)]
+    other.checkpoint()
+    assert rows(other, "SELECT * FROM b ORDER BY id") == [(2, 7), (3, 8)]
+
+
+def test_get_or_create(connection, other):
+    """P8: ORMs insert inside a savepoint, and go back to it if the row is there."""
+    run(connection, "BEGIN", *TWO_REVISIONS[:3])
+    run(connection, "SAVEPOINT s")
+    assert rows(connection, "INSERT INTO stored VALUES (1, 1, 1)") == "23505"
+    if not nests(connection):
+        # The engine transaction is gone with its first error.
+        assert rows(connection, "ROLLBACK TO s") == "25P02"
+        return
+    connection.execute("ROLLBACK TO s")
+    with connection.transaction():
+        connection.execute("INSERT INTO stored VALUES (2, 2, 2)")
+    with connection.transaction(force_rollback=True):
+        connection.execute("CREATE TABLE c (id INTEGER)")
+    run(connection, *TWO_REVISIONS[3:], "COMMIT")
+    found = rows(other, "SELECT * FROM stored ORDER BY id")
+    assert found == [(1, 10, 1), (2, 2, 1)]
+    assert rows(other, "SELECT * FROM c") == "42P01"
+
+
+def test_deferred_references_after_going_back(connection, other):
+    """P9: DDL has checked them, and what it found is forgotten with it."""
+    if not nests(connection):
+        return
+    run(
+        connection,
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, s INTEGER REFERENCES stored "
+        "DEFERRABLE INITIALLY DEFERRED)",
+        "COMMIT",
+        "BEGIN",
+        "INSERT INTO child VALUES (1, 2)",
+        "SAVEPOINT s",
+        "INSERT INTO stored VALUES (2, 2)",
+        "ALTER TABLE child ADD COLUMN v INTEGER",
+        "ROLLBACK TO s",
+    )
+    assert rows(connection, "COMMIT") == "23503"
+    assert rows(other, "SELECT * FROM child") == []
 
 
 def test_beside_writers(engine, connection, other):

@@ -36,8 +36,8 @@ transaction made with rows or writes, the definition: they are refused
 (:meth:`~tique.commit.committer.Committer.commit_held`).
 
 *A statement that fails* may have ended the engine transaction, on every engine. So everything is
-rolled back at once, and all but ROLLBACK is refused (25P02), as PostgreSQL does. There is no
-ROLLBACK TO a savepoint before DDL.
+rolled back at once, unless the engine can go back to a savepoint in it, and all but ROLLBACK
+and ROLLBACK TO is refused (25P02), as PostgreSQL does (:mod:`tique.query.migration_savepoints`).
 
 *If the process dies* the engine rolls back; its locks go with it. A connection that is
 garbage-collected is ended by the checkpointer's thread, which waits for no pause.
@@ -59,6 +59,7 @@ from tique.commit.referential import ReferentialCertifier
 from tique.query.altering import Alterations
 from tique.query.ddl import DDL
 from tique.query.foreign_keys import check_deferred
+from tique.query.migration_savepoints import Mark, kept
 from tique.query.schema_changes import LOCK_TIMEOUT, SchemaChanges, expect_writable
 from tique.writes.tickets import serialization_error
 from tique_backends.errors import EngineError
@@ -69,8 +70,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from tique.query.migration_savepoints import State
     from tique.query.statements import Outcome
-    from tique.query.transaction import Transaction
+    from tique.query.transaction import Savepoint, Transaction
     from tique.writes.tickets import Ticket
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -112,7 +114,13 @@ class Migration(SchemaChanges):
         """Ids of tables to whose storage own writes are moved, or may be."""
         self._filled: set[int] = set()
         """Ids of tables with rows in storage that have no commit timestamp."""
-        self._has_failed = False
+        self.has_failed = False
+        """Whether a statement has: nothing goes on before a rollback."""
+        self._is_open = True
+        self._usual = transaction.ddl, transaction.alterations
+        self._first: State | None = None
+        """The transaction when the engine transaction began, if it had savepoints."""
+        self._marks = 0
 
     # Its beginning and its end
 
@@ -158,6 +166,7 @@ class Migration(SchemaChanges):
     def close(self) -> None:
         """Roll back what was not committed, and let the others go on; idempotent."""
         session = self._transaction.session
+        self._is_open = False
         with self._pause:
             self._lasting.held = frozenset()
             aside, self._aside = self._aside, None
@@ -183,10 +192,101 @@ class Migration(SchemaChanges):
                 self._note_definition()
             self._expect_undisturbed()
         except BaseException:
-            self._has_failed = True
-            self.close()
+            self.has_failed = True
+            if not self._has_marks() or transaction.session.is_lost:
+                self.close()
             raise
         return outcome
+
+    # Savepoints
+
+    def mark(self) -> Mark | None:
+        """Set a savepoint in the engine transaction, if that has begun."""
+        self.expect_sound()
+        if self._aside is None:
+            return None
+        self._marks += 1
+        if not self.engine.capabilities.nests_transactions:
+            return Mark(self._marks, None)
+        state = kept(
+            self._transaction, self.catalog, self._held, self._absorbing, self._filled
+        )
+        mark = Mark(self._marks, state)
+        self._transaction.session.execute(f"SAVEPOINT {mark.name}").close()
+        return mark
+
+    def _has_marks(self) -> bool:
+        """Whether the engine can go back to a savepoint."""
+        return self._aside is not None and any(
+            savepoint.mark is not None and savepoint.mark.state is not None
+            for savepoint in self._transaction.savepoints
+        )
+
+    def release(self, savepoint: Savepoint) -> None:
+        """Drop a savepoint."""
+        self.expect_sound()
+        if savepoint.mark is not None and savepoint.mark.state is not None:
+            text = f"RELEASE SAVEPOINT {savepoint.mark.name}"
+            self._transaction.session.execute(text).close()
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Undo the DDL after a savepoint, and what it has done with the writes.
+
+        If that is all of the DDL, the transaction is one without.
+
+        Raises
+        ------
+        NotSupportedError
+            The engine cannot: it has no savepoints of its own.
+        OperationalError
+            Nor is there anything to go back to after a statement that failed (25P02).
+        """
+        transaction, mark = self._transaction, savepoint.mark
+        if mark is None:
+            self._leave()
+        elif mark.state is not None:
+            self._go_back(mark, mark.state)
+        else:
+            self.expect_sound()
+            if savepoint.sequence < transaction.defined_at:
+                raise errors.NotSupportedError(
+                    f"ROLLBACK TO {savepoint.name} is not supported: the transaction has "
+                    "run DDL before that savepoint and after it, and the engine has no "
+                    "savepoints; roll back all of it, or to one before its first DDL"
+                )
+
+    def _go_back(self, mark: Mark, state: State) -> None:
+        transaction = self._transaction
+        if not self._is_open:
+            self.expect_sound()
+        transaction.session.execute(f"ROLLBACK TO SAVEPOINT {mark.name}").close()
+        transaction.session.forget_plans()
+        assert state.catalog is not None
+        self.catalog.go_back(state.catalog)
+        self._held = dict(state.held)
+        self._absorbing, self._filled = set(state.absorbing), set(state.filled)
+        self._lasting.held = frozenset(self._held)
+        state.restore(transaction)
+        self.has_failed = False
+
+    def _leave(self) -> None:
+        """Roll the engine transaction back; the transaction goes on without it."""
+        transaction = self._transaction
+        before = {} if self._first is None else self._first.writes
+        undoes = self.engine.capabilities.undoes_temporary_tables
+        if not undoes and any(each.has_stage for each in before.values()):
+            self.expect_sound()
+            raise errors.NotSupportedError(
+                "ROLLBACK TO a savepoint before DDL is not supported by this engine after "
+                "large writes: it would lose them; roll back all of the transaction"
+            )
+        self.close()
+        if self._first is not None:
+            self._first.restore(transaction)
+        transaction.defined_at = 0
+        transaction.catalog = self._lasting
+        transaction.ddl, transaction.alterations = self._usual
+        transaction.migration = None
 
     def _note_definition(self) -> None:
         """Note that a statement has changed definitions."""
@@ -210,10 +310,15 @@ class Migration(SchemaChanges):
         OperationalError
             One has (SQLSTATE 25P02).
         """
-        if self._has_failed:
+        if self.has_failed:
+            left = (
+                "roll back, at least to a savepoint"
+                if self._has_marks()
+                else "everything was undone; roll back, or to a savepoint before that DDL"
+            )
             raise errors.OperationalError(
                 "a statement of this transaction, which has run DDL, has failed: "
-                "everything was undone; roll back",
+                + left,
                 sqlstate="25P02",
             )
 
@@ -261,6 +366,8 @@ class Migration(SchemaChanges):
         try:
             for versions in self.catalog.all_versions():
                 versions.drain(aside, transaction.sts)
+            if transaction.savepoints:
+                self._first = kept(transaction, None, {}, set(), set())
             transaction.session.hold(aside)
         except BaseException:
             with suppress(EngineError):

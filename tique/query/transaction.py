@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
     from tique.query.migration import Migration
+    from tique.query.migration_savepoints import Mark
     from tique.store.catalog import ManagedCatalog
     from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
@@ -88,6 +89,17 @@ class Unchecked(NamedTuple):
     deletes: bool
 
 
+class Savepoint(NamedTuple):
+    """A savepoint: its name, and the number of the last statement before it.
+
+    ``mark`` is that of the engine transaction in which it was set, if there was one.
+    """
+
+    name: str
+    sequence: int
+    mark: Mark | None
+
+
 class _StatementScope:
     """The context of :meth:`Transaction.statement`; a generator would cost twice."""
 
@@ -110,11 +122,13 @@ class _StatementScope:
     ) -> None:
         transaction = self._transaction
         try:
-            if kind is not None:
+            if kind is not None and transaction.migration is None:
+                # (With DDL nothing goes on, and a ROLLBACK TO undoes this one, too.)
                 # Staged rows went with a connection that is lost: a later use of them
                 # fails. The error to raise is the statement's own.
                 with suppress(ConnectionLostError):
                     transaction.undo(self._before)
+            if kind is not None:
                 transaction.sequence = self._before
         except EngineError:
             # A second interruption: numbers of rows that are left are used again.
@@ -205,7 +219,7 @@ class Transaction:
         self.sequence = 0
         self.visible_sequence = 0
         """The last sequence number that a statement's own reads may see."""
-        self.savepoints: list[tuple[str, int]] = []
+        self.savepoints: list[Savepoint] = []
         self.merges = merges
         self.locks = locks
         self.certifier = certifier
@@ -309,19 +323,16 @@ class Transaction:
     def savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is hidden, as in SQL."""
         self.expect_sound()
-        self.savepoints.append((name, self.sequence))
+        mark = None if self.migration is None else self.migration.mark()
+        self.savepoints.append(Savepoint(name, self.sequence, mark))
 
     def rollback_to(self, name: str) -> int:
         """Undo the statements after the savepoint, which stays; its sequence number."""
         position = self._find_savepoint(name)
-        sequence = self.savepoints[position][1]
+        savepoint = self.savepoints[position]
+        sequence = savepoint.sequence
         if self.migration is not None:
-            self.migration.expect_sound()
-            if sequence < self.defined_at:
-                raise errors.NotSupportedError(
-                    f"ROLLBACK TO {name} is not supported: the transaction has run DDL "
-                    "since that savepoint; roll back all of it"
-                )
+            self.migration.rollback_to(savepoint)
         self.undo(sequence)
         self.has_failed = False
         del self.savepoints[position + 1 :]
@@ -330,11 +341,14 @@ class Transaction:
     def release(self, name: str) -> None:
         """Drop the savepoint and those after it; their statements stay."""
         self.expect_sound()
-        del self.savepoints[self._find_savepoint(name) :]
+        position = self._find_savepoint(name)
+        if self.migration is not None:
+            self.migration.release(self.savepoints[position])
+        del self.savepoints[position:]
 
     def _find_savepoint(self, name: str) -> int:
         for position in range(len(self.savepoints) - 1, -1, -1):
-            if self.savepoints[position][0] == name:
+            if self.savepoints[position].name == name:
                 return position
         raise errors.ProgrammingError(f"there is no savepoint {name}", sqlstate="3B001")
 

@@ -145,6 +145,12 @@ class ManagedCatalog:
         """
         return copy(self)
 
+    def go_back(self, before: ManagedCatalog) -> None:
+        """Become what a copy of this catalog (:meth:`apart`) is."""
+        version = self._version
+        self.__dict__.update(vars(before))
+        self._version = version + 1
+
     def referenced_by(self, tables: Sequence[Table]) -> Self:
         """Return the same catalog with the FOREIGN KEY constraints of these tables only."""
         other = copy(self)

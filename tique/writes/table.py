@@ -12,6 +12,7 @@ A statement that scans the table needs buffered rows in the engine too:
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
@@ -79,6 +80,20 @@ class TableWrites:
     def __bool__(self) -> bool:
         """Whether there is anything to overlay or to commit."""
         return bool(self.rows or self.copies or self.staged_count)
+
+    def copy(self) -> TableWrites:
+        """Return the same writes; what is staged is the session's, for both."""
+        other = copy(self)
+        other.rows = dict(self.rows)
+        other.copies = list(self.copies)
+        other._history = list(self._history)
+        other._unspilled = dict(self._unspilled)
+        return other
+
+    @property
+    def has_stage(self) -> bool:
+        """Whether the session has a staging table for them."""
+        return self._has_stage
 
     @property
     def has_tombstones(self) -> bool:

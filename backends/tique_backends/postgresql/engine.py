@@ -135,6 +135,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             sorts_by_bytes=collation.upper().replace("-", "") in _BY_BYTES,
             widest_sum=32,
             alters_foreign_keys=True,
+            nests_transactions=True,
         )
 
     def _client(self) -> PostgreSQLSequencer:
