@@ -12,6 +12,10 @@ closing happen under it, so that no caller gets a database that is being closed.
 from __future__ import annotations
 
 import atexit
+
+# When it first makes an array pyarrow imports pandas, which imports this: too late if
+# the last fold at the interpreter's exit is the first to make one.
+import concurrent.futures.thread  # noqa: F401
 import itertools
 import logging
 import threading
