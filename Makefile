@@ -157,7 +157,7 @@ lint: $(VENV)/.ready
 # fetches nothing.
 .PHONY: docs
 docs: $(VENV)/.ready
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 
 .PHONY: demo
 demo: $(VENV)/.ready
