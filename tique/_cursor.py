@@ -76,6 +76,8 @@ class Cursor(Generic[RowT]):
         self._position = 0
         self._rownumber = 0
         self._make: Callable[[TupleRow], RowT] | None = None
+        # SQLAlchemy asks for it when it has closed the cursor.
+        self._last_rowcount = -1
 
     @property
     def connection(self) -> Connection[Any]:
@@ -92,8 +94,12 @@ class Cursor(Generic[RowT]):
 
     @property
     def rowcount(self) -> int:
-        """Rows that the last statement changed or found; -1 where not known."""
-        return -1 if self._outcome is None else self._outcome.rowcount
+        """Rows that the last statement changed or found; -1 where not known.
+
+        A closed cursor still has it.
+        """
+        outcome = self._outcome
+        return self._last_rowcount if outcome is None else outcome.rowcount
 
     @property
     def rownumber(self) -> int | None:
@@ -508,6 +514,7 @@ class Cursor(Generic[RowT]):
     def close(self) -> None:
         """Drop the result; further use is an error. Idempotent."""
         self._closed = True
+        self._last_rowcount = self.rowcount
         self._following = iter(())
         self._give_up()
 

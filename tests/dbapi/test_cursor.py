@@ -74,6 +74,16 @@ def test_before_and_after(connection):
     assert cursor.rowcount == -1
 
 
+def test_a_closed_cursor_still_has_the_number_of_rows(connection):
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM t WHERE id < 10")
+    cursor.close()
+    assert cursor.rowcount == 10
+    with connection.cursor() as cursor:
+        pass
+    assert cursor.rowcount == -1
+
+
 def test_a_closed_cursor(connection):
     with connection.cursor() as cursor:
         cursor.execute(SCAN)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _Result = TypeVar("_Result")
+_Session = TypeVar("_Session", bound="Session")
 
 _CONFLICTS = ("40001", "40P01")
 """SQLSTATEs: a serialization failure, and a deadlock, which PostgreSQL without tique has."""
@@ -26,10 +27,10 @@ _LONGEST_PAUSE = 0.04
 
 
 def retrying(
-    session_factory: Callable[[], AbstractContextManager[Session]],
+    session_factory: Callable[[], AbstractContextManager[_Session]],
     *,
     attempts: int = 20,
-) -> Callable[[Callable[[Session], _Result]], _Result]:
+) -> Callable[[Callable[[_Session], _Result]], _Result]:
     """Return what runs ``work(session)`` in a transaction, again if it meets a conflict.
 
     Each attempt has a session of its own, so that no object of an attempt that lost is in the
@@ -65,7 +66,7 @@ def retrying(
     if attempts < 1:
         raise ValueError(f"attempts must be at least 1, not {attempts}")
 
-    def run(work: Callable[[Session], _Result]) -> _Result:
+    def run(work: Callable[[_Session], _Result]) -> _Result:
         attempt = 1
         while True:
             try:
