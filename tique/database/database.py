@@ -314,7 +314,7 @@ class Database:
         self.is_closed = True
         self.checkpointer.stop()
         with ExitStack() as stack:
-            for session in self._left:
+            for session in taken(self._left):
                 stack.callback(session.close)
             stack.callback(self.sequencer.close)
             stack.callback(self.engine.close)
