@@ -575,6 +575,23 @@ def endure_command(
     _exit(failures)
 
 
+@main.group("pytpcc")
+def pytpcc_command() -> None:
+    """Run py-tpcc, another implementation of TPC-C, on tique."""
+
+
+@pytpcc_command.command("install")
+@click.argument("checkout", type=click.Path(file_okay=False, path_type=Path))
+def pytpcc_install_command(checkout: Path) -> None:
+    """Put the driver for the system "tique" into a checkout of py-tpcc."""
+    from benchmarks import pytpcc
+
+    try:
+        click.echo(pytpcc.install(checkout))
+    except FileNotFoundError as error:
+        raise click.ClickException(str(error)) from None
+
+
 @main.command("demo")
 @click.option("--target", type=click.Choice(targets.NAMES), default="duckdb+tique")
 @click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True)
