@@ -71,7 +71,7 @@ class BulkStatements:
 
     def _find(self, schema: str | None, name: str) -> Table:
         temporary = self._connection._temporaries.find(schema, name)
-        table = temporary or self._connection._database.catalog.find(schema, name)
+        table = temporary or self._connection._definitions.find(schema, name)
         if table is None:
             shown = name if schema is None else f"{schema}.{name}"
             raise errors.ProgrammingError(

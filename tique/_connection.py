@@ -40,8 +40,8 @@ from tique.query.statements import (
 )
 from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel, Transaction
+from tique.store.search_paths import CatalogAlong
 from tique_backends.errors import EngineError
-from tique_rewriter import Rewriter
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
 from tique_rewriter.session import SessionPlan
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tique.store.catalog import ManagedCatalog
     from tique_backends.records import ResultColumn, Row
     from tique_backends.session import Session
-    from tique_rewriter import Prepared
+    from tique_rewriter import Prepared, Rewriter
 
 _STATEMENTS = 1000
 _TRIES_FOR = 10.0
@@ -141,6 +141,11 @@ class Connection(Generic[RowT]):
         self._process = process.current()
         self._paramstyle = paramstyle
         self._usual_rewriter = database.rewriters[paramstyle]
+        self._planned_by = database.catalog
+        self._along: CatalogAlong | None = None
+        """The tables along the search path, if the application has set it."""
+        self._along_at = -1
+        """The version of the definitions for which that was asked; -1: not yet."""
         self._temporaries = Temporaries(database.engine, database.catalog, paramstyle)
         self._statements: dict[Prepared, Statement] = {}
         with translating():
@@ -448,13 +453,23 @@ class Connection(Generic[RowT]):
 
     def _plan(self, query: str, has_parameters: bool) -> Prepared:
         """Plan a statement, by the catalog with which its transaction begins."""
-        if self._database.timeline.is_shared and self._holder.transaction is None:
+        begins = self._database.timeline.is_shared and self._holder.transaction is None
+        if begins or self._along is not None:
             # Another process may have created or changed a table meanwhile.
             with suppress(RewriteError):
                 prepared = self._rewriter.plan(query, has_parameters)
-                if isinstance(prepared.plan, TransactionControl | SessionPlan):
+                # (ROLLBACK is possible where nothing can be asked any more.)
+                if isinstance(prepared.plan, TransactionControl):
                     return prepared
-            self._begin()
+                if isinstance(prepared.plan, SessionPlan):
+                    if self._along is None:
+                        return prepared
+                    self._follow_path()
+                    return self._rewriter.plan(query, has_parameters)
+            if begins:
+                self._begin()
+            if self._along is not None:
+                self._follow_path()
         return self._rewriter.plan(query, has_parameters)
 
     @property
@@ -603,16 +618,41 @@ class Connection(Generic[RowT]):
             self._plan_by(self._database.catalog)
 
     def _plan_by(self, catalog: ManagedCatalog) -> None:
-        database = self._database
-        self._usual_rewriter = (
-            database.rewriters[self._paramstyle]
-            if catalog is database.catalog
-            else Rewriter(
-                catalog, database.engine.capabilities.dialect, self._paramstyle
-            )
-        )
-        self._temporaries.plan_by(catalog)
+        self._planned_by = catalog
+        self._along_at = -1
+        self._choose_rewriter()
         self._statements.clear()
+
+    def _choose_rewriter(self) -> None:
+        self._usual_rewriter = self._database.rewriter(
+            self._planned_by, self._paramstyle, self._along
+        )
+        self._temporaries.plan_by(self._planned_by, self._along)
+
+    @property
+    def _definitions(self) -> ManagedCatalog | CatalogAlong:
+        """The tables and views that are no connection's, as this one finds them."""
+        if self._along is None:
+            return self._planned_by
+        self._follow_path()
+        return self._along
+
+    def _look_along(self, path: str | None) -> None:
+        """Look for names along the session's path, which is this one; None: the first."""
+        self._along = None if path is None else CatalogAlong(self._planned_by, ())
+        self._along_at = -1
+        if path is None:
+            self._choose_rewriter()
+
+    def _follow_path(self) -> None:
+        """Ask which schemas the search path leads to, if definitions have changed."""
+        if self._along_at == self._planned_by.version:
+            return
+        session, version = self._live_session(), self._planned_by.version
+        found = self._database.engine.resolve_path(session)
+        self._along = CatalogAlong(self._planned_by, *found)
+        self._choose_rewriter()
+        self._along_at = version
 
     # Transactions
 

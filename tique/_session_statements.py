@@ -15,6 +15,7 @@ from tique.query.notifications import checked
 from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
+from tique_backends.settings import SEARCH_PATH
 from tique_rewriter.maintenance import Checkpoint, Maintain
 from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
@@ -125,6 +126,10 @@ class SessionStatements:
         rules = self._rules
         name = rules.name(plan.name)
         self._check_scope(name, plan.scope)
+        if name in rules.paths and rules.path_text is not None:
+            path = None if plan.values is None else (rules.path_text(plan.values),)
+            self._change(SEARCH_PATH, path, is_local=plan.scope is Scope.LOCAL)
+            return Outcome()
         if name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
             self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
             return Outcome()
@@ -206,6 +211,8 @@ class SessionStatements:
             self.is_read_only = folded in _ON
         else:
             connection._session.assign(name, value)
+            if name == SEARCH_PATH:
+                connection._look_along(value)
             if name == "lock_timeout":
                 # Row locks are the driver's.
                 connection.lock_timeout = (
@@ -306,7 +313,10 @@ class SessionStatements:
             given.append((name.strip().lower(), value, scope))
         results = []
         for name, value, scope in given:
-            values = None if value is None else (value,)
+            values: tuple[str, ...] | None = None if value is None else (value,)
+            split = self._rules.split_path
+            if split is not None and value is not None and name == SEARCH_PATH:
+                values = tuple(split(value))
             self._set(SetSetting(0, (), name, values, scope), ())
             is_gone = scope is Scope.LOCAL and self._connection._commits_each
             shown = None if is_gone else self._shown(name)
@@ -329,9 +339,7 @@ class SessionStatements:
         transaction = connection._holder.transaction or connection._begin()
         names = None
         if plan.names is not None:
-            path = transaction.engine.search_path or [
-                transaction.catalog.default_schema
-            ]
+            path = connection._definitions.search_path
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
         return Outcome()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Collection,
         Mapping,
         Sequence,
+        Set,
     )
 
     import pyarrow
@@ -128,6 +129,15 @@ class Engine(ABC):
     @abstractmethod
     def session(self, *, logs_only: bool = False) -> Session:
         """Open a connection; one on which only :meth:`Session.log` is called, or any."""
+
+    def resolve_path(
+        self, session: Session
+    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
+        """The schemas in which a session, whose search path was changed, looks for names.
+
+        Only those that are there; and the relations among them whose names several have.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def round_trips(self, type_name: str) -> bool:

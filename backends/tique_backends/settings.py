@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 from tique_backends.errors import EngineError, ErrorKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from re import Pattern
+
+SEARCH_PATH = "search_path"
 
 UNKNOWN = "it is not known to leave alone what tique relies on"
 ROLES = "privileges are those of the role that connected; connect as that role instead"
@@ -44,6 +46,9 @@ class SettingRules:
     paths
         Names of the list of schemas in which names are looked for: they may be given
         the schemas that they have.
+    path_text, split_path
+        Where that list may be changed: write it as the engine takes it, or refuse it, and
+        read what set_config() is given.
     kept
         Names that are never changed, each with a query of the values that mean what is
         there already.
@@ -67,6 +72,8 @@ class SettingRules:
     instance: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
+    path_text: Callable[[Sequence[str]], str] | None = None
+    split_path: Callable[[str], list[str]] | None = None
     custom: Pattern[str] | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)

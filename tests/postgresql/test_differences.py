@@ -95,10 +95,10 @@ DIFFERENCES = {
         "the effect of its text is unknown (P10)",
     ),
     "search_path": Difference(
-        _sql("SET search_path = 'other'"),
+        _sql("SET search_path = 'tique'"),
         -1,
         _REFUSED,
-        "names are read in the schemas that the connection began with",
+        "its tables are tique's own",
     ),
     "definition_inside": Difference(
         lambda c: (

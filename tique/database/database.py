@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from tique.commit.turns import Contender
     from tique.query.temporary import Temporaries
+    from tique.store.search_paths import CatalogAlong
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
@@ -74,6 +75,9 @@ _numbers = itertools.count(1)
 _LAST_CALL = 1.0
 """Seconds that a connection's last call has when the interpreter ends, and again as
 many after it was told to stop."""
+
+_PATHS = 256
+"""Search paths whose plans are kept."""
 
 
 class User(Protocol):
@@ -158,6 +162,25 @@ class Database:
             for paramstyle in PARAMSTYLES
         }
         """By parameter style; each has a plan cache that all connections share."""
+        self._rewriters_along: dict[
+            tuple[str, tuple[str, ...], frozenset[tuple[str, str]]], Rewriter
+        ] = {}
+
+    def rewriter(
+        self, catalog: ManagedCatalog, paramstyle: str, along: CatalogAlong | None
+    ) -> Rewriter:
+        """The rewriter of all connections that find the same tables by the same names."""
+        if catalog is self.catalog and along is None:
+            return self.rewriters[paramstyle]
+        made = Rewriter(along or catalog, self.engine.capabilities.dialect, paramstyle)
+        if catalog is not self.catalog or along is None:
+            return made
+        if not along.hiding and along.search_path == catalog.search_path:
+            return self.rewriters[paramstyle]
+        known = self._rewriters_along
+        if len(known) >= _PATHS:
+            known.clear()
+        return known.setdefault((paramstyle, along.search_path, along.hiding), made)
 
     def _timeline(self) -> Timeline:
         engine, settings = self.engine, self.settings

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.ddl_plans import CreateTemporaryView
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Definitions, Table, View
     from tique_rewriter.temporary import CreateTemporary
 
 _FIRST = 1 << 40
@@ -98,6 +98,8 @@ class Temporaries:
     ) -> None:
         self._engine = engine
         self._catalog = catalog
+        self._definitions: Definitions = catalog
+        """The catalog, along the connection's search path."""
         self._paramstyle = paramstyle
         self._rules = rules_of(engine.capabilities.dialect)
         self._own: Rewriter | None = None
@@ -117,13 +119,19 @@ class Temporaries:
         if not self._found and not self._lost and not self._views:
             return None
         if self._own is None:
-            definitions = SessionDefinitions(self._catalog, self)
+            definitions = SessionDefinitions(self._definitions, self)
             self._own = Rewriter(definitions, self._rules.name, self._paramstyle)
         return self._own
 
-    def plan_by(self, catalog: ManagedCatalog) -> None:
-        """Plan statements by another catalog of managed tables from now on."""
+    def plan_by(
+        self, catalog: ManagedCatalog, along: Definitions | None = None
+    ) -> None:
+        """Plan statements by another catalog of managed tables from now on.
+
+        ``along`` are these along the connection's search path, if it has one of its own.
+        """
         self._catalog = catalog
+        self._definitions = catalog if along is None else along
         self._own = None
 
     @property
@@ -206,8 +214,8 @@ class Temporaries:
 
     def _expect_possible(self, transaction: Transaction, kind: str, name: str) -> None:
         # It may have been created since the statement was planned.
-        managed = self._catalog.named(None, name)
-        if managed is not None or self._catalog.view(None, name) is not None:
+        managed = self._definitions.named(None, name)
+        if managed is not None or self._definitions.view(None, name) is not None:
             raise errors.NotSupportedError(
                 f"a temporary {kind.lower()} {name} is not supported: there is a table or "
                 "view of that name; give it another one"
@@ -454,7 +462,7 @@ class SessionDefinitions:
         The others.
     """
 
-    def __init__(self, catalog: ManagedCatalog, temporaries: Temporaries) -> None:
+    def __init__(self, catalog: Definitions, temporaries: Temporaries) -> None:
         self._catalog = catalog
         self._temporaries = temporaries
 
@@ -464,7 +472,7 @@ class SessionDefinitions:
         return self._catalog.version * _VERSIONS + self._temporaries.version
 
     @property
-    def lasting(self) -> ManagedCatalog:
+    def lasting(self) -> Definitions:
         """The managed tables and the views."""
         return self._catalog
 

@@ -65,6 +65,11 @@ class ManagedCatalog:
         return self
 
     @property
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas in which a table is looked for that names none."""
+        return self._search_path
+
+    @property
     def default_schema(self) -> str:
         """The schema of a new table whose name has none."""
         return self._search_path[0]

@@ -35,6 +35,7 @@ from tique_backends.postgresql.keeping import is_kept
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
+from tique_backends.postgresql.paths import resolve, without_path
 from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
@@ -51,7 +52,7 @@ from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     import pyarrow
 
@@ -257,12 +258,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             layouts = session.execute(introspection.LAYOUTS).fetch_all()
             managed = session.execute(MANAGED).fetch_all()
             names = [(schema, name) for schema, name, _ in managed]
-            return described(
-                managed,
-                layouts,
-                introspection.Descriptions(session, names).describe,
-                foreign_keys.read(session, layouts),
-            )
+            with without_path(session):
+                return described(
+                    managed,
+                    layouts,
+                    introspection.Descriptions(session, names).describe,
+                    foreign_keys.read(session, layouts),
+                )
 
         # The caller may have lost the connection over which it changed them.
         self._presence.await_lost()
@@ -281,6 +283,12 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         if failure is not None:
             raise failure
         return found
+
+    @override
+    def resolve_path(
+        self, session: Session
+    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
+        return resolve(session)
 
     @override
     def describe(self, session: Session, schema: str, name: str) -> Table:

@@ -9,6 +9,7 @@ from tique_backends.foreign_keys import Declared
 from tique_backends.keys import with_unique_indexes
 from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
+from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
 from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, unique_indexes
 from tique_backends.relations import Relations
@@ -198,7 +199,8 @@ class Descriptions:
 
 def describe(session: Session, schema: str, name: str, table_id: int = 0) -> Table:
     """Read one table's schema, as :meth:`Descriptions.describe` does."""
-    return Descriptions(session, [(schema, name)]).describe(schema, name, table_id)
+    with without_path(session):
+        return Descriptions(session, [(schema, name)]).describe(schema, name, table_id)
 
 
 def _described(

@@ -27,6 +27,7 @@ from tique_backends.postgresql.keeping import Showing, are_shown_otherwise, kept
 from tique_backends.postgresql.log import NOW, encode_content
 from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.parameters import ParameterTypes, typed_values
+from tique_backends.postgresql.paths import USER, without_user
 from tique_backends.postgresql.reading import range_query, row_query, rows_query
 from tique_backends.postgresql.results import (
     PIECE,
@@ -40,6 +41,7 @@ from tique_backends.records import CommitRecord, CopyPart, ResultColumn, Row, Ve
 from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import newest
 from tique_backends.session import Result, Session
+from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -85,6 +87,8 @@ class PostgreSQLSession(Session):
         """The application's own, which tique's statements are not under."""
         self._is_unhurried = False
         self._deallocated = 0
+        self._first_path: str | None = None
+        """The search path that it began with, if it was changed."""
         self.guards = IndexGuards(self._ask, self._run)
 
     @property
@@ -281,6 +285,9 @@ class PostgreSQLSession(Session):
 
     @override
     def assign(self, name: str, value: str | None) -> None:
+        if name == SEARCH_PATH:
+            self._assign_path(value)
+            return
         usual = dict(SETTINGS).get(name) if value is None else value
         if usual is None:
             self._run(f"RESET {'.'.join(map(quote, name.split('.')))}")
@@ -292,6 +299,22 @@ class PostgreSQLSession(Session):
             self._timeouts.pop(name, None)
             if value is not None:
                 self._timeouts[name] = value
+
+    def _assign_path(self, value: str | None) -> None:
+        """Look for names along another path; None is the first one."""
+        if self._first_path is None:
+            ((self._first_path,),) = self._ask(
+                "SELECT pg_catalog.current_setting('search_path')"
+            )
+        path = self._first_path if value is None else value
+        if USER in path:
+            # For a role that is called tique it would be tique's own schema.
+            ((role,),) = self._ask("SELECT current_user::TEXT")
+            path = without_user(path, role)
+        self._run("SELECT pg_catalog.set_config('search_path', $1, FALSE)", [path])
+        # A text means other tables' columns, of other types, perhaps.
+        self._deallocate()
+        self._types = self._showing = None
 
     @override
     def show(self, name: str | None) -> Result:

@@ -1,15 +1,17 @@
 """PostgreSQL's settings that an application may change.
 
 Settings that change what a text means (``standard_conforming_strings``), how a value is
-written (``bytea_output``; values are kept in this form by all sessions) or which table
-a name means (``search_path``) keep the values that tique needs. Planner's and memory's
-settings are free, and so is the time zone: values of moments are kept with theirs.
+written (``bytea_output``; values are kept in this form by all sessions) keep the values
+that tique needs. Planner's and memory's settings are free, and so is the time zone: values
+of moments are kept with theirs. The search path is the connection's
+(:mod:`tique_backends.postgresql.paths`).
 """
 
 from __future__ import annotations
 
 import re
 
+from tique_backends.postgresql.paths import path_text, split_path
 from tique_backends.settings import ROLES, SettingRules
 
 _FREE = """
@@ -74,10 +76,6 @@ RULES = SettingRules(
         "synchronous_commit": "what is committed is durable, also for other connections "
         "that commit at the same moment",
         "row_security": "tables with row-level security are refused in any case",
-        "search_path": "names are read in the schemas that the connection began with; "
-        "give them in the URL (?options=-csearch_path%3Dapp) or write schema.table",
-        "schema": "names are read in the schemas that the connection began with; "
-        "give them in the URL (?options=-csearch_path%3Dapp) or write schema.table",
         "role": ROLES,
         "session_authorization": ROLES,
         "transaction_isolation": "use SET TRANSACTION ISOLATION LEVEL",
@@ -122,8 +120,8 @@ RULES = SettingRules(
     is_transactional=True,
     resets_all=True,
     prepares_once=True,
-    fixed=frozenset(
-        {"client_encoding", "standard_conforming_strings", "search_path", "schema"}
-    ),
+    fixed=frozenset({"client_encoding", "standard_conforming_strings"}),
     paths=frozenset({"search_path", "schema"}),
+    split_path=split_path,
+    path_text=path_text,
 )

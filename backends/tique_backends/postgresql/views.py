@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError
 from tique_backends.names import quote
+from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
 from tique_rewriter.schema import Column, Table, View
 
@@ -40,8 +41,6 @@ FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.rel
 WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
   AND n.nspname NOT IN ('information_schema', 'tique') ORDER BY c.oid"""
 
-_SET_PATH = "SELECT pg_catalog.set_config('search_path', $1, false)"
-
 _ATTEMPTS = 5
 
 
@@ -53,16 +52,8 @@ def views(session: Session) -> list[View]:
     """
     if not session.execute(_ARE_THERE).fetch_all()[0][0]:
         return []
-    ((path,),) = session.execute(
-        "SELECT pg_catalog.current_setting('search_path')"
-    ).fetch_all()
-    session.execute(_SET_PATH, [""])
-    try:
+    with without_path(session):
         found = _read(session)
-    finally:
-        # In an engine transaction that has failed it comes back by itself.
-        with suppress(EngineError):
-            session.execute(_SET_PATH, [path])
     return [_view(*row) for row in found if row[3] is not None and row[4] is not None]
 
 

@@ -1,0 +1,135 @@
+"""PostgreSQL's search path: which schemas a name without one is looked for in.
+
+The application's sessions have the application's. What tique reads of the catalog must not
+depend on it, as all sessions use what one has read: types, expressions and views are
+written with their schemas (:func:`without_path`). tique's own statements name schemas, and
+the functions of its schema have paths of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tique_backends.session import Session
+
+_SET_PATH = "SELECT pg_catalog.set_config('search_path', $1, false)"
+_EMPTY_PATH = (
+    "WITH _before AS MATERIALIZED (SELECT pg_catalog.current_setting('search_path') AS _p) "
+    "SELECT _p, pg_catalog.set_config('search_path', '', false) FROM _before"
+)
+
+USER = "$user"
+"""Stands for the schema that is called as the role."""
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+_IDENTIFIER = re.compile(r'\s*(?:"((?:[^"\x00]|"")*)"|([A-Za-z_$][A-Za-z0-9_$]*))\s*')
+
+_SCHEMAS = "SELECT pg_catalog.current_schemas(false)::TEXT[]"
+_SHADOWING = """
+SELECT n.nspname::TEXT, c.relname::TEXT FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = ANY(CAST($1 AS TEXT[])) AND c.relkind IN ('r', 'v', 'm', 'f', 'p')
+  AND lower(c.relname) IN (SELECT lower(o.relname) FROM pg_catalog.pg_class AS o
+    JOIN pg_catalog.pg_namespace AS s ON s.oid = o.relnamespace
+    WHERE s.nspname = ANY(CAST($1 AS TEXT[])) AND o.relkind IN ('r', 'v', 'm', 'f', 'p')
+    GROUP BY 1 HAVING count(DISTINCT s.oid) > 1)"""
+
+
+@contextmanager
+def without_path(session: Session) -> Iterator[None]:
+    """Have PostgreSQL write a schema before every name that is not one of its own."""
+    ((path, _),) = session.execute(_EMPTY_PATH).fetch_all()
+    try:
+        yield
+    finally:
+        # In an engine transaction that has failed it comes back by itself.
+        with suppress(EngineError):
+            session.execute(_SET_PATH, [path]).close()
+
+
+def split_path(text: str) -> list[str]:
+    """The schemas of a path as set_config() takes it.
+
+    Raises
+    ------
+    EngineError
+        It is not a list of names.
+    """
+    names: list[str] = []
+    place = 0
+    while text.strip():
+        found = _IDENTIFIER.match(text, place)
+        if found is None or text[found.end() : found.end() + 1] not in ("", ","):
+            raise EngineError(
+                ErrorKind.PROGRAMMING,
+                'invalid value for parameter "search_path": it is a list of names',
+                "22023",
+            )
+        quoted, bare = found.groups()
+        names.append(bare.lower() if quoted is None else quoted.replace('""', '"'))
+        place = found.end() + 1
+        if place > len(text):
+            break
+    return names
+
+
+def path_text(names: Sequence[str]) -> str:
+    """The path of these schemas, as PostgreSQL shows it.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED, for schemas whose names would be other objects than those that
+        tique's rewriter knows.
+    """
+    for number, name in enumerate(names):
+        folded = name.casefold()
+        if folded == "tique":
+            raise _refusal(name, "its tables are tique's own")
+        if folded == "pg_catalog" and number == 0:
+            continue
+        if folded == "pg_catalog":
+            raise _refusal(
+                name,
+                "behind others PostgreSQL's own names would be those of the schemas "
+                "before; leave it out: then it comes first",
+            )
+        if folded.startswith("pg_"):
+            raise _refusal(name, "it is PostgreSQL's own")
+        if "\x00" in name:
+            raise _refusal("", "no name has a NUL character")
+    return ", ".join(name if _PLAIN.fullmatch(name) else quote(name) for name in names)
+
+
+def without_user(text: str, role: str) -> str:
+    """The path without ``"$user"``, where that stands for tique's own schema."""
+    if role.casefold() != "tique":
+        return text
+    return path_text([name for name in split_path(text) if name != USER])
+
+
+def _refusal(name: str, reason: str) -> EngineError:
+    return EngineError(
+        ErrorKind.UNSUPPORTED,
+        f'setting "search_path" is not supported with the schema {name}: {reason}',
+    )
+
+
+def resolve(session: Session) -> tuple[list[str], set[tuple[str, str]]]:
+    """The schemas of a session's path that are there, and relations to tell apart.
+
+    The second are those whose names more than one of these schemas has.
+    """
+    ((schemas,),) = session.execute(_SCHEMAS).fetch_all()
+    if len(schemas) < 2:
+        return schemas, set()
+    found = session.execute(_SHADOWING, [schemas]).fetch_all()
+    return schemas, {(schema, name) for schema, name in found}
