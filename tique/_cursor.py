@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from tique import errors
 from tique._append import arrow_of
 from tique._batches import record_batches
+from tique._command_tag import command_tag
 from tique._copy import Copy
 from tique._translation import translating
 from tique.database import process
@@ -78,6 +79,8 @@ class Cursor(Generic[RowT]):
         self._make: Callable[[TupleRow], RowT] | None = None
         # SQLAlchemy asks for it when it has closed the cursor.
         self._last_rowcount = -1
+        self._query: str | None = None
+        """The last statement that has run."""
 
     @property
     def connection(self) -> Connection[Any]:
@@ -100,6 +103,14 @@ class Cursor(Generic[RowT]):
         """
         outcome = self._outcome
         return self._last_rowcount if outcome is None else outcome.rowcount
+
+    @property
+    def statusmessage(self) -> str | None:
+        """The last statement's command tag, as psycopg has it: ``INSERT 0 1``.
+
+        None before the first, and after one that failed.
+        """
+        return None if self._query is None else command_tag(self._query, self.rowcount)
 
     @property
     def rownumber(self) -> int | None:
@@ -142,6 +153,7 @@ class Cursor(Generic[RowT]):
         """
         self._reset()
         self._outcome = self._connection._run(query, parameters)
+        self._query = query
         return self
 
     def executemany(
@@ -165,6 +177,7 @@ class Cursor(Generic[RowT]):
             query, parameters, returning=returning
         )
         self._following = iter(self._outcome.more)
+        self._query = query
         return self
 
     def stream(
@@ -211,6 +224,7 @@ class Cursor(Generic[RowT]):
         self._outcome = self._connection._bulk.copy(
             query, lambda statement, within: statement.load(within, parts, types)
         )
+        self._query = query
 
     def _copy_out(
         self, query: str, types: Sequence[int | str] | None
@@ -224,6 +238,7 @@ class Cursor(Generic[RowT]):
 
         self._reset()
         self._outcome = self._connection._bulk.copy(query, run)
+        self._query = query
         return found
 
     def append(self, table: str, data: Any, /, *, schema: str | None = None) -> Self:
@@ -309,6 +324,7 @@ class Cursor(Generic[RowT]):
         self._give_up()
         self._following = iter(())
         self._begin(None)
+        self._query = None
 
     def _begin(self, outcome: Outcome | None) -> None:
         self._outcome = outcome
