@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tique._connection_info import ConnectionInfo
     from tique._cursor import Cursor
     from tique._foreign_keys import ForeignKey
+    from tique._notices import Notice
     from tique._retry import run_transaction
     from tique.aio.connection import AsyncConnection
     from tique.aio.cursor import AsyncCursor
@@ -69,6 +70,7 @@ _HOMES = {
     "Cursor": "_cursor",
     "ForeignKey": "_foreign_keys",
     "IsolationLevel": "query.transaction",
+    "Notice": "_notices",
     "Status": "database.status",
     "adopt": "_adoption",
     "connect": "_connect",
@@ -107,6 +109,7 @@ __all__ = [
     "InternalError",
     "IsolationLevel",
     "NotSupportedError",
+    "Notice",
     "OperationalError",
     "OutcomeUnknown",
     "ProgrammingError",

@@ -19,6 +19,7 @@ from tique._control import Controls
 from tique._cursor import Cursor
 from tique._foreign_keys import ForeignKey, foreign_keys
 from tique._functions import trust_function
+from tique._notices import Notices
 from tique._portals import Portals
 from tique._server_cursor import ServerCursor
 from tique._session_statements import SessionStatements
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from tique.query.migration import Migration
     from tique.rows import RowFactory
     from tique.store.catalog import ManagedCatalog
-    from tique_backends.records import ResultColumn, Row
+    from tique_backends.records import Notice, ResultColumn, Row
     from tique_backends.session import Session
     from tique_rewriter import Prepared, Rewriter
 
@@ -156,6 +157,7 @@ class Connection(Generic[RowT]):
         self._apart = Apart(database)
         self._sessions = SessionStatements(self)
         self._bulk = BulkStatements(self)
+        self._notices = Notices()
         self._holder = _Holder(database, self._session, self._temporaries)
         self._finalizer = weakref.finalize(self, self._holder.abandon)
         self._finalizer.atexit = False
@@ -681,6 +683,7 @@ class Connection(Generic[RowT]):
                 self._temporaries.lose("its connection to the engine was lost")
                 self._temporaries.forget_engine()
             self._session = self._holder.session = self._database.engine.session()
+            self._notices.follow(self._session)
             settings.is_unsure = True
             settings.give_all()
         return self._session
@@ -883,6 +886,27 @@ class Connection(Generic[RowT]):
                 trust_function(
                     database.engine, database.catalog, self._live_session(), name
                 )
+
+    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Have a function called with each notice of this connection's statements.
+
+        It runs while the statement does: it cannot use the connection. An error in it
+        is logged by psycopg. DuckDB and MonetDB have no notices.
+        """
+        with self._lock:
+            self._check_usable()
+            self._notices.add(handler, self._session)
+
+    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call a function that :meth:`add_notice_handler` took no more.
+
+        Raises
+        ------
+        ValueError
+            If it was not added.
+        """
+        with self._lock:
+            self._notices.remove(handler)
 
     def cancel(self) -> None:
         """Make the statement that runs on this connection fail; from any thread."""

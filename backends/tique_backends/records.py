@@ -77,3 +77,30 @@ class ResultColumn:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A message of the engine's that is no error, with the fields of psycopg's.
+
+    Attributes
+    ----------
+    severity : str
+        As the engine shows it: ``NOTICE``, ``WARNING``, ``INFO`` …, perhaps in another
+        language.
+    severity_nonlocalized : str
+        The same in English.
+    sqlstate : str
+        ``00000`` unless the function that raised it said otherwise.
+    message_primary : str
+        The message.
+    message_detail, message_hint : str or None
+        More of it.
+    """
+
+    severity: str
+    severity_nonlocalized: str
+    sqlstate: str
+    message_primary: str
+    message_detail: str | None = None
+    message_hint: str | None = None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tique_backends.records import (
         CommitRecord,
         CopyPart,
+        Notice,
         ResultColumn,
         Row,
         Versions,
@@ -101,6 +102,12 @@ class Session(ABC):
     def notify(self, messages: Sequence[tuple[str, str]]) -> None:
         """Send messages, each a channel and a payload, to listeners."""
         raise NotImplementedError
+
+    def hear(self, handler: Callable[[Notice], None]) -> None:  # noqa: B027
+        """Call a handler with each notice of the application's statements here.
+
+        Engines without notices never do.
+        """
 
     def execute_some(
         self,

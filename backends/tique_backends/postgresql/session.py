@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -37,7 +38,14 @@ from tique_backends.postgresql.results import (
 )
 from tique_backends.postgresql.settings import TIMEOUTS
 from tique_backends.postgresql.types import rows_to_arrow
-from tique_backends.records import CommitRecord, CopyPart, ResultColumn, Row, Versions
+from tique_backends.records import (
+    CommitRecord,
+    CopyPart,
+    Notice,
+    ResultColumn,
+    Row,
+    Versions,
+)
 from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import newest
 from tique_backends.session import Result, Session
@@ -56,6 +64,9 @@ if TYPE_CHECKING:
 _Outcome = TypeVar("_Outcome")
 
 COMMIT = "COMMIT"
+
+_OWN = re.compile('tique_|schema "pg_temp"')
+"""In notices of tique's own statements, which drop what may not be there."""
 
 _MISMATCH = "42804"
 _SYNTAX = "42601"
@@ -351,6 +362,24 @@ class PostgreSQLSession(Session):
             self._types = ParameterTypes(self._connection.cursor())
         with self._connection.running(fetches=True):
             return self._types.of(parameters)
+
+    @override
+    def hear(self, handler: Callable[[Notice], None]) -> None:
+        def heard(found: psycopg.errors.Diagnostic) -> None:
+            message = found.message_primary or ""
+            if not _OWN.search(message):
+                handler(
+                    Notice(
+                        found.severity or "",
+                        found.severity_nonlocalized or "",
+                        found.sqlstate or "",
+                        message,
+                        found.message_detail,
+                        found.message_hint,
+                    )
+                )
+
+        self._connection.wire.add_notice_handler(heard)
 
     @override
     def notify(self, messages: Sequence[tuple[str, str]]) -> None:
