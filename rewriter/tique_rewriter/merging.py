@@ -126,7 +126,7 @@ class _Merge:
     def _target(self) -> Read:
         source, node = self.source, self.tree.this
         if not isinstance(node, exp.Table) or node.args.get("joins"):
-            raise source.unsupported("a list of tables", source.words[0].start)
+            raise source.unsupported("this target of MERGE", source.words[0].start)
         target = self.reads.of(node)
         assert target is not None
         if target.table.is_keyless:
