@@ -181,7 +181,7 @@ class Expressions:
         if self.chance.random() < 0.3:
             where = self.link(inner, scope)
         if self.engine == "monetdb":
-            # It loses rows of a UNION ALL that a correlated NOT IN reads (README).
+            # It loses rows of a UNION ALL that a correlated NOT IN reads (docs/engines/monetdb.md).
             form = "IN"
             where = self.condition(inner, 2)
         else:

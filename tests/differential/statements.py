@@ -391,7 +391,7 @@ class Episode:
         )
 
     def upsert(self, table):
-        """One row: DuckDB updates a row twice that a statement meets twice (README).
+        """One row: DuckDB updates a row twice that a statement meets twice (docs/sql/rows.md).
 
         Without NULL where PostgreSQL refuses the proposed row, and tique the written one.
         """
