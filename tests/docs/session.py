@@ -71,7 +71,9 @@ class Session:
             elif isinstance(value, tique.Connection):
                 value.close()
             elif hasattr(value, "dispose"):
-                value.dispose()
+                disposed = value.dispose()
+                if inspect.iscoroutine(disposed):
+                    self._runner.run(disposed)
         if self._sql is not None:
             self._sql.close()
         self._runner.close()

@@ -18,12 +18,14 @@ from tique.rows import RowFactory, TupleRow, tuple_row
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
     from tique._connect import ConnectionOptions
     from tique._connection import Connection
     from tique._connection_info import ConnectionInfo, Pipeline
+    from tique._foreign_keys import ForeignKey
+    from tique._notices import Notice
     from tique.database.status import Status
     from tique.query.transaction import IsolationLevel
 
@@ -163,6 +165,18 @@ class AsyncConnection(Generic[RowT]):
         """The outcome of a transaction (:meth:`tique.Connection.outcome`)."""
         return await self._worker.run(partial(self._connection.outcome, txid))
 
+    async def foreign_keys(self) -> list[ForeignKey]:
+        """The FOREIGN KEYs (:meth:`tique.Connection.foreign_keys`)."""
+        return await self._worker.run(self._connection.foreign_keys)
+
+    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Have a function called with each notice, in the connection's own thread."""
+        self._connection.add_notice_handler(handler)
+
+    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call the function no more; ValueError if it was not added."""
+        self._connection.remove_notice_handler(handler)
+
     # Statements
 
     @overload
@@ -293,6 +307,13 @@ class AsyncConnection(Generic[RowT]):
     async def close(self) -> None:
         """Roll back and close, after the calls of other tasks. Idempotent."""
         await self._worker.close()
+
+    def terminate(self) -> None:
+        """Close without waiting: what is open is rolled back by the garbage collector.
+
+        For a pool that has no event loop any more; asyncpg's name.
+        """
+        self._worker.terminate()
 
     async def __aenter__(self) -> Self:
         """Enter a block at whose end the connection is closed."""

@@ -59,6 +59,11 @@ class AsyncCursor(Generic[RowT]):
         return self._cursor.rowcount
 
     @property
+    def statusmessage(self) -> str | None:
+        """The last statement's command tag (:attr:`tique.Cursor.statusmessage`)."""
+        return self._cursor.statusmessage
+
+    @property
     def rownumber(self) -> int | None:
         """The index of the next row in the result; None without a result."""
         return self._cursor.rownumber

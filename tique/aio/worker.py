@@ -251,6 +251,11 @@ class Worker:
         """Let the thread end, and leave the connection; from any thread."""
         self._calls.put(None)
 
+    def terminate(self) -> None:
+        """Refuse further calls, and let the thread end; take no lock, as a finalizer."""
+        self._refusal = self._refusal or _closed
+        self.dismiss()
+
     def _put(self, call: _Call[Any]) -> None:
         if self.connection is not None and self._refusal is None:
             # In a process that was forked there is no thread.

@@ -39,7 +39,7 @@ def foreign_keys(
 ) -> Mapping[str, list[dict[str, Any]]]:
     """The FOREIGN KEYs of a schema's tables, by the name of the table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    driver: Any = connection.connection.driver_connection
+    driver: Any = connection.connection.dbapi_connection
     for key in driver.foreign_keys():
         if key.schema != (schema or default_schema):
             continue
