@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -48,16 +50,56 @@ def checkpoint_command(url: str, as_json: bool) -> None:
 @click.command("status")
 @url_argument
 @json_option
-def status_command(url: str, as_json: bool) -> None:
+@click.option(
+    "--prometheus", is_flag=True, help="Print the text that Prometheus reads."
+)
+@click.option(
+    "--watch",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Show it again so often, until Ctrl-C.",
+)
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    help="With --watch: end after so many times.",
+)
+def status_command(
+    url: str, as_json: bool, prometheus: bool, watch: float | None, count: int | None
+) -> None:
     """Show timestamps, transactions, cached rows and caches of storage."""
+    if as_json and prometheus:
+        raise click.UsageError("--json and --prometheus exclude each other")
+    if watch is not None:
+        if as_json or prometheus:
+            raise click.UsageError("--watch shows neither --json nor --prometheus")
+        _watch(url, watch, count)
+        return
+    if count is not None:
+        raise click.UsageError("--count is about --watch")
     with opened(url, instead="Connection.status()") as database:
         found = _examined(database)
-    if as_json:
+    if prometheus:
+        click.echo(found.prometheus(), nl=False)
+    elif as_json:
         document = asdict(found)
         document["lambda"] = document.pop("stable")
         print_json(document)
     else:
         _show(found, console())
+
+
+def _watch(url: str, seconds: float, count: int | None) -> None:
+    """Show the state of a database that stays open meanwhile, again and again."""
+    output = console()
+    with opened(url, instead="Connection.status()") as database:
+        for number in itertools.count(1):
+            if output.is_terminal:
+                output.clear()
+            _show(status(database), output)
+            if number == count:
+                break
+            time.sleep(seconds)
 
 
 def _examined(database: Database) -> Status:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tique._translation import translating
+from tique.database.prometheus import exposition
 from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError
 
@@ -176,6 +177,10 @@ class Status:
     checkpoint: CheckpointStatus
     caches: tuple[CacheInfo, ...]
     hot_keys: tuple[HotKey, ...]
+
+    def prometheus(self) -> str:
+        """The same as Prometheus reads it, for an application's own ``/metrics``."""
+        return exposition(self)
 
 
 def status(database: Database) -> Status:
