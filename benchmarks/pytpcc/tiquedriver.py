@@ -293,7 +293,10 @@ def _counts_retries() -> bool:
 def _exact(value: Any) -> Any:
     """A value as the tables have it: py-tpcc makes money and rates of floats."""
     if isinstance(value, float):
-        return Decimal(f"{value:.4f}").normalize() if value else Decimal(0)
+        exact = Decimal(f"{value:.4f}")
+        # DuckDB 1.5 by itself takes 1E+1, as which ten is normalized, for 1.
+        whole = exact == exact.to_integral_value()
+        return exact.quantize(Decimal(1)) if whole else exact.normalize()
     return int(value) if isinstance(value, bool) else value
 
 

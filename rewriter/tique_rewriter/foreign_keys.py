@@ -15,7 +15,7 @@ from tique_rewriter.names import refusal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Action, ForeignKey
-from tique_rewriter.type_names import is_same_type
+from tique_rewriter.type_names import is_same_type, may_be_same_type
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -244,7 +244,13 @@ def are_comparable(mine: Column, other: Column, spellings: Mapping[str, str]) ->
 
 
 def _check_types(source: Source, mine: Column, other: Column, clause: Clause) -> None:
-    if are_comparable(mine, other, source.rules.type_spellings):
+    spellings = source.rules.type_spellings
+    if are_comparable(mine, other, spellings):
+        return
+    if mine.collation == other.collation and may_be_same_type(
+        mine.type, other.type, spellings
+    ):
+        # A catalog's types have schemas. When the table is there, both have one.
         return
     raise source.unsupported(
         f"a FOREIGN KEY of {mine.type} that references {other.type}",

@@ -17,6 +17,7 @@ _SHAPE = re.compile(
     r"(?:PG_CATALOG\.)?(.*?)(\(\d+(?:,-?\d+)?\))?( WITH(?:OUT)? TIME ZONE)?((?:\[\d*\])*)"
 )
 _ZONED = " WITH TIME ZONE"
+_SCHEMA = re.compile(r'(?:"(?:[^"]|"")*"|[^".(\[ ]+)\.')
 
 
 def is_same_type(one: str, other: str, spellings: Mapping[str, str]) -> bool:
@@ -25,6 +26,14 @@ def is_same_type(one: str, other: str, spellings: Mapping[str, str]) -> bool:
     ``spellings`` has the catalog's name of each name without a length that has another.
     """
     return _parts(one, spellings) == _parts(other, spellings)
+
+
+def may_be_same_type(one: str, other: str, spellings: Mapping[str, str]) -> bool:
+    """Whether two texts are one type if the engine finds it in the schema that one lacks."""
+    schemas = [_SCHEMA.match(text) for text in (one, other)]
+    if sum(schema is not None for schema in schemas) != 1:
+        return False
+    return is_same_type(_SCHEMA.sub("", one, 1), _SCHEMA.sub("", other, 1), spellings)
 
 
 def _parts(type_: str, spellings: Mapping[str, str]) -> tuple[str, str, bool, str]:

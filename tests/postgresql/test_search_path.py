@@ -310,3 +310,20 @@ def test_a_new_session_has_it(database, connection):
     assert rows(connection, "SELECT current_schema()") == [("two",)]
     connection.execute("INSERT INTO item DEFAULT VALUES")
     assert rows(connection, "SELECT who FROM two.item") == [("b",)]
+
+
+def test_a_foreign_keys_type_is_that_which_the_path_leads_to(connection):
+    """Two types of one name are two types; nothing is left of what is refused."""
+    connection.execute("CREATE TABLE one.parent (m one.mood PRIMARY KEY)")
+    connection.execute("INSERT INTO one.parent VALUES ('a')")
+    connection.execute("SET search_path = two, public")
+    child = "CREATE TABLE child (m mood REFERENCES one.parent)"
+    with pytest.raises(tique.NotSupportedError, match=r"two\.mood .*one\.mood"):
+        connection.execute(child)
+    with pytest.raises(tique.ProgrammingError, match="child"):
+        connection.execute("SELECT * FROM child")
+    connection.execute("SET search_path = one, public")
+    connection.execute(child)
+    connection.execute("INSERT INTO child VALUES ('a')")
+    with pytest.raises(tique.IntegrityError):
+        connection.execute("INSERT INTO child VALUES ('both')")

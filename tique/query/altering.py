@@ -31,9 +31,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tique import errors
+from tique.query.referencing import expect_comparable
 from tique.query.unique_indexes import unchanged
 from tique.store.rows import key_of
-from tique_rewriter.foreign_keys import are_comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,14 +206,7 @@ class Alterations:
         self, session: Session, child: Table, parent: Table, key: ForeignKey, sts: int
     ) -> None:
         """Check a constraint for all rows."""
-        for i, j in zip(key.columns, key.key, strict=True):
-            mine, other = child.columns[i], parent.columns[j]
-            if not are_comparable(mine, other, {}):
-                raise errors.NotSupportedError(
-                    f"a FOREIGN KEY of {mine.type} that references {other.type} is not "
-                    f"supported: {key.name} of {child.qualified_name}; give both "
-                    "columns one type"
-                )
+        expect_comparable(child, parent, key)
         query = self._engine.forms.orphans(child, parent, key, sts, staged=(None, None))
         found = session.execute(f"{query} LIMIT 1").fetch_all()
         if found:

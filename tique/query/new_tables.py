@@ -21,6 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tique.query.referencing import expect_comparable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -62,7 +64,10 @@ class NewTable:
         made = engine.manage(session, described)
         if table.foreign_keys:
             made = replace(made, foreign_keys=table.foreign_keys)
-            engine.keep_foreign_keys(session, made, parents(made))
+            referenced = parents(made)
+            for key in made.foreign_keys:
+                expect_comparable(made, referenced[key.parent], key)
+            engine.keep_foreign_keys(session, made, referenced)
         if not self.is_empty and not fills_at_once:
             session.execute(f"INSERT INTO {engine.forms.plain(made)} {sql}", bound)
         return made

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique import errors
 from tique.query.sources import Source
 from tique.writes.references import HeldKey
+from tique_rewriter.foreign_keys import are_comparable
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Literal, Reference
 
@@ -42,6 +44,24 @@ def expect_privilege(transaction: Transaction, table: Table, name: str) -> None:
     shared = transaction.engine.shared
     if shared is not None:
         shared.expect_privileges([(table, name)])
+
+
+def expect_comparable(child: Table, parent: Table, key: ForeignKey) -> None:
+    """Refuse a constraint over types that are not one, as the engine's catalog has them.
+
+    Raises
+    ------
+    NotSupportedError
+        Values of two types may be equal without being the same.
+    """
+    for i, j in zip(key.columns, key.key, strict=True):
+        mine, other = child.columns[i], parent.columns[j]
+        if not are_comparable(mine, other, {}):
+            raise errors.NotSupportedError(
+                f"a FOREIGN KEY of {mine.type} that references {other.type} is not "
+                f"supported: {key.name} of {child.qualified_name}; give both "
+                "columns one type"
+            )
 
 
 def orphans(transaction: Transaction, child: Table, key: ForeignKey) -> str:
