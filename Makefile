@@ -127,8 +127,9 @@ test-duckdb15: $(VENV15)/.ready $(VENV15)/nosync.so
 .PHONY: test-sqlalchemy
 test-sqlalchemy: $(VENV)/.ready $(VENV)/nosync.so $(VENV15)/.ready $(VENV15)/nosync.so
 	@$(call unsynced,$(VENV))/python -m tests.sqlalchemy.suite duckdb & others=$$!; \
+	$(call unsynced,$(VENV))/python -m tests.sqlalchemy.suite monetdb & others+=" $$!"; \
 	$(call unsynced,$(VENV15))/python -m tests.sqlalchemy.suite postgresql || failed=1; \
-	wait $$others || failed=1; \
+	for each in $$others; do wait $$each || failed=1; done; \
 	[[ ! $${failed:-} ]]
 
 .PHONY: test-plain

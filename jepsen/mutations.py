@@ -32,6 +32,7 @@ from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
+from tique_backends.duckdb.engine import DuckDBEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -285,13 +286,19 @@ def _outlives_folds() -> None:
 
 
 def _survives_folds() -> None:
-    """P1: an uncommitted fold goes on while another changes storage."""
+    """P1: an uncommitted fold goes on while another changes storage, and does not look."""
+    genuine = UncommittedFold._bring
 
     @contextmanager
     def suspended(_: Any) -> Iterator[None]:
         yield
 
+    def _bring(fold: Any, held: Any, table: Any, sts: int) -> None:
+        held.folded[table.id] = fold._catalog.versions(table).folded_until
+        genuine(fold, held, table, sts)
+
     _replace(UncommittedFold, suspended)
+    _replace(UncommittedFold, _bring)
 
 
 def _answers_older_snapshots() -> None:
@@ -314,6 +321,122 @@ def _marks_what_is_not_written() -> None:
             genuine(fold, held, table, sts)
 
     _replace(UncommittedFold, _bring)
+
+
+def _takes_newer_versions() -> None:
+    """P1: an uncommitted fold has all that is in the index."""
+    genuine = TableVersions.changes_between
+
+    def changes_between(versions: Any, after: int, until: int) -> Any:
+        return genuine(versions, after, until) and genuine(
+            versions, after, _END_OF_TIME
+        )
+
+    _replace(TableVersions, changes_between)
+
+
+def _lacks_a_version() -> None:
+    """P1: of several versions that are written at once, one is left out."""
+    genuine = TableVersions.changes_between
+
+    def changes_between(versions: Any, after: int, until: int) -> Any:
+        found = genuine(versions, after, until)
+        return dict(list(found.items())[1:]) if found and len(found) > 1 else found
+
+    _replace(TableVersions, changes_between)
+
+
+def _folds_beside_others() -> None:
+    """P1, P7: an uncommitted fold takes no lease, and does not see that others fold."""
+    genuine = UncommittedFold._bring
+
+    def keep_folds_off(_: Any) -> int:
+        return 1
+
+    def are_folds_off(_: Any, __: int) -> bool:
+        """Say that they are."""
+        return True
+
+    def _bring(fold: Any, held: Any, table: Any, sts: int) -> None:
+        held.folded[table.id] = fold._catalog.versions(table).folded_until
+        genuine(fold, held, table, sts)
+
+    _replace(SharedTimeline, keep_folds_off)
+    _replace(SharedTimeline, are_folds_off)
+    _replace(UncommittedFold, _bring)
+
+
+def _marks_outlive_their_transaction() -> None:
+    """P1: an uncommitted fold that begins anew passes for having what the last one had."""
+    genuine_end, genuine_opened = UncommittedFold._end, UncommittedFold._opened
+    marks: dict[int, Any] = {}
+
+    def _end(fold: Any, held: Any) -> None:
+        if held is not None:
+            marks.update(held.marks)
+        genuine_end(fold, held)
+
+    def _opened(fold: Any, query: Any) -> Any:
+        held = genuine_opened(fold, query)
+        if not held.has_begun:
+            held.marks.update(marks)
+        return held
+
+    _replace(UncommittedFold, _end)
+    _replace(UncommittedFold, _opened)
+
+
+def _misses_later_bulk_commits() -> None:
+    """P1: an uncommitted fold takes its cache tables for those of now."""
+    genuine = UncommittedFold._bring
+
+    def _bring(fold: Any, held: Any, table: Any, sts: int) -> None:
+        if table.id in held.drained:
+            held.drained[table.id] = max(held.drained[table.id], sts)
+        genuine(fold, held, table, sts)
+
+    _replace(UncommittedFold, _bring)
+
+
+def _begins_undrained() -> None:
+    """P1: an uncommitted fold reads cache tables that lack what memory has."""
+    genuine = UncommittedFold._begin
+
+    def _begin(fold: Any, held: Any, asking: Any, sts: int) -> None:
+        drain = TableVersions.drain
+        TableVersions.drain = lambda *_: None  # type: ignore[method-assign]
+        try:
+            genuine(fold, held, asking, sts)
+        finally:
+            TableVersions.drain = drain  # type: ignore[method-assign]
+
+    _replace(UncommittedFold, _begin)
+
+
+def _takes_newer_bulk_commits() -> None:
+    """P1: an uncommitted fold has all that is in the cache table."""
+    genuine = DuckDBEngine.overwrite_cached
+
+    def overwrite_cached(
+        engine: Any, session: Any, table: Any, after: int, _: int
+    ) -> int:
+        return genuine(engine, session, table, after, _END_OF_TIME)
+
+    _replace(DuckDBEngine, overwrite_cached)
+
+
+def _lacks_bulk_commits() -> None:
+    """P1: an uncommitted fold takes the index of recent versions for complete."""
+    genuine = TableVersions.changes_between
+
+    def changes_between(versions: Any, after: int, until: int) -> Any:
+        bulk, versions.bulk = versions.bulk, ()
+        try:
+            return genuine(versions, after, until)
+        finally:
+            versions.bulk = bulk
+
+    _replace(TableVersions, changes_between)
 
 
 def _replace(owner: object, function: Callable[..., Any], name: str = "") -> None:
@@ -347,11 +470,33 @@ STORE: dict[str, Callable[[], None]] = {
 """Mutations of the store's invariants by name: a schedule of its own finds each."""
 
 UNCOMMITTED: dict[str, Callable[[], None]] = {
-    "survives-folds": _survives_folds,
     "answers-older-snapshots": _answers_older_snapshots,
     "marks-what-is-not-written": _marks_what_is_not_written,
+    "takes-newer-versions": _takes_newer_versions,
+    "lacks-a-version": _lacks_a_version,
+    "marks-outlive-their-transaction": _marks_outlive_their_transaction,
 }
-"""Mutations of uncommitted folds by name: a schedule of its own finds each, on DuckDB."""
+"""Mutations of uncommitted folds by name: a schedule of its own finds each, on every engine."""
 
-MUTATIONS = {**PROTOCOL, **STORE, **UNCOMMITTED}
+SHARED_UNCOMMITTED: dict[str, Callable[[], None]] = {
+    "folds-beside-others": _folds_beside_others,
+}
+"""The same beside another process of a server."""
+
+DUCKDB_UNCOMMITTED: dict[str, Callable[[], None]] = {
+    "survives-folds": _survives_folds,
+    "misses-later-bulk-commits": _misses_later_bulk_commits,
+    "begins-undrained": _begins_undrained,
+    "takes-newer-bulk-commits": _takes_newer_bulk_commits,
+    "lacks-bulk-commits": _lacks_bulk_commits,
+}
+"""The same on DuckDB: of bulk commits, and of a fold that waits for no locks."""
+
+MUTATIONS = {
+    **PROTOCOL,
+    **STORE,
+    **UNCOMMITTED,
+    **SHARED_UNCOMMITTED,
+    **DUCKDB_UNCOMMITTED,
+}
 """All by name; each is called once, in a process that has no connection yet."""

@@ -13,6 +13,10 @@ two is no other case than between any two statements of the engine. What only th
 own session has is read there: the transaction's own writes, temporary tables, the state of an
 engine transaction with DDL, changed settings (:func:`runs_apart` is false).
 
+*An uncommitted fold* serves the query first, where it may: its rows are then in memory, at most as many
+as one is held for (:mod:`tique.checkpoint.uncommitted`). A larger result waits in a session of
+its own: in the fold's, an application that reads slowly would keep folds and all other queries waiting.
+
 *Nothing stays.* The session is closed with the last row, with the result, with the
 connection, and by the checkpointer's thread if the result was garbage-collected. It is used
 under the connection's lock only.
@@ -55,15 +59,26 @@ class Apart:
         transaction: Transaction,
         parameters: Sequence[Any],
     ) -> Outcome:
-        """Run a query in a session of its own."""
-        session = self._database.engine.session()
+        """Run a query in a session of its own, or in the uncommitted fold."""
+        opened: list[Session] = []
+
+        def open_session() -> Session:
+            opened.append(self._database.engine.session())
+            self._running = opened[0]
+            return opened[0]
+
         try:
-            with self.using(session):
-                outcome = statement.run_in(session, transaction, parameters)
+            outcome = statement.run_apart(open_session, transaction, parameters)
         except BaseException:
-            with suppress(EngineError):
-                session.close()
+            for session in opened:
+                with suppress(EngineError):
+                    session.close()
             raise
+        finally:
+            self._running = None
+        if not opened:
+            return outcome
+        (session,) = opened
         assert outcome.result is not None
         result = ApartResult(self, session, outcome.result, self._database)
         self._results.add(result)

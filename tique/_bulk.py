@@ -13,7 +13,6 @@ from tique.query.statements import (
     CopyOutStatement,
     Outcome,
 )
-from tique_rewriter.change_plans import CopyIn, CopyOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +70,7 @@ class BulkStatements:
 
     def _find(self, schema: str | None, name: str) -> Table:
         temporary = self._connection._temporaries.find(schema, name)
-        table = temporary or self._connection._definitions.find(schema, name)
+        table = temporary or self._connection._planner.definitions.find(schema, name)
         if table is None:
             shown = name if schema is None else f"{schema}.{name}"
             raise errors.ProgrammingError(
@@ -82,10 +81,8 @@ class BulkStatements:
 
     def _copy_statement(self, query: str) -> CopyInStatement | CopyOutStatement:
         connection = self._connection
-        prepared = connection._plan(query, False)
-        statement = connection._statements.get(prepared)
-        if statement is None and isinstance(prepared.plan, CopyIn | CopyOut):
-            statement = connection._executable(prepared)
+        planner = connection._planner
+        statement = planner.statement(planner.plan(query, False))
         if (
             not isinstance(statement, CopyInStatement | CopyOutStatement)
             or not statement.is_stream

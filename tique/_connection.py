@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
 
-from tique import errors
+from tique import _observer, errors
 from tique._apart import Apart, runs_apart
 from tique._bulk import BulkStatements
 from tique._connection_info import ConnectionInfo, Pipeline, TransactionStatus
@@ -19,7 +20,9 @@ from tique._control import Controls
 from tique._cursor import Cursor
 from tique._foreign_keys import ForeignKey, foreign_keys
 from tique._functions import trust_function
+from tique._log import fields
 from tique._notices import Notices
+from tique._planning import Planner
 from tique._portals import Portals
 from tique._server_cursor import ServerCursor
 from tique._session_statements import SessionStatements
@@ -34,14 +37,9 @@ from tique.database.status import Status, status
 from tique.query.foreign_keys import check_deferred
 from tique.query.lockable import expect_kept_locked
 from tique.query.redefinition import redefined
-from tique.query.statements import (
-    Outcome,
-    Statement,
-    executable,
-)
+from tique.query.statements import Outcome, Statement
 from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel, Transaction
-from tique.store.search_paths import CatalogAlong
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
@@ -55,12 +53,11 @@ if TYPE_CHECKING:
 
     from tique.query.migration import Migration
     from tique.rows import RowFactory
-    from tique.store.catalog import ManagedCatalog
     from tique_backends.records import Notice, ResultColumn, Row
     from tique_backends.session import Session
-    from tique_rewriter import Prepared, Rewriter
 
-_STATEMENTS = 1000
+logger = logging.getLogger("tique.commit")
+
 _TRIES_FOR = 10.0
 """For so many seconds a statement in autocommit is run again after it lost."""
 _PAUSE = 0.0005
@@ -136,19 +133,13 @@ class Connection(Generic[RowT]):
         self._merges = merges
         self._transactional_ddl = transactional_ddl
         self._database = database
+        self._number = database.number()
         self._isolation = isolation_level
         self._autocommit = autocommit
         self._lock = threading.RLock()
         self._process = process.current()
-        self._paramstyle = paramstyle
-        self._usual_rewriter = database.rewriters[paramstyle]
-        self._planned_by = database.catalog
-        self._along: CatalogAlong | None = None
-        """The tables along the search path, if the application has set it."""
-        self._along_at = -1
-        """The version of the definitions for which that was asked; -1: not yet."""
         self._temporaries = Temporaries(database.engine, database.catalog, paramstyle)
-        self._statements: dict[Prepared, Statement] = {}
+        self._planner = Planner(self, database, paramstyle, self._temporaries)
         with translating():
             self._session = database.engine.session()
         self._contender = Contender(database.turns)
@@ -245,6 +236,7 @@ class Connection(Generic[RowT]):
             database.engine.statistics.seconds,
             database.catalog.caches(),
             self._transaction_status(),
+            self._number,
         )
 
     def _transaction_status(self) -> TransactionStatus:
@@ -382,35 +374,36 @@ class Connection(Generic[RowT]):
     def _run_once(self, query: str, parameters: Any) -> Outcome:
         try:
             try:
-                prepared = self._plan(query, parameters is not None)
+                prepared = self._planner.plan(query, parameters is not None)
             except UnknownTable as error:
                 if not self._reads_variables:
                     raise
                 return self._run_with_variables(query, parameters, error)
             bound = prepared.bind(parameters)
-            statement = self._statements.get(prepared)
+            statement = self._planner.statement(prepared)
             if statement is None:
-                if isinstance(prepared.plan, TransactionControl):
-                    self._controls.run(prepared.plan)
-                    return Outcome()
-                if isinstance(prepared.plan, SessionPlan):
-                    if self._holder.transaction is not None:
-                        self._holder.transaction.expect_sound()
-                    return self._sessions.run(prepared.plan, bound)
-                statement = self._executable(prepared)
+                return self._run_other(prepared.plan, bound)
             return self._in_transaction(statement, bound, statement.run)
         except (EngineError, RewriteError) as error:
             process.park_if_exiting()
             self._drop_statement()
             raise self._translated(error) from error
 
+    def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
+        """Run a statement about transactions or the session."""
+        if isinstance(plan, TransactionControl):
+            self._controls.run(plan)
+            return Outcome()
+        assert isinstance(plan, SessionPlan)
+        if self._holder.transaction is not None:
+            self._holder.transaction.expect_sound()
+        return self._sessions.run(plan, bound)
+
     def _run_apart(self, query: str, parameters: Any) -> Outcome:
         """Execute one query, whose rows wait in the engine."""
         with self._statement():
-            prepared = self._plan(query, parameters is not None)
-            statement = None
-            if not isinstance(prepared.plan, TransactionControl | SessionPlan):
-                statement = self._statements.get(prepared) or self._executable(prepared)
+            prepared = self._planner.plan(query, parameters is not None)
+            statement = self._planner.statement(prepared)
             if statement is None or statement.writes or statement.defines:
                 raise errors.ProgrammingError("a named cursor takes queries only")
             bound = prepared.bind(parameters)
@@ -427,10 +420,12 @@ class Connection(Generic[RowT]):
         self, query: str, parameters: Any, error: UnknownTable
     ) -> Outcome:
         has_parameters = parameters is not None
-        plan = partial(self._rewriter.plan_beside, query, has_parameters)
+        plan = partial(self._planner.rewriter.plan_beside, query, has_parameters)
         prepared, data = plan_with_variables(plan, error)
         bound = prepared.bind(parameters)
-        statement = self._statements.get(prepared) or self._executable(prepared)
+        statement = self._planner.statement(prepared)
+        if statement is None:
+            return self._run_other(prepared.plan, bound)
         run = partial(run_with_variables, statement, data)
         return self._in_transaction(statement, bound, run)
 
@@ -448,31 +443,6 @@ class Connection(Generic[RowT]):
                     raise
                 # The turn was waited for; but the conflict may be another process's.
                 time.sleep(_PAUSE)
-
-    @property
-    def _rewriter(self) -> Rewriter:
-        return self._temporaries.rewriter or self._usual_rewriter
-
-    def _plan(self, query: str, has_parameters: bool) -> Prepared:
-        """Plan a statement, by the catalog with which its transaction begins."""
-        begins = self._database.timeline.is_shared and self._holder.transaction is None
-        if begins or self._along is not None:
-            # Another process may have created or changed a table meanwhile.
-            with suppress(RewriteError):
-                prepared = self._rewriter.plan(query, has_parameters)
-                # (ROLLBACK is possible where nothing can be asked any more.)
-                if isinstance(prepared.plan, TransactionControl):
-                    return prepared
-                if isinstance(prepared.plan, SessionPlan):
-                    if self._along is None:
-                        return prepared
-                    self._follow_path()
-                    return self._rewriter.plan(query, has_parameters)
-            if begins:
-                self._begin()
-            if self._along is not None:
-                self._follow_path()
-        return self._rewriter.plan(query, has_parameters)
 
     @property
     def _commits_each(self) -> bool:
@@ -503,12 +473,12 @@ class Connection(Generic[RowT]):
         self, query: str, parameter_rows: Sequence[Any], *, returning: bool
     ) -> Outcome:
         with self._statement():
-            prepared = self._plan(query, True)
-            if isinstance(prepared.plan, TransactionControl | SessionPlan):
+            prepared = self._planner.plan(query, True)
+            statement = self._planner.statement(prepared)
+            if statement is None:
                 raise errors.ProgrammingError(
                     "executemany() takes INSERT, UPDATE or DELETE"
                 )
-            statement = self._statements.get(prepared) or self._executable(prepared)
             bound = [prepared.bind(parameters) for parameters in parameter_rows]
             if not bound:
                 self._drop_statement()
@@ -549,12 +519,6 @@ class Connection(Generic[RowT]):
         if self._commits_each and self._holder.transaction is not None:
             self._rollback()
 
-    def _executable(self, prepared: Prepared) -> Statement:
-        if len(self._statements) >= _STATEMENTS:
-            self._statements.clear()
-        statement = self._statements[prepared] = executable(prepared.plan)
-        return statement
-
     def _in_transaction(
         self,
         statement: Statement,
@@ -574,6 +538,10 @@ class Connection(Generic[RowT]):
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)
+        observer = _observer.observer
+        if observer is not None:
+            kind = type(statement).__name__.removesuffix("Statement")
+            run = observer.observed(self._system, kind, run)
         shared = self._database.engine.shared
         try:
             if shared is not None:
@@ -609,7 +577,7 @@ class Connection(Generic[RowT]):
         """Begin the DDL of a transaction."""
         migration = self._holder.migration = self._database.migration(transaction)
         migration.open()
-        self._plan_by(migration.catalog)
+        self._planner.plan_by(migration.catalog)
         return migration
 
     def _leave_migration(self) -> None:
@@ -617,44 +585,7 @@ class Connection(Generic[RowT]):
         if self._holder.migration is not None:
             self._holder.migration.close()
             self._holder.migration = None
-            self._plan_by(self._database.catalog)
-
-    def _plan_by(self, catalog: ManagedCatalog) -> None:
-        self._planned_by = catalog
-        self._along_at = -1
-        self._choose_rewriter()
-        self._statements.clear()
-
-    def _choose_rewriter(self) -> None:
-        self._usual_rewriter = self._database.rewriter(
-            self._planned_by, self._paramstyle, self._along
-        )
-        self._temporaries.plan_by(self._planned_by, self._along)
-
-    @property
-    def _definitions(self) -> ManagedCatalog | CatalogAlong:
-        """The tables and views that are no connection's, as this one finds them."""
-        if self._along is None:
-            return self._planned_by
-        self._follow_path()
-        return self._along
-
-    def _look_along(self, path: str | None) -> None:
-        """Look for names along the session's path, which is this one; None: the first."""
-        self._along = None if path is None else CatalogAlong(self._planned_by, ())
-        self._along_at = -1
-        if path is None:
-            self._choose_rewriter()
-
-    def _follow_path(self) -> None:
-        """Ask which schemas the search path leads to, if definitions have changed."""
-        if self._along_at == self._planned_by.version:
-            return
-        session, version = self._live_session(), self._planned_by.version
-        found = self._database.engine.resolve_path(session)
-        self._along = CatalogAlong(self._planned_by, *found)
-        self._choose_rewriter()
-        self._along_at = version
+            self._planner.plan_by(self._database.catalog)
 
     # Transactions
 
@@ -668,9 +599,12 @@ class Connection(Generic[RowT]):
             contender=self._contender,
             temporaries=self._temporaries,
         )
+        transaction.is_single = self._commits_each
+        transaction.holder = self._number, threading.current_thread().name
         self._holder.transaction = transaction
         self._database.transactions[transaction.txid] = transaction
-        self._contender.begin()
+        if self._contender.begin():
+            self._database.commits.note_retry()
         return transaction
 
     def _live_session(self) -> Session:
@@ -704,6 +638,22 @@ class Connection(Generic[RowT]):
             self._commit()
 
     def _commit(self) -> None:
+        observer, transaction = _observer.observer, self._holder.transaction
+        if (
+            observer is None
+            or transaction is None
+            or not (transaction.has_writes or transaction.migration)
+        ):
+            self._commit_or_lose()
+            return
+        with observer.commit(self._system, transaction.txid):
+            self._commit_or_lose()
+
+    @property
+    def _system(self) -> str:
+        return self._database.engine.capabilities.dialect
+
+    def _commit_or_lose(self) -> None:
         transaction, locks = self._holder.transaction, self._database.locks
         committed = has_lost = False
         own = {}
@@ -744,6 +694,19 @@ class Connection(Generic[RowT]):
             process.park_if_exiting()
             if isinstance(error, errors.SerializationError) and transaction is not None:
                 has_lost = True
+                self._database.commits.note_conflict()
+                # No key: its values are the application's (P11).
+                logger.debug(
+                    "a commit met a conflict on %s",
+                    error.table,
+                    extra=fields(
+                        "conflict",
+                        table=error.table,
+                        txid=transaction.txid,
+                        winner=error.winner,
+                        connection=self._number,
+                    ),
+                )
                 self._contender.lose(transaction, error)
                 if error.table is not None and error.key:
                     self._database.hot_keys.note_conflict(error.table, error.key)

@@ -46,6 +46,9 @@ class ConnectionInfo:
     transaction_status : TransactionStatus
         The state of this connection's transaction: ``INERROR`` after a statement that
         was cut short.
+    number : int
+        This connection's among all of the process's connections to the database, as
+        :meth:`tique.Connection.status` names it.
     """
 
     sequencer: str
@@ -54,3 +57,4 @@ class ConnectionInfo:
     engine_seconds: float
     caches: tuple[CacheInfo, ...]
     transaction_status: TransactionStatus
+    number: int

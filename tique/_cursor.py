@@ -48,6 +48,10 @@ class Column(NamedTuple):
     null_ok: None = None
 
 
+_NOTHING: Iterator[Outcome] = iter(())
+"""An iterator at its end."""
+
+
 class Cursor(Generic[RowT]):
     """Executes statements and holds one result at a time (PEP 249).
 
@@ -73,7 +77,7 @@ class Cursor(Generic[RowT]):
         self._connection = connection
         self._closed = False
         self._outcome: Outcome | None = None
-        self._following: Iterator[Outcome] = iter(())
+        self._following: Iterator[Outcome] = _NOTHING
         self._position = 0
         self._rownumber = 0
         self._make: Callable[[TupleRow], RowT] | None = None
@@ -99,7 +103,8 @@ class Cursor(Generic[RowT]):
     def rowcount(self) -> int:
         """Rows that the last statement changed or found; -1 where not known.
 
-        A closed cursor still has it.
+        Those of a query that the engine sends in pieces are known when a fetch has met
+        their end. A closed cursor still has it.
         """
         outcome = self._outcome
         return self._last_rowcount if outcome is None else outcome.rowcount
@@ -108,7 +113,7 @@ class Cursor(Generic[RowT]):
     def statusmessage(self) -> str | None:
         """The last statement's command tag, as psycopg has it: ``INSERT 0 1``.
 
-        None before the first, and after one that failed.
+        That of a query is without a number as long as :attr:`rowcount` is not known. None before the first, and after one that failed.
         """
         return None if self._query is None else command_tag(self._query, self.rowcount)
 
@@ -321,8 +326,9 @@ class Cursor(Generic[RowT]):
     def _reset(self) -> None:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
-        self._give_up()
-        self._following = iter(())
+        if self._outcome is not None:
+            self._give_up()
+        self._following = _NOTHING
         self._begin(None)
         self._query = None
 
@@ -402,6 +408,7 @@ class Cursor(Generic[RowT]):
                 outcome.rows = left
             if is_over:
                 outcome.result = None
+                outcome.rowcount = self._rownumber + len(left)
         outcome.rows = left
 
     @contextmanager
@@ -435,8 +442,18 @@ class Cursor(Generic[RowT]):
 
     def fetchone(self) -> RowT | None:
         """Return the next row, or None at the end."""
-        rows = self._take(1)
-        return self._factory()(rows[0]) if rows else None
+        rows, position = self._require_result().rows, self._position
+        if rows is None or position >= len(rows):
+            rows, position = self._take(1), 0
+            if not rows:
+                return None
+        else:
+            self._position = position + 1
+            self._rownumber += 1
+        row = rows[position]
+        if self.row_factory is tuple_row:
+            return cast("RowT", row)
+        return self._factory()(row)
 
     def fetchmany(self, size: int | None = None) -> list[RowT]:
         """Return up to ``size`` (by default ``arraysize``) further rows."""
@@ -458,6 +475,7 @@ class Cursor(Generic[RowT]):
                 table = outcome.result.arrow()
             outcome.rows, outcome.result = [], None
             self._rownumber += table.num_rows
+            outcome.rowcount = self._rownumber
             return table
         return self._take_arrow(None)
 
@@ -531,7 +549,7 @@ class Cursor(Generic[RowT]):
         """Drop the result; further use is an error. Idempotent."""
         self._closed = True
         self._last_rowcount = self.rowcount
-        self._following = iter(())
+        self._following = _NOTHING
         self._give_up()
 
     @property

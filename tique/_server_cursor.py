@@ -23,7 +23,7 @@ class ServerCursor(Cursor[RowT]):
     Its rows are read in pieces, whatever else the connection runs meanwhile, and stay those of
     the snapshot in which the query ran, also after the transaction's end. The query has
     an engine session of its own, until the last row is fetched or the cursor is closed;
-    except for queries that read what only the connection's session has: rows that the
+    except for results of a few rows from an uncommitted fold, which are in memory at once, and for queries that read what only the connection's session has: rows that the
     transaction has written itself, temporary tables, changed settings. The rest of such a
     result is read into memory when the connection runs another statement.
 

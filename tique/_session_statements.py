@@ -16,6 +16,7 @@ from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
 from tique_backends.settings import SEARCH_PATH
+from tique_rewriter.attaching import AttachDatabase, DetachDatabase
 from tique_rewriter.maintenance import Checkpoint, Maintain
 from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
@@ -114,6 +115,8 @@ class SessionStatements:
             Deallocate: self._deallocate,
             Checkpoint: self._checkpoint,
             Maintain: self._maintain,
+            AttachDatabase: self._attach,
+            DetachDatabase: self._detach,
         }
 
     def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
@@ -127,16 +130,16 @@ class SessionStatements:
         name = rules.name(plan.name)
         self._check_scope(name, plan.scope)
         if name in rules.paths and rules.path_text is not None:
-            path = None if plan.values is None else (rules.path_text(plan.values),)
+            values = plan.values
+            path = None if values is None else (rules.path_text(name, values),)
             self._change(SEARCH_PATH, path, is_local=plan.scope is Scope.LOCAL)
             return Outcome()
         if name in (DEFAULT_ISOLATION, DEFAULT_READ_ONLY):
             self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
             return Outcome()
-        engine = self._connection._database.engine
         if self._is_there(name, plan.values):
             return Outcome()
-        rules.check(name, plan.values, engine.search_path)
+        rules.check(name, plan.values)
         if name in rules.fixed:
             return Outcome()
         if name in rules.instance:
@@ -212,7 +215,7 @@ class SessionStatements:
         else:
             connection._session.assign(name, value)
             if name == SEARCH_PATH:
-                connection._look_along(value)
+                connection._planner.look_along(value)
             if name == "lock_timeout":
                 # Row locks are the driver's.
                 connection.lock_timeout = (
@@ -339,7 +342,7 @@ class SessionStatements:
         transaction = connection._holder.transaction or connection._begin()
         names = None
         if plan.names is not None:
-            path = connection._definitions.search_path
+            path = connection._planner.definitions.search_path
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
         return Outcome()
@@ -374,6 +377,18 @@ class SessionStatements:
         self._connection._live_session().maintain(plan.text)
         return Outcome()
 
+    def _attach(self, plan: AttachDatabase, bound: Sequence[Any]) -> Outcome:
+        self._connection._database.catalog.attachments.attach(
+            plan.path, plan.name, is_enough=plan.is_enough
+        )
+        return Outcome()
+
+    def _detach(self, plan: DetachDatabase, bound: Sequence[Any]) -> Outcome:
+        self._connection._database.catalog.attachments.detach(
+            plan.name, may_lack=plan.may_lack
+        )
+        return Outcome()
+
     # Prepared statements
 
     def _prepare(self, plan: PrepareStatement, bound: Sequence[Any]) -> Outcome:
@@ -392,7 +407,7 @@ class SessionStatements:
         session = connection._live_session()
         if self._rules.prepares_once and connection._temporaries:
             # The engine looks at the text for its types, and knows them by other names.
-            body_plan = connection._rewriter.plan_body(body).plan
+            body_plan = connection._planner.rewriter.plan_body(body).plan
             tables = [table for table, _ in executable(body_plan).needs]
             tables += [reference.table for reference in body_plan.references]
             if any(table.is_temporary for table in tables):
@@ -412,7 +427,7 @@ class SessionStatements:
         values = self._values(plan.arguments, named, bound)
         if connection._holder.transaction is None:
             connection._begin()
-        prepared = connection._rewriter.plan_body(named.body)
+        prepared = connection._planner.rewriter.plan_body(named.body)
         positions = [int(position) for position in prepared.arguments]
         count = len(named.types) or max(positions, default=-1) + 1
         if len(values) != count:
@@ -423,9 +438,8 @@ class SessionStatements:
                 f"{'was' if len(values) == 1 else 'were'} given",
                 sqlstate="42601",
             )
-        statement = connection._statements.get(prepared)
-        if statement is None:
-            statement = connection._executable(prepared)
+        statement = connection._planner.statement(prepared)
+        assert statement is not None  # PREPARE takes no other.
         bound = [values[position] for position in positions]
         return connection._in_transaction(statement, bound, statement.run)
 

@@ -12,7 +12,7 @@ import logging
 import threading
 from typing import NamedTuple
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.recovery")
 
 NO_ROW = "it leaves columns to a stored row, and there is none"
 """The reason for setting aside a version with gaps."""
@@ -59,6 +59,11 @@ class Aside:
             cts,
             "any table" if table_id is None else f"table number {table_id}",
             reason,
+            extra={
+                "tique_event": "set_aside",
+                "tique_cts": cts,
+                "tique_table_number": table_id,
+            },
         )
 
     def fresh(self) -> list[SetAside]:

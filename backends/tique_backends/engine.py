@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tique_backends.names import cache_name
+from tique_backends.names import cache_name, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.plan import Beside
-    from tique_rewriter.schema import Function, Table, View
+    from tique_rewriter.schema import Attached, Function, Table, View
     from tique_udfs import Sequencer
 
 
@@ -88,6 +88,8 @@ class Capabilities:
     undoes_temporary_tables : bool
         Whether temporary tables can be made after an engine transaction that made one was
         rolled back.
+    keeps_undone_rows : bool
+        Whether a table keeps what was written to it and rolled back, until it is vacuumed.
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
@@ -107,6 +109,7 @@ class Capabilities:
     alters_changed_tables: bool = True
     reads_uncommitted_folds: bool = False
     undoes_temporary_tables: bool = True
+    keeps_undone_rows: bool = False
     nests_transactions: bool = False
 
 
@@ -135,7 +138,8 @@ class Engine(ABC):
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         """The schemas in which a session, whose search path was changed, looks for names.
 
-        Only those that are there; and the relations among them whose names several have.
+        The first is that in which what names no schema is made. Beside them: the relations
+        in them whose names several have.
         """
         raise NotImplementedError
 
@@ -147,6 +151,13 @@ class Engine(ABC):
         """Whether values of that type can be kept by code that does not look at them.
 
         See :meth:`Session.rows_to_keep`.
+        """
+        return False
+
+    def compares(self, type_name: str) -> bool:
+        """Whether values of that type that are kept are equal if they are to the engine.
+
+        Then they may be of a key.
         """
         return False
 
@@ -292,6 +303,20 @@ class Engine(ABC):
         """
         raise NotImplementedError
 
+    def attach_database(self, path: str, name: str) -> Attached:
+        """Attach another database, to be read. Only asked where the dialect has ATTACH.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, if its content could be read outside of the snapshot.
+        """
+        raise NotImplementedError
+
+    def detach_database(self, name: str) -> None:
+        """Detach a database that was attached."""
+        raise NotImplementedError
+
     def views(self, session: Session) -> list[View]:
         """The application's views, read from the engine's catalog."""
         return []
@@ -375,11 +400,23 @@ class Engine(ABC):
         """
         raise NotImplementedError
 
-    def storage_rows(self, session: Session, table: Table) -> int:
-        """How many rows the storage table has, nearly. Asked with :meth:`overwrite`."""
+    def overwrite_cached(
+        self, session: Session, table: Table, after: int, until: int
+    ) -> int:
+        """The same with the versions in the cache table with ``after`` < cts ≤ ``until``.
+
+        Returns how many rows were written, nearly. The table has a key.
+        """
         raise NotImplementedError
 
-    def depend_on_rows(self, calls: frozenset[str]) -> bool:
+    def storage_rows(self, session: Session, table: Table) -> int:
+        """How many rows the storage table has, nearly. Asked with :meth:`overwrite`."""
+        result = session.execute(f"SELECT count(*) FROM {storage_name(table)}")
+        return int(result.fetch_all()[0][0])
+
+    def depend_on_rows(
+        self, calls: frozenset[str], parameters: Sequence[object]
+    ) -> bool:
         """Whether what these names stand for depends on rows and parameters alone.
 
         ``calls`` are those of :attr:`tique_rewriter.plan.Select.calls`.

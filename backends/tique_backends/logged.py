@@ -151,7 +151,7 @@ def _version_reader(
     It raises ArithmeticError, TypeError or ValueError for a malformed version. JSON's
     types are looked at once for each combination of them.
     """
-    names = [name.partition("(")[0].partition(" ")[0] for name in types]
+    names = list(map(_form, types))
     converted = [
         (position, _READERS[name])
         for position, name in enumerate(names, 1)
@@ -196,6 +196,15 @@ def _version_reader(
         return tuple(version[1:]), bool(deleted)
 
     return read
+
+
+def _form(type_name: str) -> str:
+    """A type's name among those of readers.
+
+    MonetDB's moments with a precision or a time zone are text.
+    """
+    name = type_name.partition("(")[0].partition(" ")[0]
+    return type_name if name == "TIMESTAMP" else name
 
 
 _Steps: TypeAlias = "tuple[Sequence[tuple[int, Callable[[Any], Any]]], Sequence[int]]"

@@ -46,6 +46,11 @@ class Folding(Protocol[_SessionT]):
     ) -> None:
         """Bring storage up to rows that the driver knows."""
 
+    def overwrite_cached(
+        self, session: _SessionT, table: Table, after: int, until: int
+    ) -> int:
+        """Replace storage rows by their newest versions with ``after`` < cts ≤ ``until``."""
+
     def fold_keyed(self, session: _SessionT, table: Table, until: int) -> int:
         """Move the newest version of each key to storage."""
 
@@ -87,6 +92,18 @@ class ServerEngine(Engine, Generic[SessionT]):
             folding.drop_versions(own, table, until)
 
         own.transact(move)
+
+    @override
+    def overwrite(
+        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+    ) -> None:
+        self._folding.store_rows(self._own(session), table, rows, ())
+
+    @override
+    def overwrite_cached(
+        self, session: Session, table: Table, after: int, until: int
+    ) -> int:
+        return self._folding.overwrite_cached(self._own(session), table, after, until)
 
     @override
     def fold(

@@ -56,7 +56,9 @@ class Result(ABC):
         """Return all further rows as an Arrow table."""
 
     def hold(self, most: int) -> bool:
-        """Read all rows into memory, or give them up if there are more than ``most``.
+        """Read all rows into memory, or give them up.
+
+        That is if there are more than ``most``, or :meth:`arrow` would make others of them.
 
         Returns
         -------
@@ -84,6 +86,25 @@ class Session(ABC):
     def is_lost(self) -> bool:
         """Whether its connection broke: another session is needed."""
         return False
+
+    def create_temporary(self, place: str, layout: str) -> None:
+        """Create a temporary table that stays until the session ends.
+
+        Parameters
+        ----------
+        place
+            Its name after that of its schema, quoted.
+        layout
+            What stands between the parentheses.
+        """
+        self.execute(
+            f"CREATE TEMPORARY TABLE {place.partition('.')[2]} ({layout}) "
+            "ON COMMIT PRESERVE ROWS"
+        ).close()
+
+    def drop_temporary(self, place: str) -> None:
+        """Drop such a table; idempotent."""
+        self.execute(f"DROP TABLE IF EXISTS {place}").close()
 
     @abstractmethod
     def execute(
@@ -259,6 +280,13 @@ class Session(ABC):
     @abstractmethod
     def begin(self) -> None:
         """Start an engine transaction (used inside the protocol only)."""
+
+    def begin_uncommitted_fold(self) -> None:
+        """Start one whose statements share a snapshot, and which is never committed.
+
+        It does not wait for other transactions' locks for long.
+        """
+        self.begin()
 
     def hold(self, aside: Session) -> None:
         """Start an engine transaction that statements join until :meth:`end_hold`."""

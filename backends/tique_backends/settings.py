@@ -44,11 +44,10 @@ class SettingRules:
     fixed
         Names that cannot change at all: a value that is taken is the one that is there.
     paths
-        Names of the list of schemas in which names are looked for: they may be given
-        the schemas that they have.
+        Names of the list of schemas in which names are looked for.
     path_text, split_path
-        Where that list may be changed: write it as the engine takes it, or refuse it, and
-        read what set_config() is given.
+        Write that list as the engine takes it, from one of these names and its values, or
+        refuse it; and read what set_config() is given.
     kept
         Names that are never changed, each with a query of the values that mean what is
         there already.
@@ -72,7 +71,7 @@ class SettingRules:
     instance: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
     paths: frozenset[str] = frozenset()
-    path_text: Callable[[Sequence[str]], str] | None = None
+    path_text: Callable[[str, Sequence[str]], str] | None = None
     split_path: Callable[[str], list[str]] | None = None
     custom: Pattern[str] | None = None
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -86,15 +85,8 @@ class SettingRules:
         """The setting's own name, in small letters."""
         return self.aliases.get(name, name)
 
-    def check(
-        self,
-        name: str,
-        values: Sequence[str] | None,
-        search_path: Sequence[str] | None = None,
-    ) -> None:
+    def check(self, name: str, values: Sequence[str] | None) -> None:
         """Refuse a change that could matter to tique; None stands for the default.
-
-        ``search_path`` has the schemas of the connection, where there may be several.
 
         Raises
         ------
@@ -103,10 +95,6 @@ class SettingRules:
         """
         if name in self.free or (self.custom and self.custom.fullmatch(name)):
             return
-        if name in self.paths and search_path is not None:
-            named = [v.strip(' "') for value in values or () for v in value.split(",")]
-            if values is None or [v for v in named if v != "$user"] == [*search_path]:
-                return
         if name not in self.limited:
             raise self._refusal(name, self.reasons.get(name, UNKNOWN))
         if values is None:

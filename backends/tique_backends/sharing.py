@@ -101,6 +101,22 @@ class Position(NamedTuple):
     clients: int
 
 
+class GroupRefusedError(EngineError):
+    """A group of commits is refused as a whole, because one of them is.
+
+    Attributes
+    ----------
+    winner : int
+        The last timestamp that is in the way of one.
+    """
+
+    def __init__(self, winner: int) -> None:
+        super().__init__(
+            ErrorKind.OPERATIONAL, f"a commit of the group is behind that at {winner}"
+        )
+        self.winner = winner
+
+
 class SharedSequencer(ABC):
     """A process's client of the sequencer that a database's processes share.
 
@@ -113,6 +129,9 @@ class SharedSequencer(ABC):
 
     keeps_row_locks = False
     """Whether processes see each other's row locks (:mod:`tique_backends.row_locks`)."""
+
+    appends_whole = False
+    """Whether a group of commits can be appended as a whole or not at all."""
 
     limits_barriers = False
     """Whether a barrier that is not finished soon is taken away from this client."""
@@ -340,6 +359,8 @@ class SteppedSequencer(SharedSequencer):
 class AppendingSequencer(SharedSequencer):
     """A sequencer with which a commit is one step: the server settles timestamps."""
 
+    appends_whole = True
+
     @abstractmethod
     def append(
         self,
@@ -347,6 +368,8 @@ class AppendingSequencer(SharedSequencer):
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
         rows: Sequence[int] = (),
+        *,
+        whole: bool = False,
     ) -> Appended:
         """Certify write sets, each on its own, and log those without a conflict.
 
@@ -358,6 +381,8 @@ class AppendingSequencer(SharedSequencer):
             Each one's record, whose timestamp is not known yet.
         rows
             The numbers of row locks that no other transaction may have.
+        whole
+            Whether nothing is logged if one is refused.
 
         Returns
         -------
@@ -368,4 +393,6 @@ class AppendingSequencer(SharedSequencer):
         ------
         RowsLockedError
             Rows are locked: nothing was logged.
+        GroupRefusedError
+            One of a whole is refused: nothing was logged.
         """

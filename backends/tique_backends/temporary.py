@@ -8,8 +8,10 @@ Neither table has a key: a statement has been checked when its rows are staged.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tique_backends.errors import EngineError
 from tique_backends.forms import together
 from tique_backends.names import (
     cache_name,
@@ -41,26 +43,25 @@ def create(
     checks = [f"CHECK ({check.expression})" for check in table.checks]
     stamps = ["_cts BIGINT", "_deleted BOOLEAN"]
 
-    def build() -> None:
-        for place, parts in (
-            (storage_name(table), columns + checks),
-            (cache_name(table), columns + stamps),
-        ):
-            session.execute(
-                f"CREATE TEMPORARY TABLE {place.partition('.')[2]} ({', '.join(parts)}) "
-                "ON COMMIT PRESERVE ROWS"
-            )
+    # Each by itself: MonetDB's rollback of what has made one spoils the session (README.md).
+    try:
+        session.create_temporary(storage_name(table), ", ".join(columns + checks))
+        session.create_temporary(cache_name(table), ", ".join(columns + stamps))
         if query is not None:
             sql, bound = query
-            session.execute(f"INSERT INTO {storage_name(table)} {sql}", bound)
-
-    session.transact(build)
+            text = f"INSERT INTO {storage_name(table)} {sql}"
+            session.transact(lambda: session.execute(text, bound))
+    except BaseException:
+        # In a transaction that is held it goes with that.
+        with suppress(EngineError):
+            drop(session, table)
+        raise
 
 
 def drop(session: Session, table: Table) -> None:
     """Drop a temporary table; idempotent."""
     for place in (storage_name(table), cache_name(table)):
-        session.execute(f"DROP TABLE IF EXISTS {place}")
+        session.drop_temporary(place)
 
 
 def empty(session: Session, table: Table) -> None:

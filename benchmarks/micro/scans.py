@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from benchmarks.targets.base import Cursor, Target
 
 TABLES = ("invoice", "receipt")
+
+_REST = 1.0
+"""Seconds between the writes and the queries, which are asked in another form beside writers."""
 
 QUERIES = {
     "aggregate": "SELECT COUNT(*), SUM(amount), MAX(amount) FROM invoice",
@@ -122,6 +126,7 @@ def measure_scans(
                     _update(cursor, rows // cached_rows)
                     connection.commit()
                 theirs.compact(their_connection)
+                time.sleep(_REST)
             for name, query in QUERIES.items():
                 progress(f"{name}, {cached_rows} cached rows")
                 results.append(

@@ -3,11 +3,12 @@
 A page of ``docs/`` links to files of the checkout as any Markdown does, so that the link
 works where the checkout is read. In the site a link to one of ``PAGES`` leads to the page's
 copy, and a link to any other file is its words alone. A link to nothing stays as it is,
-and ``mkdocs build --strict`` fails.
+and ``mkdocs build --strict`` fails. It also fails if a page would load anything from elsewhere.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
@@ -38,6 +39,11 @@ PAGES = (
 )
 """What the site has of the repository, below ``repository/``."""
 
+_logger = logging.getLogger("mkdocs.hooks.repository")
+
+_LOADED = re.compile(
+    r"<(?:script|img|iframe|link(?![^>]*rel=\"canonical\"))\b[^>]*(?:src|href)=\"?https?:[^>]*>"
+)
 _LINK = re.compile(
     r"(?<!!)\[(?P<words>(?:[^][]|\[[^][]*\])*)\]\((?P<target>[^()\s]+)\)"
 )
@@ -78,3 +84,10 @@ def on_page_markdown(
         return f"[{found['words']}]({relpath(uri, here)}{hash_sign}{fragment})"
 
     return _LINK.sub(link, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Warn of what a page would load from elsewhere."""
+    for found in _LOADED.finditer(output):
+        _logger.warning("%s would load %s", page.file.src_uri, found[0])
+    return output

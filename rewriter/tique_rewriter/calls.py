@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.plan import CONVERSION, MOMENT
 from tique_rewriter.relations import common_table
 from tique_rewriter.text import Outer
 
@@ -23,6 +25,20 @@ _WITHOUT_BRACKETS = frozenset(
     }
 )
 """Words that need no brackets, or take a text for something else than it seems."""
+
+_MOMENT = re.compile(
+    r"\b(?:now|today|tomorrow|yesterday)\b|\b(?:e|u&)'[^']*\\|'\s*\n\s*'", re.IGNORECASE
+)
+"""What such a string looks like, or one that may be it: with escapes, or in two pieces."""
+
+_NO_MOMENTS = frozenset(
+    {
+        *exp.DataType.NUMERIC_TYPES,
+        *exp.DataType.TEXT_TYPES,
+        *(exp.DataType.Type.BOOLEAN, exp.DataType.Type.INTERVAL),
+        *(exp.DataType.Type.UUID, exp.DataType.Type.VARBINARY),
+    }
+)
 
 
 def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | None:
@@ -45,6 +61,11 @@ def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | N
         raw = source.text[word.start : word.end]
         if following.keyword == "(" and (raw[0] in '_"' or raw[0].isalpha()):
             calls.add(raw.lower())
+    if _MOMENT.search(source.text):
+        calls.add(MOMENT)
+    for cast in tree.find_all(exp.Cast):
+        if cast.to.this not in _NO_MOMENTS and not isinstance(cast.this, exp.Literal):
+            calls.add(CONVERSION)
     calls |= {w.keyword.lower() for w in source.words if w.keyword in _WITHOUT_BRACKETS}
     return frozenset(calls)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import DuplicateColumn, UnknownTable
 from tique_rewriter.names import check_reserved, quote
@@ -116,6 +117,7 @@ def _target(source: Source, catalog: Catalog) -> tuple[int, Table]:
         )
     schema = parts[0] if len(parts) == 2 else None
     check_reserved(source, schema or "", start)
+    check_not_attached(source, catalog, schema or "", start)
     table = catalog.find(schema, parts[-1])
     if table is None:
         raise source.error(

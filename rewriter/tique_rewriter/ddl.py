@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
 from tique_rewriter.foreign_keys import kept_text
 from tique_rewriter.names import check_case
@@ -15,6 +16,7 @@ from tique_rewriter.references import (
     unknown_column,
     unknown_table,
 )
+from tique_rewriter.shape import starts_at
 from tique_rewriter.words import check_calls
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
     found: list[Table] = []
     missing: list[str] = []
     for node in _tables(source, tree):
+        for name in (node.catalog, node.db):
+            check_not_attached(source, catalog, name, starts_at(node))
         check_private(source, node)
         table = catalog.named(node.db or None, node.name)
         if table is not None:

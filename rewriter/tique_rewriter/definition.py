@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.collations import read_collation
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
@@ -121,6 +122,7 @@ def read_head(source: Source, catalog: Definitions) -> Head:
         number += 3
     schema, name, number = qualified_name(source, number, catalog.default_schema)
     check_reserved(source, schema, words[number - 1].start)
+    check_not_attached(source, catalog, schema, words[number - 1].start)
     _check_free(source, catalog, schema, name, words[number - 1])
     if number == len(words):
         raise source.syntax("a list of columns is expected", words[-1].start)

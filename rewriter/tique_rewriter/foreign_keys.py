@@ -177,11 +177,15 @@ def resolve(
 
 def _parent(source: Source, catalog: Catalog, child: Table, clause: Clause) -> Table:
     schema = clause.schema
-    is_own_schema = (schema or catalog.default_schema).lower() == child.schema.lower()
+    home = child.schema if source.rules.views_look_at_home else catalog.default_schema
+    is_own_schema = (schema or home).lower() == child.schema.lower()
     if clause.table.lower() == child.name.lower() and is_own_schema:
         parent: Table | None = child
     else:
-        parent = catalog.find(schema, clause.table)
+        parent = None
+        if schema is None and source.rules.views_look_at_home:
+            parent = catalog.find(child.schema, clause.table)
+        parent = parent or catalog.find(schema, clause.table)
     if parent is None:
         name = f"{schema}.{clause.table}" if schema else clause.table
         raise source.error(

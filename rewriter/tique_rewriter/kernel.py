@@ -35,7 +35,6 @@ Evaluator = Callable[[Sequence[Any], Sequence[Any]], Any]
 _WIDEST_ARITHMETIC = 18
 _CHOSEN = frozenset({"integer", "text", "boolean"})
 """Types, beside narrow decimals, of which CASE and COALESCE are evaluated here."""
-_INT32 = Kind("integer", -(2**31), 2**31 - 1)
 
 
 def compile_kernel(
@@ -106,10 +105,11 @@ class _Compiler:
         has_column = in_left or in_right
         if left is None or right is None:
             return None, has_column
-        evaluate = self.combine(kernel.operator, left, right, narrow=not has_column)
-        if evaluate is None or has_column:
-            return evaluate, has_column
-        return _typed(evaluate), has_column
+        if not has_column:
+            # The engine types an operation on values alone by their own size, and may
+            # overflow, or know no type at all.
+            return None, False
+        return self.combine(kernel.operator, left, right), True
 
     def alternatives(self, kernel: Choice | Coalesced) -> tuple[Evaluator | None, bool]:
         """Compile CASE and COALESCE, if a column among their values gives them its type.
@@ -139,15 +139,12 @@ class _Compiler:
         return (_choice(known, values) if len(known) == len(tests) else None), True
 
     def combine(
-        self, operator: str, left: Evaluator, right: Evaluator, *, narrow: bool
+        self, operator: str, left: Evaluator, right: Evaluator
     ) -> Evaluator | None:
         if self.kind.family == "integer":
-            # The engine types an operation on values alone by their size.
-            low = max(self.kind.least, _INT32.low) if narrow else self.kind.least
-            high = min(self.kind.high, _INT32.high) if narrow else self.kind.high
-            return _integers(operator, left, right, low, high)
+            return _integers(operator, left, right, self.kind)
         if self.kind.family == "decimal" and self.kind.precision <= _WIDEST_ARITHMETIC:
-            return _decimals(operator, left, right, self.kind, narrow=narrow)
+            return _decimals(operator, left, right, self.kind)
         return None
 
 
@@ -173,22 +170,6 @@ def _coalesced(values: Sequence[Evaluator]) -> Evaluator:
     return evaluate
 
 
-def _typed(evaluate: Evaluator) -> Evaluator:
-    """Leave NULL to the engine where no column gives it a type.
-
-    MonetDB has no ``NULL + NULL``.
-    """
-
-    def checked(row: Sequence[Any], parameters: Sequence[Any]) -> object:
-        # It is None if an operand is. Each is evaluated once: they may be deep.
-        result = evaluate(row, parameters)
-        if result is None:
-            raise NotLocal
-        return result
-
-    return checked
-
-
 def _holds(target: Kind, kind: Kind) -> bool:
     """Whether every value of ``kind`` is stored as it is in a column of ``target``."""
     if target.family == kind.family == "text":
@@ -197,8 +178,9 @@ def _holds(target: Kind, kind: Kind) -> bool:
 
 
 def _integers(
-    operator: str, left: Evaluator, right: Evaluator, low: int, high: int
+    operator: str, left: Evaluator, right: Evaluator, kind: Kind
 ) -> Evaluator:
+    low, high = kind.least, kind.high
     sign = 1 if operator == "+" else -1
 
     def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:
@@ -214,11 +196,9 @@ def _integers(
 
 
 def _decimals(
-    operator: str, left: Evaluator, right: Evaluator, kind: Kind, *, narrow: bool
+    operator: str, left: Evaluator, right: Evaluator, kind: Kind
 ) -> Evaluator:
     limit = 10 ** (kind.precision - kind.scale)
-    if narrow:
-        limit = min(limit, _INT32.high)
     combine = EXACT.add if operator == "+" else EXACT.subtract
 
     def evaluate(row: Sequence[Any], parameters: Sequence[Any]) -> object:

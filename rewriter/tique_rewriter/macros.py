@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import DefineMacro, DefineObjects
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.functions import reads_nothing
@@ -50,6 +51,7 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
     place = words[min(number, len(words) - 1)].start
     schema, name, number = qualified_name(source, number, catalog.default_schema)
     check_reserved(source, schema, place)
+    check_not_attached(source, catalog, schema, place)
     rules = source.rules
     if not name.isidentifier() or rules.table_functions.fullmatch(name.lower()):
         raise source.unsupported(
@@ -100,6 +102,7 @@ def _drop(source: Source, catalog: Definitions) -> DefineObjects:
     place = source.words[min(number, len(source.words) - 1)].start
     schema, _, number = qualified_name(source, number, catalog.default_schema)
     check_reserved(source, schema, place)
+    check_not_attached(source, catalog, schema, place)
     if source.keywords(number) == ["RESTRICT"]:
         number += 1
     expect_end(source, number, "DROP MACRO")

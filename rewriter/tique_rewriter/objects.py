@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import DefineObjects, RenameSchema
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.identity import are_options
@@ -48,16 +49,17 @@ def plan_object(source: Source, catalog: Definitions) -> Plan:
     elif source.keywords(number)[:2] == ["IF", "EXISTS"] and verb != "CREATE":
         number += 2
     if kind == "SCHEMA":
-        return _schema(source, verb, number)
+        return _schema(source, catalog, verb, number)
     return _sequence(source, catalog, verb, number)
 
 
-def _schema(source: Source, verb: str, number: int) -> Plan:
+def _schema(source: Source, catalog: Definitions, verb: str, number: int) -> Plan:
     if verb == "ALTER":
         return _rename_schema(source)
     names, number = object_names(source, number, "", several=verb == "DROP")
     for _, name in names:
         check_reserved(source, name, source.words[0].start)
+        check_not_attached(source, catalog, name, source.words[0].start)
     cascades = verb == "DROP" and source.keywords(number) == ["CASCADE"]
     if verb == "DROP" and source.keywords(number) in (["CASCADE"], ["RESTRICT"]):
         number += 1
@@ -85,6 +87,7 @@ def _sequence(
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
         check_reserved(source, schema, source.words[0].start)
+        check_not_attached(source, catalog, schema, source.words[0].start)
     if verb == "ALTER" and source.keywords(number)[:2] == ["RENAME", "TO"]:
         if source.rules.sequences_only_restart:
             raise source.unsupported("RENAME of a sequence", source.words[number].start)

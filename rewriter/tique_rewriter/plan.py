@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from tique_rewriter.text import Text
 
 
+MOMENT = "'now'"
+"""In a query's ``calls``: a string that some engine may read as the moment of a transaction."""
+
+CONVERSION = "CAST TO TIME"
+"""There: a conversion, to a moment, of what may be such a string in a row."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """The value bound to placeholder ``$number`` (counted from 1)."""

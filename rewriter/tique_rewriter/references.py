@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.attaching import check_not_attached, is_attached
 from tique_rewriter.errors import (
     DuplicateAlias,
     RewriteError,
@@ -119,6 +120,8 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
     UnknownTable
         When there is none of that name.
     """
+    for name in (node.catalog, node.db):
+        check_not_attached(source, catalog, name, starts_at(node))
     check_private(source, node)
     named = isinstance(node.this, exp.Identifier)
     table = catalog.find(node.db or None, node.name) if named else None
@@ -241,6 +244,8 @@ def _read(
     """Return the plan's replacement of a relation's name; None if the name stays."""
     if not isinstance(node.this, exp.Identifier):
         return listed(source, node)[1]
+    if not is_target and is_attached(source, node, catalog):
+        return None
     check_private(source, node)
     if is_target:
         table = find_table(source, node, catalog)

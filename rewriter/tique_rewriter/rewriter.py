@@ -532,8 +532,6 @@ _INSTEAD = {
     "LOCK": "a conflicting change is found when you commit",
     "VACUUM": "checkpoints keep the tables tidy",
     "CHECKPOINT": "call Connection.checkpoint()",
-    "ATTACH": "connect() opens one database",
-    "DETACH": "connect() opens one database",
     "EXPORT": "it copies storage without recent versions; detach first, or COPY the tables",
     "LOAD": "code of extensions may read tables outside the snapshot",
     "INSTALL": "code of extensions may read tables outside the snapshot",

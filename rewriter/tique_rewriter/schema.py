@@ -228,6 +228,15 @@ class Function:
     digest: str
 
 
+@dataclass(frozen=True)
+class Attached:
+    """Another database, which nothing changes: the places of its relations, folded."""
+
+    name: str
+    tables: frozenset[tuple[str, str]]
+    views: frozenset[tuple[str, str]]
+
+
 class Definitions(Protocol):
     """The managed tables and the views, as their owner gives them to the rewriter."""
 
@@ -238,6 +247,10 @@ class Definitions(Protocol):
     @property
     def lasting(self) -> Definitions:
         """The same without temporary tables."""
+
+    @property
+    def usual(self) -> Definitions:
+        """The same along the path of a new connection."""
 
     @property
     def default_schema(self) -> str:
@@ -269,6 +282,9 @@ class Definitions(Protocol):
 
     def is_unsafe(self, name: str) -> bool:
         """Whether one of that name is there, whatever its case and schema."""
+
+    def attached(self, name: str) -> Attached | None:
+        """Another database that is attached by that (case-insensitive) name, or None."""
 
 
 class Catalog(Definitions, Protocol):

@@ -186,6 +186,28 @@ def plan_assignment(source: Source) -> SetSetting:
     return SetSetting(0, (), name, values_of(source, name, words), scope)
 
 
+def plan_use(source: Source) -> SetSetting:
+    """Return the plan of the words after USE: a schema, a database, or both.
+
+    Raises
+    ------
+    UnsupportedSQL
+        For more than names and full stops.
+    """
+    parts: list[str] = []
+    if len(source.words) % 2 == 0 and source.words[-1].keyword == ".":
+        raise source.syntax("a name is missing", source.words[-1].start)
+    for number, word in enumerate(source.words):
+        if number % 2:
+            if word.keyword != ".":
+                finish(source, number)
+            continue
+        (name,) = values_of(source, "schema", [word])
+        special = {".", ",", '"'}.intersection(name)
+        parts.append('"' + name.replace('"', '""') + '"' if special else name)
+    return SetSetting(0, (), "schema", (".".join(parts),))
+
+
 def _name(source: Source, number: int) -> tuple[str, int]:
     """Return the folded name that begins at a word, and the number of the word after."""
     keywords = source.keywords(number)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import ATTACHING_VERBS, plan_attaching
 from tique_rewriter.maintenance import MAINTAINING_VERBS, plan_maintenance
 from tique_rewriter.session import (
     SETTING_VERBS,
-    SetSetting,
     plan_discard,
     plan_setting,
+    plan_use,
     rest_of,
-    values_of,
 )
 from tique_rewriter.session_constraints import plan_set_constraints
 from tique_rewriter.session_describe import (
@@ -56,9 +56,10 @@ def plan_session(source: Source, catalog: Catalog) -> Plan:
         return plan_maintenance(source, catalog)
     if verb in SETTING_VERBS:
         return plan_setting(source)
+    if verb in ATTACHING_VERBS:
+        return plan_attaching(source)
     if verb == "USE":
-        rest = rest_of(source)
-        return SetSetting(0, (), "schema", values_of(rest, "schema", rest.words))
+        return plan_use(rest_of(source))
     if verb == "DISCARD":
         return plan_discard(source)
     if verb == "PREPARE":

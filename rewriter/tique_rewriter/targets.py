@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.errors import UnknownTable
 from tique_rewriter.names import check_reserved, refusal
@@ -28,6 +29,7 @@ def named_table(
     first = number
     schema, name, number = qualified_name(source, number, catalog.default_schema)
     check_reserved(source, schema, words[first].start)
+    check_not_attached(source, catalog, schema, words[first].start)
     is_qualified = number > first + 1
     table = catalog.find(schema if is_qualified else None, name)
     if table is not None:

@@ -29,7 +29,7 @@ from tique_rewriter.views import WithViews, plan_create_temporary_view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.schema import Attached, Definitions, Table, View
     from tique_rewriter.source import Word
 
 _WORDS = ("TEMP", "TEMPORARY")
@@ -284,6 +284,11 @@ class Lasting:
         return self._lasting
 
     @property
+    def usual(self) -> Definitions:
+        """The same along the path of a new connection."""
+        return Lasting(self._all.usual)
+
+    @property
     def default_schema(self) -> str:
         """As of all."""
         return self._all.default_schema
@@ -315,6 +320,10 @@ class Lasting:
     def is_unsafe(self, name: str) -> bool:
         """As of all."""
         return self._all.is_unsafe(name)
+
+    def attached(self, name: str) -> Attached | None:
+        """Another database that is attached by that name."""
+        return self._all.attached(name)
 
     def _refuse(self, schema: str | None, name: str) -> None:
         """Refuse a name that would mean another table to the engine than to tique."""

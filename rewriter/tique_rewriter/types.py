@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import DefineObjects
 from tique_rewriter.definition import read_type
 from tique_rewriter.names import check_reserved
@@ -53,6 +54,7 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     names, number = object_names(source, number, default, several=verb == "DROP")
     for schema, _ in names:
         check_reserved(source, schema, source.words[0].start)
+        check_not_attached(source, catalog, schema, source.words[0].start)
     if verb == "DROP":
         if source.keywords(number) == ["RESTRICT"]:
             number += 1
@@ -89,6 +91,9 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
         if not number % 2 and keywords[number] != ".":
             raise source.syntax(". or IS is expected", words[number].start)
         number += 1
+    if number > 5:
+        first = source.identifier(words[3])
+        check_not_attached(source, catalog, first, words[3].start)
     text = words[number + 1 :]
     if number % 2 or len(text) != 1 or not _is_text(source, text[0], or_null=True):
         raise source.unsupported("this form of COMMENT", words[0].start)

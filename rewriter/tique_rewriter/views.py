@@ -10,11 +10,13 @@ rules: a view that has been there before, or was made without tique, may hold an
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
@@ -25,12 +27,13 @@ from tique_rewriter.plan import Select, ViewQuery
 from tique_rewriter.qualified import without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.relations import common_table
+from tique_rewriter.schema import Table
 from tique_rewriter.source import Source
-from tique_rewriter.words import check_cut
+from tique_rewriter.words import OF_SEQUENCES, check_cut
 
 if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
-    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.schema import Attached, Definitions, View
 
 _MOST_TABLES = 1000
 """How many places that read tables a view's query may have, with those of its views."""
@@ -78,6 +81,11 @@ class WithViews:
         return self._catalog.lasting
 
     @property
+    def usual(self) -> Definitions:
+        """As the catalog's."""
+        return self._catalog.usual
+
+    @property
     def default_schema(self) -> str:
         """As the catalog's."""
         return self._catalog.default_schema
@@ -106,6 +114,22 @@ class WithViews:
     def is_unsafe(self, name: str) -> bool:
         """As the catalog's."""
         return self._catalog.is_unsafe(name)
+
+    def attached(self, name: str) -> Attached | None:
+        """Another database that is attached by that name; no view may read one.
+
+        Raises
+        ------
+        UnsupportedSQL
+            Inside of a view.
+        """
+        found = self._catalog.attached(name)
+        if found is not None and self._home is not None:
+            raise UnsupportedSQL(
+                f'a view over "{name}", another database, is not supported: the view '
+                "would be there without it; write the query out"
+            )
+        return found
 
     def query_of(self, view: View) -> ViewQuery:
         """Return the query that is read in a view's place.
@@ -151,7 +175,54 @@ class WithViews:
         found = ViewQuery(select, names, _bare_names(header, select, inside))
         if _weight(found) > _MOST_TABLES:
             raise UnsupportedSQL(f"it reads tables in more than {_MOST_TABLES} places")
+        if self._rules.views_look_at_home:
+            self._expect_functions_of_the_path(view, inside)
+        self.expect_one_meaning(header, table, select)
         return found
+
+    def _expect_functions_of_the_path(self, view: View, inside: WithViews) -> None:
+        """Refuse a function that the view has from its own schema, and the text has not."""
+        home = view.table.schema
+        if home.lower() == self.default_schema.lower():
+            return
+        for node in body_of(view, inside).parse().find_all(exp.Anonymous):
+            name = node.name.lower()
+            if not isinstance(node.parent, exp.Dot) and self.may_call(
+                home.lower(), name
+            ):
+                raise UnsupportedSQL(
+                    f"it calls {name}() of its own schema: write the schema in the view"
+                )
+
+    def expect_one_meaning(self, header: _Header, table: Table, found: Select) -> None:
+        """Refuse a view whose query means something else along another path.
+
+        Engines differ in where they look when the view's own schema has not the name.
+
+        Raises
+        ------
+        UnsupportedSQL
+            It does.
+        """
+        lasting = self._catalog.lasting
+        if not self._rules.views_look_at_home or lasting.usual is lasting:
+            return
+        above = (*self._above, table.id)
+        usual = WithViews(lasting.usual, self._rules, above=self._above)
+        others = [usual.inside(table.schema, table.id)]
+        if table.is_temporary:
+            others.append(WithViews(lasting, self._rules, above=above))
+        is_first = table.schema.lower() == self.default_schema.lower()
+        is_first = is_first and not table.is_temporary
+        with suppress(UnknownTable):
+            if all(found == _plan_body(header, other) for other in others) and (
+                is_first or not _names_more_than_tables(_body(header))
+            ):
+                return
+        raise UnsupportedSQL(
+            "a name in it that has no schema means something else along this search "
+            "path: write the schema in the view, or take the path back"
+        )
 
     @property
     def rules(self) -> Rules:
@@ -192,7 +263,8 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
         As for its query as a statement of its own.
     """
     header = _checked_header(source, catalog)
-    _plan_body(header, catalog.inside(header.name[0]))
+    select = _plan_body(header, catalog.inside(header.name[0]))
+    catalog.expect_one_meaning(header, Table(*header.name, ()), select)
     text = source.words_text(source.words)
     body = _body(header).text
     if len(body) == header.end:
@@ -227,6 +299,7 @@ def plan_create_temporary_view(
 def _checked_header(source: Source, catalog: WithViews) -> _Header:
     header = _read_header(source, catalog)
     check_reserved(source, header.name[0], source.words[0].start)
+    check_not_attached(source, catalog, header.name[0], source.words[0].start)
     if source.lexed.arguments:
         raise source.syntax(
             "a placeholder in CREATE VIEW", source.lexed.starts[0], "write a literal"
@@ -259,6 +332,7 @@ def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
         first = source.words[min(number, len(source.words) - 1)]
         schema, name, number = qualified_name(source, number, catalog.default_schema)
         check_reserved(source, schema, first.start)
+        check_not_attached(source, catalog, schema, first.start)
         view = catalog.view(schema, name) or catalog.view(None, name)
         names.append((schema, name) if view is None else _names(view))
         if source.keywords(number)[:1] != [","]:
@@ -288,6 +362,7 @@ def plan_alter_view(source: Source, catalog: Definitions) -> DefineViews:
     start = source.words[min(number, len(source.words) - 1)].start
     schema, name, number = qualified_name(source, number, catalog.default_schema)
     check_reserved(source, schema, start)
+    check_not_attached(source, catalog, schema, start)
     old = catalog.view(schema, name) or catalog.view(None, name)
     place = (schema, name) if old is None else _names(old)
     match source.keywords(number):
@@ -363,6 +438,21 @@ def _definition(view: View, inside: WithViews) -> _Header:
         view.definition, _AS_WRITTEN, False, lexicon=rules.lexicon
     )
     return _read_header(Source(lexed, rules), inside)
+
+
+def _names_more_than_tables(source: Source) -> bool:
+    """Whether a query names a type or a sequence without its schema."""
+    return any(
+        isinstance(node, exp.NextValueFor)
+        or (
+            isinstance(node, exp.DataType)
+            and node.this is exp.DataType.Type.USERDEFINED
+            and "." not in str(node.args.get("kind"))
+            and bool(source.rules.definable_types)
+        )
+        or (isinstance(node, exp.Anonymous) and node.name.lower() in OF_SEQUENCES)
+        for node in source.parse().walk()
+    )
 
 
 def body_of(view: View, inside: WithViews) -> Source:

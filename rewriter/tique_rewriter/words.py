@@ -162,7 +162,7 @@ def check_calls(
         if schema in ("", rules.function_schema) and known.fullmatch(name):
             if name == _SETTING:
                 _check_setting(source, words[number + 2 : number + 4])
-            if name in _OF_SEQUENCES or name == _SERIAL_SEQUENCE:
+            if name in OF_SEQUENCES or name == _SERIAL_SEQUENCE:
                 is_free = name == _SERIAL_SEQUENCE and before != "("
                 arguments = words[number + 2 : number + 6]
                 _check_sequence(source, name, arguments, is_free=is_free)
@@ -197,7 +197,7 @@ def _unsafe(source: Source, name: str, word: Word) -> RewriteError:
 
 
 _SETTING = "current_setting"
-_OF_SEQUENCES = frozenset({"nextval", "currval", "setval"})
+OF_SEQUENCES = frozenset({"nextval", "currval", "setval"})
 _SERIAL_SEQUENCE = "pg_get_serial_sequence"
 
 

@@ -11,24 +11,54 @@ TOTAL = "SELECT sum(balance) FROM account WHERE id > %s"
 def test_statement_and_plan(run, adopted):
     shown = run("explain", adopted, TOTAL, "--param", "5")
     assert shown.startswith("Rewritten statement\nSELECT sum(balance) FROM ")
-    assert "WHERE id > $1\n\nPhysical plan\n" in shown
+    assert (
+        "WHERE id > $1\n\nForms of tables\nmain.account: storage only: its snapshot has no "
+        "recent version\n\nPhysical plan\n" in shown
+    )
     assert "Filters: id" in shown
 
 
 def test_for_machines(run, adopted):
     found = run("explain", adopted, TOTAL, "--param", "5", "--json")
-    assert found.keys() == {"statement", "plans"}
+    assert found.keys() == {"statement", "forms", "plans"}
+    assert found["forms"] == [
+        {
+            "name": "form of main.account",
+            "text": "storage only: its snapshot has no recent version",
+        }
+    ]
     assert found["statement"].startswith("SELECT sum(balance) FROM ")
     assert found["plans"]
     assert all(plan.keys() == {"name", "text"} for plan in found["plans"])
 
 
 def test_the_snapshot_query_is_shown(run, adopted):
-    with tique.connect(adopted, checkpoint="manual") as conn:
+    options = {"checkpoint": "manual", "uncommitted_fold_rows": None}
+    with tique.connect(adopted, **options) as conn:
         conn.execute("UPDATE account SET balance = 0 WHERE id = 1")
         conn.commit()
-        found = run("explain", adopted, "SELECT sum(balance) FROM account", "--json")
+        query = "SELECT sum(balance + 0) FROM account"
+        found = run("explain", adopted, query, "--json")
+        shown = run("explain", adopted, query)
     assert "UNION ALL" in found["statement"]
+    (form, fold) = found["forms"]
+    assert form["text"] == "overlay: recent rows (1) stand in the statement"
+    assert fold["name"] == "no uncommitted fold"
+    assert "\nno uncommitted fold: " in shown
+
+
+def test_the_uncommitted_fold_is_named(run, adopted):
+    options = {"checkpoint": "manual", "uncommitted_fold_rows": 0}
+    with tique.connect(adopted, **options) as conn:
+        conn.execute("UPDATE account SET balance = 0 WHERE id = 1")
+        conn.commit()
+        query = "SELECT sum(balance + 0) FROM account"
+        found = run("explain", adopted, query, "--json")
+    (form,) = found["forms"]
+    assert form["text"].startswith(
+        "uncommitted fold: the recent versions are in storage"
+    )
+    assert "UNION ALL" not in found["statement"]
 
 
 @pytest.mark.parametrize(

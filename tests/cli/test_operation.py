@@ -35,6 +35,9 @@ def test_status_of_an_idle_database(run, adopted, path):
     uses = ("entries", "bytes", "hits", "misses", "evictions")
     for cache in found.pop("caches"):
         assert {cache[use] for use in uses} == {0}
+    phases = found["commits"].pop("phases")
+    assert [phase["name"] for phase in phases] == ["certify", "append", "publish"]
+    assert {phase["count"] for phase in phases} == {0}
     assert found == {
         "database": str(path),
         "format_version": FORMAT_VERSION,
@@ -62,7 +65,9 @@ def test_status_of_an_idle_database(run, adopted, path):
             "folded_rows": 0,
             "last": None,
             "last_error": None,
+            "lag": 0,
         },
+        "commits": {"committed": 0, "conflicts": 0, "retries": 0, "merges": 0},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from math import isfinite
 
 import pytest
@@ -85,3 +86,76 @@ def test_a_status_that_is_shown_again(run, adopted):
 )
 def test_wrong_usage(run, adopted, options):
     assert "Error" in run("status", adopted, *options, code=2)
+
+
+def test_commits_conflicts_and_retries(engine):
+    """Each is counted once; a phase has one entry for each group commit."""
+    with engine.connect(checkpoint="manual") as one, engine.connect() as other:
+        one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        one.execute("INSERT INTO t VALUES (1, 0)")
+        one.commit()
+        before = one.status().commits
+        for connection in (one, other):
+            (value,) = connection.execute("SELECT v FROM t WHERE id = 1").fetchone()
+            connection.execute("UPDATE t SET v = %s WHERE id = 1", (value + 1,))
+        one.commit()
+        with pytest.raises(tique.SerializationError):
+            other.commit()
+        other.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+        other.commit()
+        status = one.status()
+        found = read(status.prometheus())
+        one.checkpoint()
+        lag = one.status().checkpoint.lag
+    commits = status.commits
+    assert commits.committed - before.committed == 2
+    assert (commits.conflicts, commits.retries) == (1, 1)
+    assert found["tique_commits_total",] == commits.committed
+    assert found["tique_conflicts_total",] == found["tique_retries_total",] == 1
+    appended = {p.name: p.count for p in commits.phases}["append"]
+    assert appended - {p.name: p.count for p in before.phases}["append"] == 2
+    name = "tique_commit_phase_seconds"
+    for phase in commits.phases:
+        labels = ("phase", phase.name)
+        assert 0 < phase.count == found[f"{name}_count", labels]
+        assert found[f"{name}_bucket", ("le", "+Inf"), labels] == phase.count
+        assert 0 < phase.seconds == found[f"{name}_sum", labels]
+        counts = [count for _, count in phase.buckets]
+        assert counts == sorted(counts)
+        assert counts[-1] <= phase.count
+    assert found["tique_checkpoint_lag",] == status.checkpoint.lag >= 2
+    assert lag == 0
+
+
+def test_merges_are_counted(engine):
+    with engine.connect() as one, engine.connect() as other:
+        one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        one.execute("INSERT INTO t VALUES (1, 0)")
+        one.commit()
+        for connection in (one, other):
+            connection.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+        one.commit()
+        other.commit()
+        commits = one.status().commits
+    assert (commits.merges, commits.conflicts) == (1, 0)
+
+
+def test_the_holder_of_the_oldest_snapshot(engine):
+    with engine.connect() as one, engine.connect() as other:
+        one.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+        one.commit()
+        reader = threading.Thread(
+            target=lambda: one.execute("SELECT * FROM t").fetchall(), name='report "x"'
+        )
+        reader.start()
+        reader.join()
+        other.execute("SELECT * FROM t").fetchall()
+        status = other.status()
+        found = read(status.prometheus())
+        numbers = one.info.number, other.info.number
+        oldest, newest = status.transactions
+    assert (oldest.connection, newest.connection) == numbers
+    assert oldest.thread == 'report "x"'
+    assert newest.thread == threading.current_thread().name
+    labels = ("connection", f"{numbers[0]}"), ("thread", 'report "x"')
+    assert found[("tique_oldest_snapshot_holder", *labels)] == 1

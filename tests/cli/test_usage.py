@@ -13,7 +13,7 @@ from tique.cli._output import counted, one_line, progress
 from tique.cli._program import main
 from tique_backends.engine import FORMAT_VERSION
 
-COMMANDS = ["adopt", "detach", "checkpoint", "status", "explain"]
+COMMANDS = ["adopt", "detach", "checkpoint", "status", "top", "explain"]
 
 
 def arguments(command, url):

@@ -48,14 +48,14 @@ def work_and_kill(url, round_number, chance):
 
     reader = threading.Thread(target=read)
     reader.start()
-    assert ready.wait(30), "the child does not start"
+    assert ready.wait(patience(30)), "the child does not start"
     time.sleep(chance.uniform(0.3, 1.2))
     child.kill()
-    reader.join(10)
+    reader.join(patience(10))
     errors = child.stderr.read()
     child.stderr.close()
     child.stdout.close()
-    child.wait(10)
+    child.wait(patience(10))
     assert lines, errors
     assert lines[0][0] == "ready", (lines, errors)
     assert float(lines[0][3]) < patience(10), "recovery took too long"

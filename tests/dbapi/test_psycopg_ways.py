@@ -23,7 +23,7 @@ ALL = "SELECT id, v FROM t ORDER BY id"
 
 @pytest.fixture
 def connection(engine):
-    connection = engine.connect()
+    connection = engine.connect(uncommitted_fold_rows=None)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute(f"INSERT INTO t SELECT number, 0 FROM {numbers(5000)}")
     connection.commit()

@@ -254,6 +254,27 @@ def test_from_a_query(one, two):
         one.execute("SELECT * FROM s")
 
 
+def test_from_a_query_that_fails(one):
+    """P8: there is no such table, the others stay, and the catalog can be read."""
+    make(one)
+    one.execute("INSERT INTO s VALUES (1, 'a')")
+    one.commit()
+    query = "SELECT id, CAST(v AS INTEGER) AS v FROM t"
+    with pytest.raises(tique.DataError):
+        one.execute(
+            f"CREATE TEMPORARY TABLE bad {KEEP} AS {query}"
+            if not _is_monetdb(one)
+            else f"CREATE TEMPORARY TABLE bad AS {query} WITH DATA {KEEP}"
+        )
+    one.rollback()
+    with pytest.raises(tique.ProgrammingError, match="unknown table"):
+        one.execute("SELECT * FROM bad")
+    assert content(one, "s") == [(1, "a")]
+    one.rollback()
+    one.execute("CREATE TABLE later (id INTEGER)")
+    assert content(one, "later") == []
+
+
 def _is_monetdb(connection):
     return connection._database.engine.capabilities.dialect == "monetdb"
 
@@ -418,7 +439,7 @@ def test_nothing_is_left_in_the_engine(engine, one):
     one.commit()
     assert one._database.catalog._temporary == {}
     assert not one._temporaries
-    assert one._rewriter is one._usual_rewriter
+    assert one._temporaries.rewriter is None
 
 
 def test_other_statements(engine, one):

@@ -126,6 +126,23 @@ def test_a_star_and_the_columns_names(one):
     assert rows(one, "SELECT b FROM c") == [("a",)]
 
 
+@pytest.mark.written_for(["duckdb"], reason="PostgreSQL has no obsolete views")
+def test_beside_an_obsolete_view(one):
+    """P10: the engine's error about another view is not the statement's."""
+    one.execute("CREATE TABLE gone (id INTEGER)")
+    one.execute("CREATE VIEW obsolete AS SELECT * FROM gone")
+    one.execute("DROP TABLE gone")
+    one.execute("CREATE TEMP VIEW v AS SELECT id FROM t WHERE id > 2")
+    assert rows(one) == [(3,)]
+    one.commit()
+    one.execute("BEGIN")
+    one.execute("CREATE VIEW beside AS SELECT id FROM t WHERE id > 1")
+    assert rows(one, "SELECT * FROM beside ORDER BY id") == [(2,), (3,)]
+    one.commit()
+    with pytest.raises(tique.ProgrammingError, match="gone"):
+        one.execute("SELECT * FROM obsolete")
+
+
 def test_over_temporary_tables(one):
     one.execute("CREATE TEMP TABLE s (id INTEGER)")
     refused(one, "CREATE TEMP VIEW v AS SELECT * FROM s", "temporary table")

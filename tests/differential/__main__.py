@@ -2,7 +2,7 @@
 
 Runs as many random statements through tique and on the bare engine. Prints differences
 as they are found, a line of JSON each, with the fewest statements that show it, and
-counts at the end. An episode comes again with ``--start NUMBER --count 1`` and the seed.
+counts at the end. An episode comes again with ``--start NUMBER --count 1``, the seed and the length.
 
 ``python -m tests.differential corpus --engine duckdb`` says what of the corpus is refused.
 """
@@ -24,7 +24,8 @@ from tests.differential.statements import STEPS
 from tests.fuzz.runs import ENGINES
 from tests.plugins.engine import ENGINES as BACKENDS
 
-_BATCH = 20
+_BATCH = 5000
+"""Statements of a child process."""
 
 
 def report_corpus():
@@ -46,21 +47,27 @@ def main():
     parser.add_argument("--count", type=int, default=1000, help="statements")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the first episode")
+    parser.add_argument(
+        "--length", type=int, default=STEPS, help="statements of an episode"
+    )
     options = parser.parse_args()
     begin = time.monotonic()
     found = 0
     counts = Counter()
     refused = {}
-    episodes = max(1, options.count // STEPS)
+    length = options.length
+    episodes = max(1, options.count // length)
     stop = options.start + episodes
+    batch = max(1, _BATCH // length)
     with places_of(options.engine) as place:
-        for at in range(options.start, stop, _BATCH):
+        for at in range(options.start, stop, batch):
             outcome = run(
                 options.engine,
                 place,
                 options.seed,
                 at,
-                min(_BATCH, stop - at) * STEPS,
+                min(batch, stop - at) * length,
+                length=length,
                 report=lambda finding: print(json.dumps(finding), flush=True),
             )
             for reason in outcome.refused.keys() - refused.keys():
@@ -68,11 +75,13 @@ def main():
                     json.dumps({"refused": reason, "sql": outcome.refused[reason]}),
                     flush=True,
                 )
+            for fault in outcome.faults:
+                print(json.dumps(fault), flush=True)
             refused |= outcome.refused
             found += len(outcome.findings)
             counts.update(outcome.counts)
             print(
-                f"{min(at + _BATCH, stop) - options.start} episodes, {found} findings, "
+                f"{min(at + batch, stop) - options.start} episodes, {found} findings, "
                 f"{time.monotonic() - begin:.0f} s: {dict(counts)}",
                 file=sys.stderr,
                 flush=True,

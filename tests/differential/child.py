@@ -1,18 +1,21 @@
 """Runs episodes, in a process that may die of them.
 
-``python -m tests.differential.child ENGINE PLACES SEED START STOP``, where PLACES is JSON. It
+``python -m tests.differential.child ENGINE PLACES SEED START STOP LENGTH``, where PLACES is JSON. It
 prints each episode's number, each finding as a line of JSON, and counts in the end.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import traceback
+from dataclasses import asdict
 
+from tests.differential.bare import NativeCrash
 from tests.differential.statements import Episode
-from tests.differential.trial import NativeCrash, Trial, minimised
+from tests.differential.trial import OWN_FAULT, Trial, minimised
 from tests.fuzz.runs import ENGINE_DIED
 
 _MINIMISED = 12
@@ -36,14 +39,16 @@ def _told(episode, steps):
     return lines
 
 
-def main(engine, places, seed, start, stop):
+def main(engine, places, seed, start, stop, length):
+    # What is imported stays: it need not be looked at again and again.
+    gc.freeze()
     trial = Trial(engine, places)
-    found = 0
+    found, faults = 0, []
     for number in range(start, stop):
         os.write(1, b"@%d\n" % number)
-        episode, steps = Episode(engine, seed, number), []
+        episode, steps = Episode(engine, seed, number, length), []
         try:
-            episode, steps, finding = trial.episode(seed, number, _alive)
+            episode, steps, finding = trial.episode(seed, number, _alive, length=length)
         except NativeCrash:
             trial.count("native crash")
             _say({"counts": trial.counts})
@@ -62,16 +67,24 @@ def main(engine, places, seed, start, stop):
             continue
         if finding is None:
             continue
+        if finding.what == OWN_FAULT:
+            trial.count(OWN_FAULT)
+            faults.append({"number": number, **asdict(finding)})
+            continue
         found += 1
         again = None
+        counts = dict(trial.counts)
         if found <= _MINIMISED:
             steps, again = minimised(trial, episode, steps, finding, _alive)
             if again:
                 finding = trial.again(episode, steps) or finding
+        # Each statement counts once.
+        trial.counts = counts
         _say(
             {
                 "seed": seed,
                 "number": number,
+                "length": length,
                 "what": finding.what,
                 "step": finding.step,
                 "found": finding.found,
@@ -80,7 +93,7 @@ def main(engine, places, seed, start, stop):
                 "steps": _told(episode, steps),
             }
         )
-    _say({"counts": trial.counts, "refused": trial.refused})
+    _say({"counts": trial.counts, "refused": trial.refused, "faults": faults})
     trial.close()
 
 

@@ -197,32 +197,77 @@ _MONETDB = {
     },
     "HUGEINT": (str(1 - 2**127), str(2**127 - 1)),
     **{name: _cast(name, *texts) for name, texts in _DECIMALS.items()},
-    "REAL": _cast("REAL", "-0.0", "0.1"),
+    # MonetDB reads 0 in -0.0, and makes it in some statements of a negation.
+    "REAL": _cast("REAL", "3.4028234e38", "1e-45", "0.1", "16777217"),
     # 0.0 beside -0.0 in one statement is -0.0, and a plan cuts characters in two.
     "DOUBLE": _cast("DOUBLE", "-0.0", *_FLOATS["DOUBLE"][2:]),
     "CLOB": (*(u.replace("\\", "\\\\") for u in _UNICODE), "'" + "x" * 9000 + "'"),
     "CHAR(4)": ("'a'", "''", "'ab  '"),
     "BLOB": _cast("BLOB", "", "00", "27225CFF"),
-    "DATE": _cast("DATE", "0001-01-01", "9999-12-31", "1582-10-10"),
+    "DATE": _cast(
+        "DATE", "0001-01-01", "9999-12-31", "1582-10-10", "20000-02-29", "-44-03-15"
+    ),
+    # MonetDB rounds the last ones up to 24:00:00, but for TIME(6).
+    "TIME": _cast("TIME", "23:59:59", "23:59:59.9"),
     **{
-        f"TIME({n})": _cast(f"TIME({n})", "23:59:59.999999"[: 9 + n], "00:00:00.000001")
+        f"TIME({n})": _cast(
+            f"TIME({n})",
+            "23:59:59.999999"[: 9 + n],
+            "00:00:00.000001",
+            "23:59:59.999999",
+        )
         for n in (1, 3, 6)
     },
-    "TIME WITH TIME ZONE": _cast("TIME WITH TIME ZONE", "12:00:00+01:00"),
+    "TIME WITH TIME ZONE": _cast(
+        "TIME WITH TIME ZONE", "12:00:00+01:00", "00:00:00+12:59", "23:59:59-11:00"
+    ),
     "TIME(6) WITH TIME ZONE": _cast("TIME(6) WITH TIME ZONE", "12:00:00.000001+01:00"),
     **{
-        f"TIMESTAMP({n})": _cast(f"TIMESTAMP({n})", _MOMENTS[0][: 20 + n], _MOMENTS[2])
+        f"TIMESTAMP({n})": _cast(
+            f"TIMESTAMP({n})",
+            _MOMENTS[0][: 20 + n],
+            _MOMENTS[2],
+            "20000-02-29 00:00:00.9",
+            "-44-03-15 12:00:00",
+            "2024-02-29 23:59:59.999999",
+        )
         for n in (1, 3)
     },
-    "TIMESTAMP": _cast("TIMESTAMP", *_MOMENTS),
-    "TIMESTAMP(3) WITH TIME ZONE": _cast(
-        "TIMESTAMP(3) WITH TIME ZONE", "2024-01-01 00:00:00.123+01:00"
+    "TIMESTAMP": _cast("TIMESTAMP", *_MOMENTS, "20000-02-29 00:00:00.000001"),
+    "TIMESTAMP WITH TIME ZONE": _cast(
+        "TIMESTAMP WITH TIME ZONE",
+        "0001-01-01 00:00:00+01:00",
+        "9999-12-31 23:00-02:00",
     ),
-    "INTERVAL YEAR": ("INTERVAL '3' YEAR",),
-    "INTERVAL HOUR": ("INTERVAL '25' HOUR",),
+    "TIMESTAMP(3) WITH TIME ZONE": _cast(
+        "TIMESTAMP(3) WITH TIME ZONE",
+        "2024-01-01 00:00:00.123+01:00",
+        "20000-03-01 00:00:00+01:00",
+        "-44-01-01 00:00:00+01:00",
+    ),
+    "INTERVAL YEAR": ("INTERVAL '3' YEAR", "INTERVAL '-5' MONTH"),
+    "INTERVAL YEAR TO MONTH": ("INTERVAL '3-2' YEAR TO MONTH",),
+    "INTERVAL MONTH": ("INTERVAL '2147483647' MONTH", "INTERVAL '0' MONTH"),
+    "INTERVAL DAY": (
+        "INTERVAL '1' DAY + INTERVAL '-0.001' SECOND",
+        "INTERVAL '100000000000' DAY",
+    ),
+    "INTERVAL DAY TO SECOND": ("INTERVAL '1 02:03:04' DAY TO SECOND",),
+    "INTERVAL HOUR": ("INTERVAL '25' HOUR", "INTERVAL '0.5' SECOND"),
     "INTERVAL MINUTE": ("INTERVAL '-61' MINUTE",),
-    "INTERVAL SECOND": ("INTERVAL '1.5' SECOND", "INTERVAL '0' SECOND"),
-    "JSON": _cast("JSON", '{"b":1,"b":2}', '"\u00e9"', "[]", "null"),
+    "INTERVAL SECOND": (
+        "INTERVAL '1.5' SECOND",
+        "INTERVAL '0' SECOND",
+        "INTERVAL '-0.001' SECOND",
+        "INTERVAL '9223372036854775.807' SECOND",
+    ),
+    "INET": _cast("INET", "10.0.0.1/8", "0.0.0.0", "255.255.255.255"),
+    "URL": _cast("URL", "HTTP://\u00e9/%20", "a b", 'it\'s "q"|', ""),
+    "URL(20)": ("'http://a.example/'",),
+    "JSON": _cast(
+        "JSON", '{"b":1,"b":2}', '"\u00e9"', "[]", "null", "1e400", ' { "a" : 1.50 } '
+    ),
+    "BLOB(4)": _cast("BLOB", "", "27225CFF"),
 }
 
 _MORE = {"duckdb": _DUCKDB, "postgresql": _POSTGRESQL, "monetdb": _MONETDB}

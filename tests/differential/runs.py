@@ -42,14 +42,14 @@ def places_of(engine):
         yield place
 
 
-def described(engine, seed, number):
-    """An episode that a child died of."""
-    return {"seed": seed, "number": number}
+def run(engine, place, seed, start, statements, *, length=STEPS, report=None):
+    """Run as many episodes of a length as have this number of statements."""
+    stop = start + max(1, statements // length)
 
+    def described(engine, seed, number):
+        """An episode that a child died of."""
+        return {"seed": seed, "number": number, "length": length}
 
-def run(engine, place, seed, start, statements, *, report=None):
-    """Run as many episodes as have this number of statements."""
-    stop = start + max(1, statements // STEPS)
     return runs.run(
         engine,
         place,
@@ -59,4 +59,5 @@ def run(engine, place, seed, start, statements, *, report=None):
         report=report,
         module="tests.differential.child",
         describe=described,
+        options=(str(length),),
     )

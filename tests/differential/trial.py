@@ -1,9 +1,4 @@
-"""Runs an episode through tique and on a bare engine, and compares.
-
-The bare engine commits every statement by itself, since DuckDB's transactions and
-MonetDB's end with their first error, and DuckDB's know no savepoints. Going back is
-done by doing again: all statements that are to last are run on an empty database.
-"""
+"""Runs an episode through tique and on a bare engine, and compares."""
 
 from __future__ import annotations
 
@@ -14,249 +9,26 @@ from pathlib import Path
 
 import duckdb
 import psycopg
-import pymonetdb
 
 import tique
 from tests.differential import kinds, world
-from tests.differential.statements import Episode
+from tests.differential.bare import BARE, MOST_ROWS, SILENT, answer, content
+from tests.differential.statements import STEPS, Episode
 from tests.plugins.engine import NativeMonetDB
 from tests.plugins.monetdb import empty as empty_monetdb
 from tests.plugins.postgresql import empty as empty_postgresql
-from tests.plugins.postgresql import in_database
 from tique.query import changes
 from tique.query.statements import change, insert
+from tique_backends.monetdb.connection import NO_RESULT
 from tique_backends.postgresql.connection import tolerate
 
-_NUMBERED = re.compile(r"^%\d+$")
 _PLACE = re.compile(r" at line \d+, column \d+|\bt\d+\b")
-MOST_ROWS = 3000
-"""Larger results are not asked for through tique."""
-SILENT = ("silent",)
-"""MonetDB gives neither a result nor an error to some queries (its README)."""
 
 
-class NativeCrash(Exception):
-    """The bare engine died of a statement."""
-
-
-class _Bare:
-    """A bare engine's database; ``log`` has what made it."""
-
-    placeholder = "%s"
-
-    def __init__(self, place):
-        self.place = place
-        self.connection = None
-        self.log = []
-        self.committed = 0
-        self.savepoint = None
-        self.open()
-
-    def open(self):
-        """Have an empty database."""
-        raise NotImplementedError
-
-    def close(self):
-        with suppress(Exception):
-            self.connection.close()
-
-    def reset(self):
-        self.log, self.committed, self.savepoint = [], 0, None
-        self.open()
-
-    def run(self, step):
-        sql, parameters = step.sql, step.parameters
-        if parameters is not None:
-            sql = sql.replace("%s", self.placeholder)
-        return self.connection.execute(sql, parameters)
-
-    def outcome(self, step):
-        try:
-            cursor = self.run(step)
-            found = self.result(step, cursor)
-        except Exception as error:
-            if self.is_dead(error):
-                raise NativeCrash(step.sql) from error
-            return "error", world.category(error), str(error)
-        if step.kind != "query":
-            self.log.append(step)
-        if step.kind == "ddl":
-            self.committed = len(self.log)
-        return found
-
-    def is_dead(self, error):
-        return False
-
-    def result(self, step, cursor):
-        if cursor.description is None:
-            return "count", cursor.rowcount
-        return _rows(step, cursor)
-
-    def undo(self):
-        """Take back the last statement."""
-        self._rebuild(len(self.log) - 1)
-        self.committed = min(self.committed, len(self.log))
-
-    def event(self, kind):
-        if kind in ("commit", "reopen"):
-            self.committed, self.savepoint = len(self.log), None
-        elif kind == "savepoint":
-            self.savepoint = len(self.log)
-        elif kind == "rollback":
-            self._rebuild(self.committed)
-            self.savepoint = None
-        elif kind == "rollback to" and self.savepoint is not None:
-            self._rebuild(self.savepoint)
-
-    def _rebuild(self, length):
-        if length == len(self.log):
-            return
-        self.log = self.log[:length]
-        self.open()
-        for step in self.log:
-            self.run(step)
-
-    def content(self, tables, *, as_text=False):
-        return _content(self.connection.execute, tables, self.text, as_text=as_text)
-
-    text = "VARCHAR"
-
-
-class _BareDuckDB(_Bare):
-    placeholder = "?"
-    schemas = 0
-
-    def open(self):
-        if self.connection is None:
-            self.connection = duckdb.connect(config={"threads": 1})
-        # Faster than to connect again.
-        self.connection.execute(f"CREATE SCHEMA b{self.schemas + 1}")
-        self.connection.execute(f"USE b{self.schemas + 1}")
-        self.connection.execute(f"DROP SCHEMA IF EXISTS b{self.schemas} CASCADE")
-        self.schemas += 1
-
-    def result(self, step, cursor):
-        if step.kind == "query" or "RETURNING" in step.sql:
-            return _rows(step, cursor)
-        found = cursor.fetchall() if cursor.description else []
-        return "count", found[0][0] if found and step.kind == "change" else -1
-
-
-class _BarePostgreSQL(_Bare):
-    text = "TEXT"
-
-    def open(self):
-        if self.connection is None:
-            server = psycopg.connect(self.place, autocommit=True)
-            with suppress(psycopg.Error):
-                server.execute("CREATE DATABASE bare")
-            server.close()
-            url = in_database(self.place, "bare")
-            self.connection = psycopg.connect(url, autocommit=True)
-            self.connection.prepare_threshold = None
-            tolerate(self.connection)
-        self.connection.execute("DROP SCHEMA IF EXISTS public CASCADE")
-        self.connection.execute("CREATE SCHEMA public")
-        for sql in kinds.SETUP["postgresql"]:
-            self.connection.execute(sql)
-
-    def run(self, step):
-        if not step.moves:
-            return super().run(step)
-        # By default it checks keys row by row, in the order in which it meets them;
-        # a key that is referenced, or that ON CONFLICT names, cannot be deferrable.
-        try:
-            return super().run(step)
-        except psycopg.errors.UniqueViolation:
-            return self._checked_at_the_end(step)
-
-    def _checked_at_the_end(self, step):
-        found = self.connection.execute(
-            "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint "
-            "WHERE conrelid = to_regclass(%s) AND contype IN ('p', 'u')",
-            (step.moves,),
-        ).fetchall()
-        referenced = self.connection.execute(
-            "SELECT count(*) FROM pg_constraint WHERE confrelid = to_regclass(%s)",
-            (step.moves,),
-        ).fetchone()
-        with self.connection.transaction():
-            if referenced != (0,):
-                return super().run(step)
-            for name, definition in found:
-                self.connection.execute(
-                    f"ALTER TABLE {step.moves} DROP CONSTRAINT {name}"
-                )
-                self.connection.execute(
-                    f"ALTER TABLE {step.moves} ADD CONSTRAINT {name} {definition} DEFERRABLE"
-                )
-            cursor = super().run(step)
-            result = cursor.fetchall() if cursor.description else None
-            for name, definition in found:
-                self.connection.execute(
-                    f"ALTER TABLE {step.moves} DROP CONSTRAINT {name}"
-                )
-                self.connection.execute(
-                    f"ALTER TABLE {step.moves} ADD CONSTRAINT {name} {definition}"
-                )
-        return _Fetched(cursor, result)
-
-
-class _Fetched:
-    def __init__(self, cursor, rows):
-        self.description = None if rows is None else cursor.description
-        self.rowcount = cursor.rowcount
-        self._rows = rows
-
-    def fetchmany(self, count):
-        return self._rows[:count]
-
-
-class _BareMonetDB(_Bare):
-    text = "CLOB"
-
-    def open(self):
-        self.close()
-        empty_monetdb(self.place)
-        self.connection = NativeMonetDB(self.place)
-
-    def is_dead(self, error):
-        text = str(error)
-        return not isinstance(error, pymonetdb.Error) or "closed connection" in text
-
-    def result(self, step, cursor):
-        if step.kind == "query" and cursor.description is None:
-            return SILENT
-        return super().result(step, cursor)
-
-
-_BARE = {"duckdb": _BareDuckDB, "postgresql": _BarePostgreSQL, "monetdb": _BareMonetDB}
-
-
-def _rows(step, cursor):
-    rows = cursor.fetchmany(MOST_ROWS + 1)
-    names = [column[0].replace("\\", "").strip('"') for column in cursor.description]
-    # MonetDB numbers results without a name, parameters among them.
-    names = [_NUMBERED.sub("%", name) for name in names]
-    return "rows", names, world.compared(rows, ordered=step.ordered), len(rows)
-
-
-def _content(execute, tables, text, *, as_text=False):
-    found = {}
-    for table in tables:
-        what = "*"
-        if as_text:
-            what = ", ".join(f"CAST({name} AS {text})" for name in table.names)
-        rows = execute(f"SELECT {what} FROM {table.name}").fetchall()
-        found[table.name] = sorted(repr(_exact(row)) for row in rows)
-    return found
-
-
-def _exact(value):
-    """A value to its last digit; equal moments of one instant are alike."""
-    if isinstance(value, (list, tuple)):
-        return tuple(_exact(v) for v in value)
-    return value
+NO_ANSWER = ("no answer",)
+"""MonetDB's silence, through tique."""
+OWN_FAULT = "a fault of the engine's own"
+"""The bare engine answers otherwise where the same rows are in new tables."""
 
 
 @dataclass
@@ -289,8 +61,8 @@ class Trial:
 
     def _bare(self, oracle):
         if oracle not in self.bares:
-            self.bares[oracle] = _BARE[oracle](self.places[f"bare {oracle}"])
-        self.bares[oracle].reset()
+            self.bares[oracle] = BARE[oracle](self.places[f"bare {oracle}"])
+        self.bares[oracle].begin_again()
         return self.bares[oracle]
 
     def _connect(self):
@@ -341,9 +113,9 @@ class Trial:
 
     # -- running
 
-    def episode(self, seed, number, tell=lambda: None):
+    def episode(self, seed, number, tell=lambda: None, *, length=STEPS):
         """Run an episode: its steps, and a finding or None."""
-        episode = Episode(self.engine, seed, number)
+        episode = Episode(self.engine, seed, number, length)
         done = []
         finding = self._run(episode, self._generated(episode, done), done, tell)
         return episode, done, finding
@@ -451,25 +223,39 @@ class Trial:
                 if step.kind != "query":
                     self.bare.undo()
             return False, None
-        self.count(expected[0])
-        if expected[0] == "error":
-            if found[0] != "error":
-                return False, self._finding("accepts", step, found, expected)
-            # A category may stand for several.
-            if not expected[1] == found[1]:  # noqa: SIM201
-                return False, self._finding("other error", step, found, expected)
+        if found == NO_ANSWER:
+            self.count("no answer")
             return False, None
-        if found[0] == "error":
-            return False, self._finding("fails", step, found, expected)
+        self.count(expected[0])
+        what = self._judged(step, found, expected)
+        if what is not None:
+            was_done = expected[0] != "error"
+            again = self.bare.again(step, was_done=was_done)
+            if self._judged(step, found, again) is None:
+                what = OWN_FAULT
+            return False, Finding(what, step.sql, _shown(found), _shown(expected))
+        if expected[0] == "error":
+            return False, None
         if step.kind == "ddl":
             if step.before is not None:
                 self.tables.pop(step.before.name)
             if step.after is not None:
                 self.tables[step.after.name] = step.after
-            return True, None
-        if found != expected and not self._may_differ(step, found, expected):
-            return True, self._finding("differs", step, found, expected)
+            self.bare.event("commit")
         return True, None
+
+    def _judged(self, step, found, expected):
+        """The kind of the difference, or None."""
+        if expected[0] == "error":
+            if found[0] != "error":
+                return "accepts"
+            # A category may stand for several.
+            return None if expected[1] == found[1] else "other error"
+        if found[0] == "error":
+            return "fails"
+        if step.kind == "ddl" or found == expected:
+            return None
+        return None if self._may_differ(step, found, expected) else "differs"
 
     def _may_differ(self, step, found, expected):
         # DuckDB counts a row once for each row that it is joined with, or once.
@@ -479,26 +265,25 @@ class Trial:
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def _finding(self, what, step, found, expected):
-        return Finding(what, step.sql, _shown(found), _shown(expected))
-
     def _through_tique(self, step):
         try:
             cursor = self.connection.execute(step.sql, step.parameters)
             if cursor.description is None:
                 count = cursor.rowcount if step.kind == "change" else -1
                 return "count", count
-            return _rows(step, cursor)
+            return answer(step, cursor)
         except tique.NotSupportedError as error:
             reason = _PLACE.sub("", str(error).split("\n")[0])
             return "refused", reason[:160]
         except tique.Error as error:
+            if step.kind == "query" and str(error) == NO_RESULT:
+                return NO_ANSWER
             return "error", world.category(error), f"{type(error).__name__}: {error}"
 
     def _compare(self, when):
         tables = list(self.tables.values())
         try:
-            found = _content(self.connection.execute, tables, self.bare.text)
+            found = content(self.connection.execute, tables, self.bare.text)
         except tique.Error as error:
             return Finding("check fails", when, repr(error), "")
         expected = self.bare.content(tables)
@@ -520,7 +305,7 @@ class Trial:
             return finding
         self.connection.commit()
         self._close()
-        if self.engine != self.bare_engine:
+        if self.engine != self.bare.engine:
             return None
         tables = list(self.tables.values())
         found = self._stored(tables)
@@ -528,10 +313,6 @@ class Trial:
             if found[name] != rows:
                 return Finding("storage differs", "end", *_changed(found[name], rows))
         return None
-
-    @property
-    def bare_engine(self):
-        return next(name for name, kind in _BARE.items() if isinstance(self.bare, kind))
 
     def _stored(self, tables):
         if self.engine == "duckdb":
@@ -542,7 +323,7 @@ class Trial:
         else:
             native = NativeMonetDB(self.url)
         try:
-            return _content(native.execute, tables, self.bare.text, as_text=True)
+            return content(native.execute, tables, self.bare.text, as_text=True)
         finally:
             native.close()
 
@@ -564,7 +345,7 @@ def _changed(found, expected):
     )
 
 
-def minimised(trial, episode, steps, finding, tell=lambda: None, *, most=100):
+def minimised(trial, episode, steps, finding, tell=lambda: None, *, most=200):
     """The fewest steps that still give a finding of the kind, as far as tries go."""
     tries = 0
 

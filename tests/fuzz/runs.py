@@ -35,6 +35,7 @@ class Outcome:
     counts: Counter = field(default_factory=Counter)
     findings: list[dict] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    faults: list[dict] = field(default_factory=list)
     done: int = 0
 
     @property
@@ -85,10 +86,12 @@ def run(
     report=None,
     module="tests.fuzz.child",
     describe=described,
+    options=(),
 ):
     """Run the statements ``start`` up to ``stop`` of a seed; a crash is a finding.
 
-    ``place`` tells where; it is asked before each child, which runs ``module``.
+    ``place`` tells where; it is asked before each child, which runs ``module`` with these
+    ``options`` at the end.
     ``describe`` gives what a finding says of the statement that a child died of.
     """
     outcome = Outcome()
@@ -101,6 +104,7 @@ def run(
     at = start
     while at < stop:
         arguments = [module, engine, place(), str(seed), str(at), str(stop)]
+        arguments += options
         last, fate = _child(arguments, at, outcome, found)
         if fate is None:
             last = stop - 1
@@ -137,6 +141,7 @@ def _child(arguments, start, outcome, found):
                 if "counts" in said:
                     outcome.counts.update(said["counts"])
                     outcome.refused.update(said.get("refused", {}))
+                    outcome.faults += said.get("faults", [])
                 else:
                     found(said)
         code = child.wait()

@@ -105,7 +105,7 @@ class Bank:
             connection.checkpoint()
             self.checkpoints += 1
 
-    def run(self, *, seconds, writers, readers=2, interval=1.0):
+    def run(self, *, seconds, writers, readers=2, interval=1.0, until=lambda: True):
         create_accounts(self.engine.connect(**self.options))
         threads = [
             threading.Thread(target=self.guarded, args=(self.writer, number))
@@ -121,9 +121,12 @@ class Bank:
         for thread in threads:
             thread.start()
         self.stop.wait(seconds)
+        deadline = time.monotonic() + patience(10)
+        while not until() and time.monotonic() < deadline and not self.errors:
+            self.stop.wait(0.1)
         self.stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(patience(30))
             assert not thread.is_alive(), "a thread is stuck"
         if self.errors:
             raise self.errors[0]
@@ -139,11 +142,18 @@ class Bank:
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 def test_bank(engine, certifier):
     bank = Bank(engine, certifier=certifier)
-    bank.run(seconds=effort(2.5, 6), writers=8, interval=effort(0.2, 0.5))
+
+    def has_met_all():
+        return len(bank.committed) > 10 and bank.reads > 5 and bank.checkpoints > 3
+
+    bank.run(
+        seconds=effort(2.5, 6),
+        writers=8,
+        interval=effort(0.2, 0.5),
+        until=has_met_all,
+    )
     bank.check()
-    assert len(bank.committed) > 10
-    assert bank.reads > 5
-    assert bank.checkpoints > 3
+    assert has_met_all()
 
 
 @pytest.mark.slow

@@ -434,9 +434,25 @@ def test_versions_without_a_commit_record_are_removed(engine, caplog):
 
 
 @pytest.mark.written_for(["monetdb"], reason="an embedded engine is not connected to")
+def test_an_uncommitted_fold_whose_connection_is_lost(engine, faults):
+    """P6: the application's own connection answers its query, and a checkpoint goes on."""
+    connection = engine.connect(checkpoint="manual", uncommitted_fold_rows=0)
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
+    connection.execute("INSERT INTO t VALUES (1, 7)")
+    connection.commit()
+    faults.plan("before", "max(v) FROM", ConnectionResetError("gone"))
+    assert connection.execute("SELECT max(v) FROM t").fetchall() == [(7,)]
+    connection.commit()
+    connection.checkpoint()
+    assert connection.execute("SELECT max(v) FROM t").fetchall() == [(7,)]
+
+
+@pytest.mark.written_for(["monetdb"], reason="an embedded engine is not connected to")
 def test_a_lost_connection_is_replaced(engine, faults):
     """P6, P8: the call under way fails; the next transaction, commit and fold work."""
-    connection = engine.connect(checkpoint="manual", certifier="query")
+    connection = engine.connect(
+        checkpoint="manual", certifier="query", uncommitted_fold_rows=None
+    )
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     connection.execute("INSERT INTO t VALUES (1, 0)")
     connection.commit()

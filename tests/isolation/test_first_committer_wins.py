@@ -46,6 +46,31 @@ def test_the_loser_learns_which_row_and_who(engine, pair):
     assert one.outcome(winner) == "committed"
 
 
+@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
+@pytest.mark.parametrize("end", [None, "commit", "rollback"])
+@pytest.mark.parametrize("values", ["1, 'two'", "2, 'one'"], ids=["key", "unique"])
+def test_a_key_that_another_one_deletes(pair, level, end, values):
+    """P9: it is a duplicate as long as the statement's snapshot has it, and at once."""
+    one, two = pair
+    two.isolation_level = level
+    assert two.execute("SELECT count(*) FROM u").fetchall() == [(1,)]
+    one.execute("DELETE FROM u WHERE id = 1")
+    if end is not None:
+        getattr(one, end)()
+    insert = f"INSERT INTO u VALUES ({values})"
+    if level == "READ COMMITTED" and end == "commit":
+        two.execute(insert)
+    else:
+        with pytest.raises(tique.IntegrityError):
+            two.execute(insert)
+        one.commit()
+        two.rollback()
+        if end != "rollback":
+            two.execute(insert)
+    two.commit()
+    assert two.execute("SELECT count(*) FROM u").fetchall() == [(1,)]
+
+
 def test_the_loser_learns_which_columns(engine):
     one, two = engine.connect(), engine.connect()
     one.execute("CREATE TABLE w (id INTEGER PRIMARY KEY, a INTEGER, b TEXT, c INTEGER)")

@@ -453,7 +453,8 @@ def test_a_ticket_that_is_certified_again(engine, row):
         for connection in (first, second):
             connection._autocommit = True
             transaction = connection._begin()
-            statement = connection._executable(connection._plan(ADD[0], True))
+            planner = connection._planner
+            statement = planner.statement(planner.plan(ADD[0], True))
             statement.run(transaction, ADD[1:])
             tickets.append(Ticket(transaction))
         certifier = database.committer._certifier

@@ -574,3 +574,25 @@ def test_its_outcome(connection):
     txid = connection.txid
     connection.rollback()
     assert connection.outcome(txid) == "aborted"
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "fails"])
+def test_a_rollback_after_reading_own_writes(engine, connection, fails):
+    """P5: the connection is as before; MonetDB's session would not be (its README)."""
+    run(connection, "BEGIN", "CREATE TABLE b (id INTEGER, v INTEGER)")
+    run(connection, "INSERT INTO b VALUES (1, 1)")
+    run(connection, "INSERT INTO b SELECT id + 1, v FROM b")
+    assert rows(connection, "SELECT count(*) FROM b") == [(2,)]
+    if fails:
+        with pytest.raises(tique.Error):
+            connection.execute("INSERT INTO b SELECT id + 2, id / 0 FROM b")
+    connection.rollback()
+    catalog = "sys" if engine.name == "monetdb" else "information_schema"
+    # None of its columns may be left out: all are read.
+    assert len(rows(connection, f"SELECT * FROM {catalog}.columns")) > 0
+    connection.rollback()
+    run(connection, "BEGIN", "CREATE TABLE b (id INTEGER)", "INSERT INTO b VALUES (3)")
+    run(connection, "ALTER TABLE stored ADD COLUMN w INTEGER")
+    connection.commit()
+    assert rows(connection, "SELECT * FROM b") == [(3,)]
+    assert rows(connection, "SELECT * FROM stored") == [(1, 10, None)]

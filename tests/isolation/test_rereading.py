@@ -209,6 +209,58 @@ def test_many_rows_of_parameters(pair):
     assert content(one) == [(1, 23, "a"), (2, 26, "b"), (3, 30, "c")]
 
 
+@pytest.fixture
+def unique(table):
+    """A table with a UNIQUE key."""
+    table.execute(
+        "CREATE TABLE u (id INTEGER PRIMARY KEY, a INTEGER UNIQUE, b INTEGER)"
+    )
+    table.execute("INSERT INTO u VALUES (1, 10, 0), (2, 20, 0)")
+    return table
+
+
+TAKEN = {
+    "key": "INSERT INTO u VALUES (5, 51, 1)",
+    "value": "INSERT INTO u VALUES (6, 50, 1)",
+    "update": "UPDATE u SET a = 50, b = 1 WHERE id = 1",
+    "one of many": "INSERT INTO u VALUES (4, 40, 1), (5, 51, 1), (6, 60, 1)",
+    "query": "INSERT INTO u SELECT id + 4, a + 41, 1 FROM u WHERE id = 1",
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_what_another_one_inserts(pair, unique, case, end):
+    """P9: it is a duplicate if the other one commits, and known to be one at once."""
+    one, two = pair
+    one.execute("INSERT INTO u VALUES (5, 50, 0)")
+    two.execute("INSERT INTO u VALUES (7, 70, 1)")
+    with waiting(two, TAKEN[case]) as outcome:
+        getattr(one, end)()
+    if end == "commit":
+        assert isinstance(outcome[0], tique.IntegrityError)
+        # The rest of the transaction can be committed (P8), without a lock of these.
+        one.execute("INSERT INTO u VALUES (4, 40, 0), (6, 60, 0)")
+        one.commit()
+    else:
+        assert outcome[0].rowcount >= 1
+    two.commit()
+    found = unique.execute("SELECT id, a, b FROM u WHERE id > 3 OR b > 0").fetchall()
+    assert (7, 70, 1) in found
+    assert ((5, 50, 0) in found) == (end == "commit")
+    assert two._database.locks.count == 0
+
+
+def test_values_that_are_not_there_take_nothing(pair, unique):
+    """NULL is no duplicate of NULL."""
+    one, two = pair
+    one.execute("INSERT INTO u VALUES (5, NULL, 0)")
+    two.execute("INSERT INTO u VALUES (6, NULL, 0)")
+    two.commit()
+    one.commit()
+    assert unique.execute("SELECT count(*) FROM u").fetchall() == [(4,)]
+
+
 @pytest.mark.parametrize("end", ["rollback", "close"])
 def test_the_first_one_gives_up(pair, end):
     one, two = pair

@@ -14,6 +14,9 @@ import pytest
 from jepsen import mutations
 from tests.portable import numbers
 from tests.sharing.playing import Process, cached
+from tique.query import changes
+from tique.query.statements import change as modification
+from tique.query.statements import insert
 from tique.query.transaction import Transaction
 
 pytestmark = pytest.mark.one_duckdb
@@ -227,21 +230,151 @@ def newer_snapshot(connect):
     return answer(connection, BOTH)
 
 
+def commit_after_the_snapshot(connect):
+    """A transaction asks for the first time when there is a newer version."""
+    connection, other = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    connection.execute("SELECT 1 FROM u").fetchall()
+    change(other, "UPDATE t SET v = 9 WHERE g = 1")
+    # The index has it then.
+    connection._database.timeline.advance()
+    return answer(connection, BOTH)
+
+
+def two_rows(connect):
+    """Two versions are written at once."""
+    connection, _ = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g IN (1, 2)")
+    return answer(connection, BOTH)
+
+
+def one_after_the_other(connect):
+    """The uncommitted fold ends, and another one begins; storage is what it was."""
+    connection, _ = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    assert answer(connection, BOTH) == 7
+    with connection._database.uncommitted.suspended():
+        pass
+    return answer(connection, BOTH)
+
+
+BULK = "UPDATE t SET v = v + 1 WHERE g + 0 >= 0"
+"""It changes all rows: more than the driver buffers in these schedules."""
+
+
+def later_bulk_commit(connect):
+    """A bulk commit follows one that the uncommitted fold has."""
+    connection, _ = connect()
+    change(connection, BULK)
+    assert answer(connection, BOTH) == ROWS
+    change(connection, BULK)
+    return answer(connection, BOTH)
+
+
+def bulk_commit_beside_a_small_one(connect):
+    """A bulk commit to one table, when the index alone has a version of another."""
+    connection, _ = connect()
+    change(connection, BULK)
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    return answer(connection, BOTH)
+
+
+def newer_bulk_commit(connect):
+    """A transaction asks for the first time when there is a newer bulk commit."""
+    connection, other = connect()
+    change(connection, BULK)
+    connection.execute("SELECT 1 FROM u").fetchall()
+    change(other, BULK)
+    return answer(connection, BOTH)
+
+
+def bulk_commit(connect):
+    """Versions are in the cache table alone."""
+    connection, _ = connect()
+    change(connection, "UPDATE t SET v = 7 WHERE g = 1")
+    change(connection, BULK)
+    return answer(connection, BOTH)
+
+
 UNCOMMITTED = {
-    "survives-folds": (fold_beside_an_uncommitted_one, 9, 8),
     "answers-older-snapshots": (older_snapshot, 7, 9),
     "marks-what-is-not-written": (newer_snapshot, 9, 7),
+    "takes-newer-versions": (commit_after_the_snapshot, 7, 9),
+    "lacks-a-version": (two_rows, 14, 7),
+    "marks-outlive-their-transaction": (one_after_the_other, 7, 0),
+}
+DUCKDB_UNCOMMITTED = {
+    "survives-folds": (fold_beside_an_uncommitted_one, 9, 8),
+    "misses-later-bulk-commits": (later_bulk_commit, 2 * ROWS, ROWS),
+    "begins-undrained": (bulk_commit_beside_a_small_one, ROWS + 6, ROWS),
+    "takes-newer-bulk-commits": (newer_bulk_commit, ROWS, 2 * ROWS),
+    "lacks-bulk-commits": (bulk_commit, ROWS + 7, 7),
 }
 
 
-@pytest.mark.written_for(["duckdb"], reason="other engines have no uncommitted folds")
-@pytest.mark.parametrize("mutation", UNCOMMITTED)
-def test_a_schedule_finds_it_in_an_uncommitted_fold(engine, scanned, mutate, mutation):
-    schedule, right, wrong = UNCOMMITTED[mutation]
+def finds(engine, scanned, mutate, mutation, found):
+    schedule, right, wrong = found
     assert schedule(scanned) == right
     engine.begin_again()
     mutate(mutation)
     assert schedule(scanned) == wrong
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("mutation", UNCOMMITTED)
+def test_a_schedule_finds_it_in_an_uncommitted_fold(engine, scanned, mutate, mutation):
+    finds(engine, scanned, mutate, mutation, UNCOMMITTED[mutation])
+
+
+@pytest.mark.written_for(
+    ["duckdb"], reason="the server's have locks, or other statements for bulk commits"
+)
+@pytest.mark.parametrize("mutation", DUCKDB_UNCOMMITTED)
+def test_a_schedule_finds_it_in_an_uncommitted_fold_on_duckdb(
+    engine, scanned, mutate, mutation, monkeypatch
+):
+    for module in (changes, insert, modification):
+        monkeypatch.setattr(module, "BUFFERED_ROWS", ROWS - 1)
+    finds(engine, scanned, mutate, mutation, DUCKDB_UNCOMMITTED[mutation])
+
+
+def another_process_beside_an_uncommitted_fold(url):
+    """Another process folds a table that the uncommitted fold has not read yet, if it may."""
+    first, second = Process(url, uncommitted_fold_rows=0), Process(url)
+    try:
+        first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER)")
+        first.commit("CREATE TABLE t (g INTEGER PRIMARY KEY, v INTEGER)")
+        first.commit(f"INSERT INTO t SELECT number, 0 FROM {numbers(ROWS)}")
+        first.connection.checkpoint()
+        first.commit("UPDATE t SET v = 7 WHERE g = 1")
+        assert first.rows("SELECT SUM(v + 0) FROM t") == [(7,)]
+        first.commit("INSERT INTO u VALUES (1, 0)")
+        second.rows("SELECT 1 FROM u")
+        for process in (first, second):
+            process.database.timeline.advance()
+        with second.database.timeline.checkpointing() as is_mine:
+            if is_mine:
+                (versions,) = [
+                    each
+                    for each in second.database.catalog.all_versions()
+                    if each.table.name == "u"
+                ]
+                second.database.checkpointer.fold_stable(versions)
+        first.database.timeline.note_folds()
+        ((found,),) = first.rows(BOTH)
+        assert first.database.uncommitted.queries == 2
+        return found
+    finally:
+        second.close()
+        first.close()
+
+
+def test_another_process_finds_it_in_an_uncommitted_fold(shared_engine, mutate):
+    url = shared_engine.url
+    assert another_process_beside_an_uncommitted_fold(url) == 8
+    shared_engine.begin_again()
+    mutate("folds-beside-others")
+    assert another_process_beside_an_uncommitted_fold(url) == 7
 
 
 def fold_of_another_process(url, sql):
@@ -276,3 +409,5 @@ def test_a_fold_of_another_process_finds_it(shared_engine, mutate):
 def test_each_mutation_of_the_store_has_a_schedule():
     assert {*SCHEDULES, "outlives-folds"} == mutations.STORE.keys()
     assert UNCOMMITTED.keys() == mutations.UNCOMMITTED.keys()
+    assert DUCKDB_UNCOMMITTED.keys() == mutations.DUCKDB_UNCOMMITTED.keys()
+    assert {"folds-beside-others"} == mutations.SHARED_UNCOMMITTED.keys()

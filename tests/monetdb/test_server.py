@@ -105,6 +105,19 @@ def test_one_object_starts_again_after_its_stop(folder):
     server.stop()
 
 
+def test_a_crash_is_told_with_its_log(folder):
+    server = MonetDBServer(folder)
+    server.start()
+    pid = server.pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ServerError, match=r"status -9; see .*/server/server\.log"):
+        _ = server.url
+    server.kill()
+    assert ask(server.start(), "SELECT 1") == [(1,)]
+    server.stop()
+
+
 def test_a_second_server_on_the_folder_is_refused(folder, server):
     with pytest.raises(ServerError, match=rf"runs on .*\(process {server.pid}\)"):
         MonetDBServer(folder).start()

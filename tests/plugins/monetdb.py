@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import resource
 from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pymonetdb
 import pytest
 
-from tique_backends.monetdb.server import MonetDBServer
+from tique_backends.monetdb.server import MonetDBServer, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 _VIEW = 1
 
+_SERVER = pytest.StashKey[MonetDBServer]()
+
 _LARGEST_FILE = 6 << 30
 """Bytes of a file of the server's: it once logged an error until the disk was full."""
+
+_SHOWN = 4000
+"""Characters of the output of a server that crashed."""
 
 
 def connect_natively(url: str, **changes: Any) -> pymonetdb.Connection:
@@ -66,7 +72,7 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def _small_files() -> Iterator[None]:
+def small_files() -> Iterator[None]:
     """Limit the files of processes that are started meanwhile."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, before[1]))
@@ -77,10 +83,32 @@ def _small_files() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def monetdb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonetDBServer]:
+def monetdb_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MonetDBServer]:
     """One server for the whole run."""
     server = MonetDBServer(tmp_path_factory.mktemp("monetdb") / "server")
     with ExitStack() as stack:
-        with _small_files():
+        with small_files():
             stack.enter_context(server)
+        request.session.stash[_SERVER] = server
         yield server
+        del request.session.stash[_SERVER]
+
+
+@pytest.fixture(autouse=True)
+def server_crash_is_this_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test under which the run's server ends, and start it again."""
+    yield
+    server = request.session.stash.get(_SERVER, None)
+    if server is None:
+        return
+    try:
+        _ = server.url
+    except ServerError as error:
+        log = Path(str(error).rpartition(" ")[2])
+        output = log.read_text(errors="replace")[-_SHOWN:]
+        server.kill()
+        with small_files():
+            server.start()
+        pytest.fail(f"MonetDB: {error}\n{output}", pytrace=False)

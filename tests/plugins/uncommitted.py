@@ -1,6 +1,6 @@
-"""Wide queries on DuckDB 2.0 read an uncommitted fold, whatever the tables' sizes.
+"""Wide queries in DuckDB 2.0's run read an uncommitted fold, whatever the tables' sizes.
 
-With DuckDB 1.5 they do so in a long run; else only the large tables of some tests are
+In that of DuckDB 1.5 they do so in a long run; else only the large tables of some tests are
 worth it there, so that both forms of every query are tested.
 """
 

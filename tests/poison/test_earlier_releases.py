@@ -7,6 +7,7 @@ import time
 import pytest
 
 import tique
+from tests.effort import patience
 
 pytestmark = pytest.mark.written_for(["duckdb"], reason="how it made its cache tables")
 
@@ -76,7 +77,8 @@ def test_a_row_that_was_good_for_a_second(engine, earlier, is_drained):
     ).fetch_all()
     session.close()
     assert sorted(left) == [(["_cts"],), (["_cts"],), (["_deleted"],), (["_deleted"],)]
-    good = "CAST(now() AS TIMESTAMP) + INTERVAL 2 SECONDS"
+    moment = round(patience(2))
+    good = f"CAST(now() AS TIMESTAMP) + INTERVAL {moment} SECONDS"
     connection.execute(f"INSERT INTO offer SELECT 1, {good}")
     connection.execute("INSERT INTO other VALUES (1)")
     connection.commit()
@@ -86,7 +88,7 @@ def test_a_row_that_was_good_for_a_second(engine, earlier, is_drained):
     rows = connection.execute("SELECT * FROM offer").fetchall()
     connection.rollback()
     engine.close()
-    time.sleep(2.1)
+    time.sleep(moment + 0.1)
     for _ in range(2):
         connection = engine.connect(checkpoint="manual")
         assert connection.execute("SELECT * FROM offer").fetchall() == rows

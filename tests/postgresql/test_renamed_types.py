@@ -86,22 +86,70 @@ def test_a_type_that_no_table_has(url):
         assert connection.execute("SELECT 1::e").fetchall() == [(1,)]
 
 
-def test_several_tables_are_refused(url):
-    """P10: also where the type is inside another one, and in a temporary table."""
-    connection = made(url, autocommit=True)
-    rename = "ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'"
-    for others in (
+@pytest.mark.parametrize(
+    "others",
+    [
         ["CREATE TABLE u (m mood)"],
         ["CREATE DOMAIN mild AS mood", "CREATE TABLE u (m mild[])"],
         ["CREATE TYPE pair AS (a integer, b mood)", "CREATE TABLE u (m pair)"],
         ["CREATE TYPE span AS RANGE (SUBTYPE = mood)", "CREATE TABLE u (m span)"],
-        ["CREATE TEMPORARY TABLE u (m mood)"],
-    ):
-        for statement in others:
-            connection.execute(statement)
-        with pytest.raises(tique.NotSupportedError, match="more than one"):
-            connection.execute(rename)
-        connection.execute("DROP TABLE u")
+    ],
+    ids=["plain", "domain", "composite", "range"],
+)
+def test_several_tables(url, others):
+    """P1, P4: also where the type is inside another one."""
+    connection, other = made(url, autocommit=True), tique.connect(url, autocommit=True)
+    values = {"u (m mood)": "'ok'", "m mild[]": "'{ok}'", "m pair": "'(1,ok)'"}
+    value = next((v for k, v in values.items() if k in others[-1]), "'[ok,ok]'")
+    for statement in others:
+        connection.execute(statement)
+    connection.execute(f"INSERT INTO u VALUES ({value})")
+    before = other.execute("SELECT m::text FROM u").fetchall()
+    connection.execute("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
+    connection.execute("ALTER TYPE mood RENAME TO humour")
+    after = [(text.replace("ok", "fine"),) for (text,) in before]
+    for _ in range(2):
+        for each in (connection, other):
+            assert each.execute("SELECT m::text FROM u").fetchall() == after
+            assert each.execute("SELECT id FROM t WHERE m = 'fine'").fetchall() == [
+                (2,)
+            ]
+        connection.checkpoint()
+    other.execute("INSERT INTO u SELECT * FROM u")
+    other.execute("UPDATE t SET m = 'fine' WHERE id = 2")
+    assert connection.execute("SELECT count(*) FROM u").fetchall() == [(2,)]
+    connection.close()
+    other.close()
+
+
+def test_several_tables_keep_their_foreign_keys(url):
+    """P9."""
+    connection = tique.connect(url, checkpoint="manual", autocommit=True)
+    connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    connection.execute("CREATE TABLE p (id INTEGER PRIMARY KEY, m mood)")
+    connection.execute("CREATE TABLE c (m mood, p INTEGER REFERENCES p)")
+    connection.execute("CREATE TABLE d (p INTEGER REFERENCES p ON DELETE CASCADE)")
+    connection.execute("INSERT INTO p VALUES (1, 'ok'), (2, 'ok')")
+    connection.execute("INSERT INTO c VALUES ('sad', 1)")
+    connection.execute("INSERT INTO d VALUES (2)")
+    connection.execute("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
+    with pytest.raises(tique.errors.ForeignKeyViolation):
+        connection.execute("INSERT INTO c VALUES ('fine', 3)")
+    with pytest.raises(tique.errors.IntegrityError):
+        connection.execute("DELETE FROM p WHERE id = 1")
+    connection.execute("DELETE FROM p WHERE id = 2")
+    assert connection.execute("SELECT * FROM d").fetchall() == []
+    connection.close()
+
+
+def test_a_temporary_table_of_the_type(url):
+    """P10: it is no managed table."""
+    connection = made(url, autocommit=True)
+    rename = "ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'"
+    connection.execute("CREATE TEMPORARY TABLE u (m mood)")
+    with pytest.raises(tique.NotSupportedError, match="not managed"):
+        connection.execute(rename)
+    connection.execute("DROP TABLE u")
     connection.execute(rename)
     connection.close()
 

@@ -195,6 +195,20 @@ def test_transactions_take_it_back(database, connection):
         connection.execute("DELETE FROM two.item")
 
 
+def test_definitions_are_compared_without_it(connection):
+    """A path along which types have short names makes no other definitions of them."""
+    connection.execute("SET search_path TO one, public")
+    # It must change no table that it leaves.
+    connection.execute("DROP SCHEMA two CASCADE")
+    # The child's column is of the type of the parent's.
+    connection.execute("CREATE TABLE feeling (m mood PRIMARY KEY)")
+    connection.execute("CREATE TABLE felt (m mood REFERENCES feeling)")
+    connection.execute("INSERT INTO feeling VALUES ('both')")
+    connection.execute("INSERT INTO felt SELECT m FROM feeling")
+    assert rows(connection, "SELECT m::TEXT FROM felt") == [("both",)]
+    assert rows(connection, "SELECT * FROM two.item") == "42P01"
+
+
 def test_schemas_that_are_made_later(database, connection):
     """A schema of the path is looked in as soon as it is there, and before others."""
     connection.execute("SET search_path TO later, one")

@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import Self
 
+from tests.effort import patience
+
 
 class ChildProcess:
     """A Python module that runs in a process of its own; its lines are collected."""
@@ -49,7 +51,7 @@ class ChildProcess:
         """Wait for so many lines of a kind; the last one, without its kind."""
         with self._news:
             there = self._news.wait_for(
-                lambda: len(self.of_kind(kind)) >= count, timeout
+                lambda: len(self.of_kind(kind)) >= count, patience(timeout)
             )
         if not there:
             self.kill()
@@ -67,13 +69,13 @@ class ChildProcess:
     def end(self, timeout: float = 30) -> None:
         """Close its standard input and wait for its end."""
         self._process.stdin.close()
-        self._process.wait(timeout)
+        self._process.wait(patience(timeout))
         self._collect()
 
     def kill(self) -> None:
         """SIGKILL."""
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(patience(10))
         self._collect()
 
     def _collect(self) -> None:

@@ -8,6 +8,7 @@ from tique_rewriter import (
     RewriteError,
     Rewriter,
     alter,
+    attaching,
     change_plans,
     create_as,
     ddl_plans,
@@ -349,6 +350,11 @@ def _session(made: session.SessionPlan) -> str:
         case session.SetSetting(values=values, scope=scope):
             value = "default" if values is None else " | ".join(values)
             return f"set {made.name} {scope.value} to {value}".replace("  ", " ")
+        case attaching.AttachDatabase():
+            enough = ", if there is none" * made.is_enough
+            return f"attach {made.path} as {made.name}{enough}"
+        case attaching.DetachDatabase():
+            return f"detach {made.name}{', if there is one' * made.may_lack}"
         case maintenance.Checkpoint():
             return "checkpoint"
         case maintenance.Maintain():

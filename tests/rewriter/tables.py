@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tique_rewriter.schema import Column, Generated, Table, View
+from tique_rewriter.schema import Attached, Column, Generated, Table, View
 
 ACCOUNT = Table(
     "main",
@@ -100,6 +100,10 @@ class Tables:
         }
 
     @property
+    def usual(self) -> Tables:
+        return self
+
+    @property
     def lasting(self) -> Tables:
         return self
 
@@ -118,6 +122,12 @@ class Tables:
 
     def is_unsafe(self, name: str) -> bool:
         return name.lower() in self.unsafe_functions
+
+    def attached(self, name: str) -> Attached | None:
+        found = Attached(
+            "far", frozenset({("main", "town"), ("s", "q")}), frozenset({("main", "v")})
+        )
+        return found if name.lower() == "far" else None
 
     def view(self, schema: str | None, name: str) -> View | None:
         schema = self.default_schema if schema is None else schema

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rewriter.tables import Tables
 from tique_rewriter import Rewriter
-from tique_rewriter.plan import Select
+from tique_rewriter.plan import CONVERSION, MOMENT, Select
 
 
 def calls(sql):
@@ -20,12 +20,20 @@ def calls(sql):
     [
         ("SELECT id FROM account", set()),
         ("SELECT sum(balance) FROM account WHERE id IN (1, 2)", {"sum", "in"}),
-        ("SELECT Now() FROM account", {"now"}),
-        ("SELECT main.now() FROM account", {"now"}),
+        ("SELECT Now() FROM account", {"now", MOMENT}),
+        ("SELECT main.now() FROM account", {"now", MOMENT}),
         ("SELECT balance.round() FROM account", {"round"}),
-        ('SELECT "now"() FROM account', {'"now"'}),
-        ("SELECT now () FROM account", {"now"}),
-        ("SELECT now/**/() FROM account", {"now"}),
+        ('SELECT "now"() FROM account', {'"now"', MOMENT}),
+        ("SELECT now () FROM account", {"now", MOMENT}),
+        ("SELECT now/**/() FROM account", {"now", MOMENT}),
+        ("SELECT id FROM account WHERE ' Today ' > owner", {MOMENT}),
+        ("SELECT id FROM account WHERE $$now$$ > owner", {MOMENT}),
+        (r"SELECT id FROM account WHERE E'n\157w' > owner", {MOMENT}),
+        ("SELECT id FROM account WHERE 'no'\n'w' > owner", {MOMENT}),
+        ("SELECT id FROM account WHERE 'nowhere' > owner", set()),
+        ("SELECT owner::date FROM account", {CONVERSION}),
+        ("SELECT owner::mood FROM account", {CONVERSION}),
+        ("SELECT '2020-01-01'::date, id::varchar FROM account", set()),
         ("SELECT current_date, id FROM account", {"current_date"}),
         ("SELECT Localtimestamp FROM account", {"localtimestamp"}),
         ("WITH a AS (SELECT id FROM account) SELECT id FROM a", {"as"}),

@@ -247,16 +247,11 @@ def test_a_text_fits_where_it_is_copied():
         assert (made is not None) is fits
 
 
-def test_null_without_a_type_is_the_engines():
-    kernel = Arithmetic("+", Parameter(1), Parameter(2))
-    evaluate = compile_kernel(kernel, "INTEGER", [])
-    assert evaluate is not None
-    assert evaluate((), (1, 2)) == 3
-    with pytest.raises(NotLocal):
-        evaluate((), (None, 2))
-    evaluate = compile_kernel(Arithmetic("+", ColumnValue(0), kernel), "INT", ["INT"])
-    assert evaluate is not None
-    assert evaluate((None,), (1, 2)) is None
+def test_values_alone_are_computed_by_the_engine():
+    alone = Arithmetic("+", Parameter(1), Parameter(2))
+    for kernel in (alone, Arithmetic("+", ColumnValue(0), alone)):
+        assert compile_kernel(kernel, "INTEGER", ["INTEGER"]) is None
+        assert compile_kernel(kernel, "DECIMAL(4,1)", ["DECIMAL(4,1)"]) is None
 
 
 def test_nothing_overflows_on_the_way():
@@ -286,20 +281,16 @@ def test_every_operand_is_evaluated_once(type_: str, value: object):
             self.reads += 1
             return super().__getitem__(position)
 
-    kernel = Parameter(1)
+    kernel = ColumnValue(0)
     for number in range(12):
         parts = (kernel, Parameter(1)) if number % 2 else (Parameter(1), kernel)
         kernel = Arithmetic("+", *parts)
-    compiled = compile_kernel(kernel, type_, [])
+    compiled = compile_kernel(kernel, type_, [type_])
     assert compiled is not None
-    parameters = Counted([value])
-    if value is None:
-        with pytest.raises(NotLocal):
-            compiled((), parameters)
-    else:
-        assert compiled((), parameters) == 13
-        assert parameters.reads == 13
-    assert parameters.reads <= 13
+    parameters, row = Counted([value]), Counted([value])
+    assert compiled(row, parameters) == (None if value is None else 13)
+    assert row.reads == 1
+    assert parameters.reads == 12
 
 
 def test_compiling_a_kernel_takes_time_that_grows_as_it_does():

@@ -170,9 +170,14 @@ def test_arithmetic_is_the_engines(engine, type_: str):
         lambda inner: st.builds(Arithmetic, st.sampled_from("+-"), inner, inner),
         max_leaves=4,
     )
+    overflowing = Arithmetic(
+        "+", Parameter(1), Arithmetic("+", Literal(30), Literal(Decimal("1.5")))
+    )
 
     @quick
     @given(kernels, values, values, values, values)
+    # MonetDB overflows: 1.500 + 31.500 in 16 bits.
+    @example(overflowing, 0, 0, Decimal("1.500"), 0)
     def check(kernel, first, second, one, other):
         evaluate = compile_kernel(kernel, type_, [type_, type_])
         coerce = coercer(type_)

@@ -60,10 +60,10 @@ def waiting(monkeypatch, owner, method):
     arrived, go_on = threading.Event(), threading.Event()
     original = getattr(owner, method)
 
-    def held(*arguments):
+    def held(*arguments, **options):
         arrived.set()
         assert go_on.wait(20)
-        return original(*arguments)
+        return original(*arguments, **options)
 
     monkeypatch.setattr(owner, method, held)
     try:

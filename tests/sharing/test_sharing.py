@@ -390,7 +390,7 @@ def test_the_outcome_of_what_a_process_left(pair):
 def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
     """The checkpoint folds then; it does not return as if it had folded."""
     first, second = pair
-    first.rows("SELECT 1 FROM t")
+    first.rows("SELECT v FROM t WHERE id = 1")
     second.database.timeline._beat()
     shared = second.database.engine.shared
     assert shared.may_checkpoint(60)
@@ -404,7 +404,7 @@ def test_a_checkpoint_that_was_asked_for_waits_for_another_processs(pair):
     assert second.database.engine.shared.may_checkpoint(60)
     assert first.connection.checkpoint() == 0
     second.commit("UPDATE t SET v = 1 WHERE id = 1")
-    first.rows("SELECT 1 FROM t")
+    first.rows("SELECT v FROM t WHERE id = 1")
     second.database.timeline._beat()
     with pytest.raises(
         tique.OperationalError, match=r"a checkpoint, .* has been running"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -325,3 +326,43 @@ def test_urls(url, expected):
 def test_tique_does_not_import_sqlalchemy():
     code = "import sys, tique; tique.connect; assert 'sqlalchemy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+def test_what_monetdb_lacks_has_another_form():
+    """P10: or is refused, before the engine gives it another meaning or none."""
+    dialect = sa.create_engine("monetdb+tique://monetdb@host/d").dialect
+    id_, spent = sa.column("id", sa.Integer), sa.column("spent", sa.JSON)
+
+    def compiled(statement):
+        return str(statement.compile(dialect=dialect))
+
+    few = sa.select(id_).fetch(2)
+    assert "LIMIT" in compiled(few)
+    assert "OFFSET" in compiled(few.offset(1))
+    for options in ({"with_ties": True}, {"percent": True}):
+        with pytest.raises(exc.CompileError, match="neither"):
+            compiled(sa.select(id_).fetch(2, **options))
+    for member in (spent["a"], spent[("a", "b")]):
+        with pytest.raises(exc.CompileError, match="JSON"):
+            compiled(sa.select(member))
+
+
+def test_spans_of_time_and_nulls_compared(alchemy):
+    """P8: Interval, whatever the engine has for it, and IS DISTINCT FROM."""
+    table = sa.Table(
+        "span",
+        sa.MetaData(),
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("lasts", sa.Interval),
+    )
+    spans = {1: timedelta(days=1, milliseconds=-1500), 2: timedelta(0), 3: None}
+    table.create(alchemy)
+    with alchemy.begin() as connection:
+        rows = [{"id": n, "lasts": span} for n, span in spans.items()]
+        connection.execute(table.insert(), rows)
+    with alchemy.connect() as connection:
+        assert dict(connection.execute(sa.select(table)).all()) == spans
+        others = sa.select(table.c.id).where(table.c.lasts.is_distinct_from(spans[1]))
+        assert set(connection.scalars(others)) == {2, 3}
+        same = sa.select(table.c.id).where(table.c.lasts.is_not_distinct_from(None))
+        assert connection.scalars(same).all() == [3]

@@ -137,7 +137,7 @@ def test_without_a_compiler_python_steps_in_and_says_so(cache, monkeypatch, capl
     assert sequencer.kind == "python"
     assert sequencer.begin() == (1, 0)
     (record,) = caplog.records
-    assert (record.name, record.levelname) == ("tique", "WARNING")
+    assert (record.name, record.levelname) == ("tique.sequencer", "WARNING")
     message = record.getMessage()
     for part in ("'shop'", "/nonexistent/cc", "tique udf build", "tique_sts()"):
         assert part in message

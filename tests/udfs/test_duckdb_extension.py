@@ -125,7 +125,7 @@ def test_a_refusal_by_duckdb_is_logged(native, caplog):
         with pytest.raises(duckdb.Error, match="tique_sts"):
             strict.execute("SELECT tique_sts()")
     (record,) = caplog.records
-    assert record.name == "tique"
+    assert record.name == "tique.sequencer"
     assert "unsigned" in record.getMessage()
 
 

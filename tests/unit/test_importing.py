@@ -5,9 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+import tique
+
 HEAVY = (
     "duckdb numpy psycopg pyarrow pymonetdb sqlglot "
     "tique_backends tique_rewriter tique_udfs subprocess email ctypes asyncio"
+)
+
+
+# Modules that took most of the time of connect() to a DuckDB file, and those for others.
+NOT_TO_CONNECT = (
+    "alembic asyncio click django ensurepip multiprocessing numpy opentelemetry pandas "
+    "polars psycopg pyarrow pymonetdb rich sqlalchemy tique.aio tique.cli tique.django "
+    "tique.observability tique.sqlalchemy tique_backends.monetdb "
+    "tique_backends.postgresql unittest"
 )
 
 
@@ -25,6 +38,24 @@ def test_nothing_heavy_is_loaded():
     )
     assert "tique" in loaded
     assert not set(HEAVY.split()) & set(loaded)
+
+
+@pytest.mark.duckdb
+def test_connect_and_a_query_load_what_they_need(tmp_path):
+    url = f"duckdb:///{tmp_path}/shop.duckdb"
+    with tique.connect(url, autocommit=True) as conn:
+        conn.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INT CHECK (n > 0))")
+        conn.execute("INSERT INTO t VALUES (1, 2)")
+    loaded, found = run(
+        "import sys, tique\n"
+        f"with tique.connect({url!r}) as conn:\n"
+        "    (found,) = conn.execute('SELECT n FROM t WHERE id = 1').fetchone()\n"
+        "    print(*sys.modules, sep=',', end=' ')\n"
+        "print(found)"
+    )
+    assert found == "2"
+    assert "tique_backends.duckdb" in loaded.split(",")
+    assert not set(NOT_TO_CONNECT.split()) & set(loaded.split(","))
 
 
 def test_every_name_is_there():

@@ -32,10 +32,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from tique import errors
+from tique import _observer, errors
+from tique._log import family, fields
 from tique.checkpoint.obstacles import Obstacles
 from tique.timeline.recovery import bring_back
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.checkpoint")
 
 _TICK = 0.25
 _BATCH_ROWS = 20_000
@@ -180,7 +182,15 @@ class Checkpointer:
             except Exception as error:
                 # The versions stay where they are; the next round tries again.
                 self.last_error = f"{type(error).__name__}: {error}"
-                logger.exception("checkpoint failed, will be tried again")
+                # The frames and not the exception, whose message may have values (P11).
+                frames = "".join(traceback.format_tb(error.__traceback__))
+                logger.error(
+                    "checkpoint failed (%s), will be tried again; the status has the "
+                    "message\n%s",
+                    family(error),
+                    frames,
+                    extra=fields("checkpoint_failed", error=family(error)),
+                )
 
     def checkpoint(self, *, thorough: bool = False, patience: float = -1) -> int:
         """Fold stable versions, unless another process does; return their number.
@@ -283,6 +293,7 @@ class Checkpointer:
         )
 
     def _round(self, *, thorough: bool = False, is_asked: bool = False) -> int:
+        began = time.perf_counter()
         stable = self._timeline.stable()
         tables = self._catalog.all_versions()
         moved = sum(
@@ -305,7 +316,11 @@ class Checkpointer:
                     engine.compact(session, force=is_asked)
         except EngineError as error:
             # Other engine transactions may be in the way; the log only grows.
-            logger.debug("the engine's own checkpoint was put off: %s", error)
+            logger.debug(
+                "the engine's own checkpoint was put off (%s)",
+                family(error),
+                extra=fields("engine_checkpoint_put_off", error=family(error)),
+            )
         self.rounds += 1
         self.folded += moved
         self.last_round = time.time()
@@ -313,6 +328,19 @@ class Checkpointer:
         reasons = [f"{table.qualified_name}: {why}" for table, why in failed if why]
         self.last_error = "; ".join(reasons) or None
         self._due_since = time.monotonic()
+        logger.debug(
+            "a checkpoint folded %d versions",
+            moved,
+            extra=fields(
+                "checkpoint",
+                versions=moved,
+                seconds=time.perf_counter() - began,
+                failed_tables=len(reasons),
+            ),
+        )
+        observer = _observer.observer
+        if observer is not None:
+            observer.folded(self._engine.capabilities.dialect, moved, began)
         return moved
 
     def _usable_session(self) -> Session:

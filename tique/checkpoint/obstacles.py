@@ -11,12 +11,12 @@ import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from tique_backends.errors import EngineError
+from tique._log import family, fields
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.checkpoint")
 
 _SHORTEST_REST = 3.0
 _LONGEST_REST = 60.0
@@ -45,22 +45,23 @@ class Obstacles:
         self._by_table[table.id] = _Obstacle(error, rest, time.monotonic() + rest)
         if not is_told and (known is None or str(known.error) != str(error)):
             # The message may have values in it (P11): only the status shows it.
-            kind = (
-                error.kind.value
-                if isinstance(error, EngineError)
-                else type(error).__name__
-            )
+            kind = family(error)
             logger.warning(
                 "%s cannot be folded (%s), see the status; its versions stay where "
                 "they are and will be tried again",
                 table.qualified_name,
                 kind,
+                extra=fields("fold_failed", table=table.qualified_name, error=kind),
             )
 
     def clear(self, table: Table) -> None:
         """Note that a table was folded, or had nothing to fold."""
         if self._by_table.pop(table.id, None) is not None:
-            logger.info("%s can be folded again", table.qualified_name)
+            logger.info(
+                "%s can be folded again",
+                table.qualified_name,
+                extra=fields("fold_possible", table=table.qualified_name),
+            )
 
     def is_resting(self, table: Table) -> bool:
         """Whether it is too early to try the table again."""

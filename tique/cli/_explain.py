@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+_ABOUT_FORMS = ("form of ", "no uncommitted fold")
+
 
 @click.command("explain")
 @url_argument
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 def explain_command(
     url: str, sql: str, parameters: Sequence[str], as_json: bool
 ) -> None:
-    """Show a rewritten statement, and the engine's plan for it.
+    """Show a rewritten statement, its tables' forms, and the engine's plan.
 
     SQL is a SELECT, UPDATE, DELETE or INSERT ... SELECT; it is not run.
     """
@@ -44,23 +46,36 @@ def explain_command(
         database.rewriters["pyformat"].plan(sql, values is not None)
         with connect(url) as connection:
             rows = connection.execute(f"EXPLAIN {sql}", values).fetchall()
-    (_, statement), *plans = rows
+    (_, statement), *rest = rows
+    forms = [row for row in rest if row[0].startswith(_ABOUT_FORMS)]
+    plans = [row for row in rest if row not in forms]
     if as_json:
         print_json(
             {
                 "statement": statement,
+                "forms": [{"name": name, "text": text} for name, text in forms],
                 "plans": [{"name": name, "text": text} for name, text in plans],
             }
         )
     else:
-        _show(statement, plans, console())
+        _show(statement, forms, plans, console())
 
 
-def _show(statement: str, plans: Sequence[tuple[str, str]], output: Console) -> None:
+def _show(
+    statement: str,
+    forms: Sequence[tuple[str, str]],
+    plans: Sequence[tuple[str, str]],
+    output: Console,
+) -> None:
     highlighted = Syntax("", "sql", background_color="default").highlight(statement)
     highlighted.rstrip()
     output.print("Rewritten statement", style="bold")
     output.print(highlighted, soft_wrap=True)
+    if forms:
+        output.print("\nForms of tables", style="bold")
+    for name, text in forms:
+        line = f"{name.removeprefix('form of ')}: {text}"
+        output.print(line, soft_wrap=True, markup=False, highlight=False)
     for name, text in plans:
         output.print(f"\n{name.replace('_', ' ').capitalize()}", style="bold")
         output.print(text.rstrip(), soft_wrap=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from tique.cli._output import (
     console,
     counted,
+    grid,
     json_option,
     print_json,
     printable,
     progress,
+    ticks,
+    transaction_row,
 )
 from tique.cli._target import opened, url_argument
 from tique.database.status import CheckpointStatus, Status, status
@@ -92,14 +92,14 @@ def status_command(
 def _watch(url: str, seconds: float, count: int | None) -> None:
     """Show the state of a database that stays open meanwhile, again and again."""
     output = console()
-    with opened(url, instead="Connection.status()") as database:
-        for number in itertools.count(1):
+    with (
+        suppress(KeyboardInterrupt),
+        opened(url, instead="Connection.status()") as database,
+    ):
+        for _ in ticks(seconds, count):
             if output.is_terminal:
                 output.clear()
             _show(status(database), output)
-            if number == count:
-                break
-            time.sleep(seconds)
 
 
 def _examined(database: Database) -> Status:
@@ -119,7 +119,7 @@ def _examined(database: Database) -> Status:
 
 
 def _show(found: Status, output: Console) -> None:
-    facts = _grid()
+    facts = grid()
     facts.add_column()
     facts.add_column()
     facts.add_row("Database", printable(found.database))
@@ -155,7 +155,7 @@ def _show_tables(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.tables), 'table')} under tique's management")
     if not found.tables:
         return
-    tables = _grid()
+    tables = grid()
     tables.show_header = True
     tables.add_column("table", overflow="fold")
     tables.add_column("cached rows", justify="right")
@@ -175,12 +175,13 @@ def _show_transactions(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.transactions), 'active transaction')}")
     if not found.transactions:
         return
-    transactions = _grid()
+    transactions = grid()
     transactions.show_header = True
-    for heading in ("txid", "sts", "age"):
+    for heading in ("txid", "sts", "age", "connection"):
         transactions.add_column(heading, justify="right")
+    transactions.add_column("thread", overflow="fold")
     for entry in found.transactions:
-        transactions.add_row(str(entry.txid), f"{entry.sts:,}", f"{entry.age:,.1f} s")
+        transactions.add_row(*transaction_row(entry))
     output.print(transactions)
 
 
@@ -188,7 +189,7 @@ def _show_unmanaged(found: Status, output: Console) -> None:
     if not found.unmanaged:
         return
     output.print(f"\n{counted(len(found.unmanaged), 'table')} not under management")
-    tables = _grid()
+    tables = grid()
     tables.add_column(overflow="fold")
     tables.add_column(overflow="fold")
     for table in found.unmanaged:
@@ -204,7 +205,7 @@ def _show_set_aside(found: Status, output: Console) -> None:
         f"\n{counted(len(found.set_aside), 'part')} of commits set aside, which cannot "
         "be applied"
     )
-    parts = _grid()
+    parts = grid()
     parts.show_header = True
     parts.add_column("cts", justify="right")
     parts.add_column("table", overflow="fold")
@@ -217,7 +218,7 @@ def _show_set_aside(found: Status, output: Console) -> None:
 
 def _show_caches(found: Status, output: Console) -> None:
     output.print(f"\n{counted(len(found.caches), 'cache')} of storage in this process")
-    caches = _grid()
+    caches = grid()
     caches.show_header = True
     caches.add_column("cache")
     for heading in ("entries", "bytes", "capacity", "hits", "misses", "evictions"):
@@ -227,13 +228,3 @@ def _show_caches(found: Status, output: Console) -> None:
         uses = (cache.hits, cache.misses, cache.evictions)
         caches.add_row(cache.name, *[f"{number:,}" for number in (*numbers, *uses)])
     output.print(caches)
-
-
-def _grid() -> Table:
-    return Table(
-        box=None,
-        show_header=False,
-        padding=(0, 2, 0, 0),
-        pad_edge=False,
-        header_style="bold",
-    )

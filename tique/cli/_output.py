@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
+import time
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from tique.database.status import TransactionStatus
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object."
@@ -72,3 +77,34 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number and a noun: ``1 row``, ``1,200 rows``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def grid() -> Table:
+    """A table without lines, and without headings unless they are asked for."""
+    return Table(
+        box=None,
+        show_header=False,
+        padding=(0, 2, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+    )
+
+
+def transaction_row(entry: TransactionStatus) -> tuple[str, ...]:
+    """An open transaction: txid, sts, age, connection, thread."""
+    return (
+        str(entry.txid),
+        f"{entry.sts:,}",
+        f"{entry.age:,.1f} s",
+        "" if entry.connection is None else f"{entry.connection}",
+        printable(entry.thread or ""),
+    )
+
+
+def ticks(seconds: float, count: int | None) -> Iterator[int]:
+    """Numbers from 1 on, one each so many seconds; ``count`` of them, or without end."""
+    for number in itertools.count(1):
+        yield number
+        if number == count:
+            return
+        time.sleep(seconds)

@@ -17,6 +17,7 @@ from tique.cli._explain import explain_command
 from tique.cli._monetdb import monetdb_group
 from tique.cli._operation import checkpoint_command, status_command
 from tique.cli._output import one_line
+from tique.cli._top import top_command
 from tique.cli._udf import udf_group
 from tique.errors import Error
 from tique_backends.monetdb.server import ServerError
@@ -78,6 +79,7 @@ main.add_command(adopt_command)
 main.add_command(detach_command)
 main.add_command(checkpoint_command)
 main.add_command(status_command)
+main.add_command(top_command)
 main.add_command(explain_command)
 main.add_command(udf_group)
 main.add_command(monetdb_group)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
+_REFUSALS_AS_A_WHOLE = 3
+"""So often two processes' groups may refuse each other; then their tickets go apart."""
+
 _Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
 """A table's id, the positions of a key in it, and the key's values."""
 
@@ -58,9 +61,9 @@ class BatchCertifier:
         This process's own.
     certifier
         Finds conflicts of write sets.
-    is_shared
-        Whether a shared sequencer certifies each ticket by itself: then none is computed
-        on the rows of another one of its batch (:mod:`tique.commit.mergeable`).
+    are_apart
+        Whether some tickets of a batch may be committed without the others: then none is
+        computed on the rows of another one of its batch (:mod:`tique.commit.mergeable`).
     """
 
     def __init__(
@@ -70,13 +73,13 @@ class BatchCertifier:
         sequencer: Sequencer,
         certifier: Certifier,
         *,
-        is_shared: bool,
+        are_apart: bool,
     ) -> None:
         self._catalog = catalog
         self._forms = forms
         self._sequencer = sequencer
         self._certifier = certifier
-        self._is_shared = is_shared
+        self._are_apart = are_apart
         self._referential = ReferentialCertifier(
             catalog, forms, in_memory=certifier.name == "memory"
         )
@@ -102,8 +105,9 @@ class BatchCertifier:
             try:
                 merger.undo(ticket)
                 overtaken = merger.overtaken(ticket)
-                if self._is_shared and any(
-                    merger.is_within(writes, key) for writes, key, _ in overtaken
+                ticket.leans = merger.leans(ticket, overtaken)
+                if ticket.leans and (
+                    self._are_apart or ticket.refusals >= _REFUSALS_AS_A_WHOLE
                 ):
                     later.append(ticket)
                     continue

@@ -57,9 +57,10 @@ import time
 from collections import deque
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tique import errors
+from tique import _observer, errors
 from tique.commit.batch import BatchCertifier
 from tique.writes.tickets import Ticket, failure, outcome_unknown
 from tique_backends.errors import ConnectionLostError, EngineError
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Sized
 
     from tique.commit.certification import Certifier
+    from tique.commit.figures import CommitCounts
     from tique.commit.hot_keys import HotKeys
     from tique.store.catalog import ManagedCatalog
     from tique.timeline.local import Timeline
@@ -106,7 +108,9 @@ class Committer:
     committed
         Called after every batch.
     hot_keys
-        Counts updates that were computed again.
+        Counts updates that were computed again, by key.
+    counts
+        Counts commits, and times their phases.
     """
 
     def __init__(
@@ -119,6 +123,7 @@ class Committer:
         transactions: Sized,
         committed: Callable[[], None],
         hot_keys: HotKeys,
+        counts: CommitCounts,
     ) -> None:
         self._engine = engine
         self._catalog = catalog
@@ -129,11 +134,12 @@ class Committer:
             engine.forms,
             sequencer,
             certifier,
-            is_shared=engine.shared is not None,
+            are_apart=engine.shared is not None and not engine.shared.appends_whole,
         )
         self._transactions = transactions
         self._committed = committed
         self._hot_keys = hot_keys
+        self._counts = counts
         self._leader = threading.Lock()
         self._queue: deque[Ticket] = deque()
         self._batch: list[Ticket] = []
@@ -226,6 +232,7 @@ class Committer:
             self._reload_definitions()
             self._publish([ticket], staged)
             self._unsettled = ()
+            self._counts.committed += 1
         except BaseException as error:
             self._is_left = True
             undisturbed(partial(self._settle_held, ticket, error), _PATIENCE)
@@ -413,10 +420,15 @@ class Committer:
         if self._unsettled and self._is_recorded(self._unsettled[0].transaction.txid):
             self._replay(self._unsettled)
             self._finish_all()
-            for ticket in self._unsettled:
-                ticket.settle()
+            self._acknowledge(self._unsettled)
         self._unsettled = ()
         self._finish_all()
+
+    def _acknowledge(self, tickets: Sequence[Ticket]) -> None:
+        """Let the transactions know that they are committed."""
+        for ticket in tickets:
+            ticket.settle()
+        self._counts.committed += len(tickets)
 
     def _reload_definitions(self) -> None:
         """Read the catalog again before anything is published by it."""
@@ -474,16 +486,32 @@ class Committer:
             self._commit_in(session, batch)
 
     def _commit_in(self, session: Session, batch: list[Ticket]) -> None:
+        counts = self._counts
+        began = perf_counter()
         certified = self._take_timestamps(self._certify(batch, session))
+        is_certified = perf_counter()
+        counts.certify.note(is_certified - began)
         if not certified:
             return
         committed, staged = self._append(certified, session)
+        is_appended = perf_counter()
+        counts.append.note(is_appended - is_certified)
         self._publish(committed, staged)
+        is_published = perf_counter()
+        counts.publish.note(is_published - is_appended)
         self._unsettled = ()
         for ticket in committed:
             for writes, key, _ in ticket.merged:
                 self._hot_keys.note_merge(writes.table.qualified_name, key)
-            ticket.settle()
+                counts.merges += 1
+        self._acknowledge(committed)
+        observer = _observer.observer
+        if observer is not None:
+            observer.grouped(
+                self._engine.capabilities.dialect,
+                len(committed),
+                (began, is_certified, is_appended, is_published),
+            )
         self._committed()
 
     def _certify(self, batch: list[Ticket], session: Session) -> list[Ticket]:

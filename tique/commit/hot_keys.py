@@ -17,12 +17,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from tique._log import fields
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tique.store.rows import Key
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.commit")
 
 _Place: TypeAlias = "tuple[str, str]"
 """A table, and the text of a key: values of some types have no hash."""
@@ -108,6 +110,7 @@ class HotKeys:
             table,
             lasting,
             f"{lost:,}",
+            extra=fields("hot_key", table=table, seconds=lasting, conflicts=lost),
         )
 
     def note_merge(self, table: str, key: Key) -> None:

@@ -23,7 +23,7 @@ a commit an entry in a dict and a look at another.
 
 *Several processes.* Where the server keeps row locks, each is taken there, too, and first
 (:mod:`tique.commit.server_locks`); what follows is then the server's to decide. But those
-that a statement takes of the rows that it writes (:mod:`tique.query.rereading`) are this process's
+that a statement takes of the rows that it writes (:mod:`tique.query.rereading`) are, without other processes, this one's
 alone, under keys of their own, so that they cost no round trip. A transaction
 that locks such a row in the server waits first until no other one writes it, and is waited for by
 later writers. If a writer comes between, it waits at its commit, as one of another process
@@ -85,7 +85,8 @@ if TYPE_CHECKING:
 LockKey: TypeAlias = "tuple[int, Key]"
 """A table's id, and a primary key.
 
-That of a row whose lock is this process's alone, though there is a server, has ``~id``.
+That of a row whose lock is this process's alone, though there is a server, has ``~id``. So
+has that of a value of a UNIQUE key (:func:`unique_key`), which is nowhere else.
 """
 
 LOCK_TIMEOUT = 30.0
@@ -231,8 +232,12 @@ class Locks:
         keys: Sequence[LockKey],
         sequence: int,
         patience: float | None,
+        *,
+        everywhere: bool = False,
     ) -> None:
-        """Lock rows that a statement writes, without asking the server if none has them.
+        """Lock rows that a statement writes.
+
+        Without asking the server if none has them here, unless ``everywhere``.
 
         Raises
         ------
@@ -244,9 +249,13 @@ class Locks:
             return
         own = set(self.of(owner))
         # Others that write a row alone wait for its lock in the server.
-        alone = [(~key[0], key[1]) for key in keys if key not in own]
-        self.lock(owner, alone, sequence, patience)
-        met = [key for key in keys if key in own or self._others(owner, key)]
+        alone = [own_key(key) for key in keys if key not in own]
+        self.lock(owner, in_order(alone), sequence, patience)
+        met = [
+            key
+            for key in keys
+            if key[0] >= 0 and (everywhere or key in own or self._others(owner, key))
+        ]
         if met:
             self.lock(owner, met, sequence, patience)
 
@@ -529,6 +538,19 @@ class Locks:
             self._waits.pop(lock.waiters.popleft().owner, None)
         if not lock.owners:
             del self._held[key]
+
+
+def own_key(key: LockKey) -> LockKey:
+    """The key of a lock that is this process's alone."""
+    table, values = key
+    return (~table if table >= 0 else table), values
+
+
+def unique_key(
+    table_id: int, positions: tuple[int, ...], values: tuple[object, ...]
+) -> LockKey:
+    """The key of a value of a UNIQUE key in these columns."""
+    return ~table_id, (positions, *values)
 
 
 def in_order(keys: Iterable[LockKey]) -> list[LockKey]:

@@ -40,8 +40,10 @@ a commit whose reply is lost is looked for in the log.
 *Among several processes* the shared sequencer certifies keys, since the commits that this
 process had followed when it began with the batch (F). A row that was computed on a commit
 after F is refused there, and computed again when that commit is followed; so the later
-snapshot is F. The sequencer appends some tickets of a batch and refuses others: none is
-computed on another's row, but waits for the next batch.
+snapshot is F, with the tickets before in the batch. The sequencer appends some tickets of a batch
+and refuses others. So one that leans on those before it (:meth:`Merger.leans`) is appended
+in a request that appends all of its tickets or none (:mod:`tique.commit.shared`), or waits for the
+next batch where there is no such request.
 
 Only the leader of a group commit calls this.
 """
@@ -55,7 +57,7 @@ from tique.writes.seen import is_same_row
 from tique_rewriter.kernel import NotLocal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -97,6 +99,22 @@ class Merger:
             or self._versions(writes.table).last_commit(key) > write.sts
         ]
         return found if found and self._sees_the_same(ticket, found) else []
+
+    def leans(
+        self, ticket: Ticket, overtaken: Collection[tuple[TableWrites, Key, Write]]
+    ) -> bool:
+        """Whether what it is computed on, or has seen, is in tables of the batch.
+
+        Then it must not be committed without the tickets before it.
+        """
+        if not overtaken or not self._written:
+            return False
+        if any(self.is_within(writes, key) for writes, key, _ in overtaken):
+            return True
+        transaction = ticket.transaction
+        return transaction.has_one_snapshot and not (
+            self._written.keys().isdisjoint(transaction.seen.definitions)
+        )
 
     def is_within(self, writes: TableWrites, key: Key) -> bool:
         """Whether a ticket before in the batch has written the row."""

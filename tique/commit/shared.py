@@ -24,6 +24,12 @@ rolls it back. If the reply is lost the log decides, once it is certain that the
 server no longer works on the request. If the server refuses one commit of a group (a
 privilege was revoked) nothing of the group is there, and each is tried alone.
 
+Updates of one row that merge (:mod:`tique.commit.mergeable`) may be in one group, each computed on the one
+before it. Then the request appends the whole group or nothing, and each key is certified with the
+last ticket that writes it. Every commit of the key by others is then before the group, and
+refuses it; or after that ticket's timestamp, and is refused until the group is over, also by a
+process that has followed only a part of it. A reader may see a part: the tickets are commits of their own.
+
 :class:`SteppedCommitter`: each step is a request of its own, because MonetDB goes on
 with a string of statements after one failed, and would publish a commit that is not
 there. Bulk writes go this way on every engine, with a barrier for a timestamp.
@@ -57,6 +63,7 @@ from tique_backends.sharing import (
     MOST_KEYS,
     AppendingSequencer,
     FencedError,
+    GroupRefusedError,
     OverdueError,
     SteppedSequencer,
 )
@@ -167,8 +174,7 @@ class SharedCommitter(Committer):
         try:
             if appended and self._is_recorded(appended[0].transaction.txid):
                 self._timeline.finish(appended, _staged_rows(appended))
-                for ticket in appended:
-                    ticket.settle()
+                self._acknowledge(appended)
             else:
                 self._timeline.abort([ticket.cts for ticket in stamped])
         except OverdueError as error:
@@ -268,12 +274,22 @@ class AppendingCommitter(SharedCommitter):
         try:
             with self._timeline.noticing():
                 hashes = [_hashes(ticket) for ticket in certified]
+                whole = any(ticket.leans for ticket in certified)
                 stamps, self._covered = self._shared.append(
                     self._certified_until,
-                    _write_sets(certified, hashes),
+                    _write_sets(certified, _once_each(hashes) if whole else hashes),
                     records,
                     _rows(certified, hashes),
+                    whole=whole,
                 )
+        except GroupRefusedError as error:
+            self._unsettled = ()
+            self._timeline.wait(error.winner)
+            self._timeline.catch_up()
+            for ticket in reversed(certified):
+                ticket.cts = -error.winner
+                self._put_back(ticket)
+            return ()
         except RowsLockedError as error:
             # Nothing is committed: each is tried alone, and that one waits for the lock.
             self._unsettled = ()
@@ -317,7 +333,7 @@ class AppendingCommitter(SharedCommitter):
             if cts is not None:
                 ticket.cts = cts
                 self._timeline.wait(cts)
-                ticket.settle()
+                self._acknowledge([ticket])
             self._unsettled = others
 
 
@@ -335,6 +351,14 @@ def _write_sets(
     return [
         [*keys, *reference_hashes(ticket.references)]
         for ticket, keys in zip(tickets, hashes, strict=True)
+    ]
+
+
+def _once_each(hashes: Sequence[list[bytes]]) -> list[list[bytes]]:
+    """Leave each key to the last ticket that writes it."""
+    last = {key: place for place, keys in enumerate(hashes) for key in keys}
+    return [
+        [key for key in keys if last[key] == place] for place, keys in enumerate(hashes)
     ]
 
 

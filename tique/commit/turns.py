@@ -255,12 +255,14 @@ class Contender:
         self.has_priority = False
         """Whether the transaction is long, and its next attempt may hold others up."""
 
-    def begin(self) -> None:
-        """Note that a transaction begins."""
+    def begin(self) -> bool:
+        """Note that a transaction begins; whether it is the next after one that lost."""
         self._began = time.monotonic()
-        if self._expected is not None:
-            self._tries_again = self._began < self._expected
-            self._expected = None
+        if self._expected is None:
+            return False
+        self._tries_again = self._began < self._expected
+        self._expected = None
+        return True
 
     def end(self, transaction: Committing | None = None) -> None:
         """Note that a transaction ended: the turn is over."""

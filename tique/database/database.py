@@ -25,10 +25,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tique import errors
+from tique._log import family, fields
 from tique.checkpoint.checkpointer import Checkpointer
 from tique.checkpoint.uncommitted import UncommittedFold
 from tique.commit.certification import Certifier, MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
+from tique.commit.figures import CommitCounts
 from tique.commit.hot_keys import HotKeys
 from tique.commit.locks import Locks
 from tique.commit.server_locks import ServerLocks
@@ -66,7 +68,8 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.checkpoint")
+_recovery = logging.getLogger("tique.recovery")
 
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
@@ -120,7 +123,7 @@ class Database:
         )
         self.timeline = self._timeline()
         self.uncommitted = UncommittedFold(
-            engine, self.catalog, settings.uncommitted_fold_rows
+            engine, self.catalog, self.timeline, settings.uncommitted_fold_rows
         )
         self.checkpointer = Checkpointer(
             engine,
@@ -131,11 +134,13 @@ class Database:
             age=settings.checkpoint_age,
             automatic=settings.checkpoint == "auto",
             retention=settings.retention,
-            housekeeping=self.release_abandoned,
+            housekeeping=self._keep_house,
         )
         self.turns = Turns()
         self.locks = Locks(self._server_locks())
         self.hot_keys = HotKeys()
+        self.commits = CommitCounts()
+        self._connection_numbers = itertools.count(1)
         self.committer = _committer_for(engine)(
             engine,
             self.catalog,
@@ -145,6 +150,7 @@ class Database:
             self.transactions,
             self.checkpointer.notice,
             self.hot_keys,
+            self.commits,
         )
         changes = SchemaChanges(
             engine,
@@ -213,8 +219,26 @@ class Database:
         finally:
             session.close()
         self.checkpointer.note_recovery(restored)
+        if restored.moved or restored.failures:
+            _recovery.info(
+                "recovery of %s folded %d versions, and could not fold %d tables",
+                self.name,
+                restored.moved,
+                len(restored.failures),
+                extra=fields(
+                    "recovered",
+                    database=self.name,
+                    versions=restored.moved,
+                    failed_tables=len(restored.failures),
+                ),
+            )
         self.engine.attach_sequencer(self.sequencer)
         self.checkpointer.start()
+
+    def _keep_house(self) -> None:
+        """Called by the checkpointer's thread at every tick."""
+        self.release_abandoned()
+        self.uncommitted.tend()
 
     def _keep_up(self) -> None:
         """Called at every heartbeat of a process that shares the database."""
@@ -274,6 +298,10 @@ class Database:
             contender=contender,
             temporaries=temporaries,
         )
+
+    def number(self) -> int:
+        """The number of a connection that is being made: 1 for the first."""
+        return next(self._connection_numbers)
 
     def migration(self, transaction: Transaction) -> Migration:
         """The DDL of a transaction that is more than a statement; to be opened."""
@@ -352,7 +380,18 @@ class Database:
                         self.checkpointer.checkpoint(patience=_LAST_CALL)
                 except EngineError as error:
                     # Nothing is lost: the next opening folds it.
-                    logger.warning("the last checkpoint of %s: %s", self.name, error)
+                    logger.warning(
+                        "the last checkpoint of %s failed (%s); the next opening will "
+                        "fold what it left",
+                        self.name,
+                        family(error),
+                        extra=fields(
+                            "last_checkpoint_failed",
+                            database=self.name,
+                            error=family(error),
+                            sqlstate=error.sqlstate,
+                        ),
+                    )
 
 
 def _committer_for(engine: Engine) -> type[Committer]:
@@ -362,6 +401,13 @@ def _committer_for(engine: Engine) -> type[Committer]:
         return AppendingCommitter
     assert isinstance(engine.shared, SteppedSequencer)
     return SteppedCommitter
+
+
+def opened() -> list[Database]:
+    """The databases that this process has open; they may be closed at any time."""
+    here = process.current()
+    # A copy, which takes no lock: to open and close takes as long as it takes.
+    return [each for each in list(_registry.values()) if each.process == here]
 
 
 def acquire(

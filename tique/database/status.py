@@ -12,7 +12,7 @@ from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
-    from tique.checkpoint.checkpointer import Checkpointer
+    from tique.commit.figures import CommitFigures
     from tique.commit.hot_keys import HotKey
     from tique.database.database import Database
     from tique.store.policy import CacheInfo
@@ -69,11 +69,18 @@ class TransactionStatus:
         The timestamp it reads at.
     age : float
         Seconds since it took its snapshot.
+    connection : int or None
+        The number of its connection (``Connection.info.number``); None if the
+        transaction ended while the status was taken.
+    thread : str or None
+        The name of the thread that began it; None likewise.
     """
 
     txid: int
     sts: int
     age: float
+    connection: int | None
+    thread: str | None
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,9 @@ class CheckpointStatus:
     last_error : str or None
         Why the last attempt failed, or which tables it could not fold; None after a
         round that did not fail and folded all.
+    lag : int
+        How many timestamps storage is behind: those from the oldest version that is not
+        folded up to sts; 0 if all is folded.
     """
 
     mode: str
@@ -120,6 +130,7 @@ class CheckpointStatus:
     folded_rows: int
     last: datetime | None
     last_error: str | None
+    lag: int
 
 
 @dataclass(frozen=True)
@@ -160,6 +171,8 @@ class Status:
         evictions: the same as ``Connection.info.caches``.
     hot_keys : tuple of HotKey
         Keys on which this process's transactions met others, the hottest first.
+    commits : CommitFigures
+        This process's commits, and how long the phases of its group commits took.
     """
 
     database: str
@@ -177,19 +190,23 @@ class Status:
     checkpoint: CheckpointStatus
     caches: tuple[CacheInfo, ...]
     hot_keys: tuple[HotKey, ...]
+    commits: CommitFigures
 
     def prometheus(self) -> str:
         """The same as Prometheus reads it, for an application's own ``/metrics``."""
         return exposition(self)
 
 
-def status(database: Database) -> Status:
+def status(database: Database, *, asks_engine: bool = True) -> Status:
     """Return the state of an open database, without stopping any other work.
 
     Parameters
     ----------
     database
         The database.
+    asks_engine
+        Whether unmanaged tables and entries that were set aside are told; the engine has
+        to be asked for them. (The shared sequencer is asked for its position anyhow.)
 
     Raises
     ------
@@ -208,16 +225,14 @@ def status(database: Database) -> Status:
         sts=position.sts,
         cts=position.cts,
         stable=position.stable,
-        transactions=tuple(
-            TransactionStatus(entry.txid, entry.sts, entry.age)
-            for entry in database.sequencer.active()
-        ),
+        transactions=_transactions(database),
         tables=_managed(database),
-        unmanaged=_unmanaged(database),
-        set_aside=_set_aside(database),
-        checkpoint=_checkpoint(database.checkpointer, database.settings.checkpoint),
+        unmanaged=_unmanaged(database) if asks_engine else (),
+        set_aside=_set_aside(database) if asks_engine else (),
+        checkpoint=_checkpoint(database, position.sts),
         caches=database.catalog.caches(),
         hot_keys=database.hot_keys.hottest(),
+        commits=database.commits.figures(),
     )
 
 
@@ -226,6 +241,19 @@ def _sequencer(database: Database) -> str:
     if shared is None:
         return database.sequencer.kind
     return "server" if shared.form is None else f"server ({shared.form})"
+
+
+def _transactions(database: Database) -> tuple[TransactionStatus, ...]:
+    found = []
+    for entry in database.sequencer.active():
+        transaction = database.transactions.get(entry.txid)
+        holder = None if transaction is None else transaction.holder
+        found.append(
+            TransactionStatus(
+                entry.txid, entry.sts, entry.age, *(holder or (None, None))
+            )
+        )
+    return tuple(found)
 
 
 def _managed(database: Database) -> tuple[TableStatus, ...]:
@@ -283,12 +311,16 @@ def _set_aside(database: Database) -> tuple[SetAsideStatus, ...]:
     )
 
 
-def _checkpoint(checkpointer: Checkpointer, mode: str) -> CheckpointStatus:
+def _checkpoint(database: Database, sts: int) -> CheckpointStatus:
+    checkpointer = database.checkpointer
     ended = checkpointer.last_round
+    oldest = [versions.oldest for versions in database.catalog.all_versions()]
+    first = min((cts for cts in oldest if cts is not None), default=sts + 1)
     return CheckpointStatus(
-        mode=mode,
+        mode=database.settings.checkpoint,
         rounds=checkpointer.rounds,
         folded_rows=checkpointer.folded,
         last=None if ended is None else datetime.fromtimestamp(ended, UTC),
         last_error=checkpointer.last_error,
+        lag=max(0, sts + 1 - first),
     )

@@ -18,12 +18,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tique import errors
+from tique._log import fields
 from tique_backends.errors import EngineError
 
 if TYPE_CHECKING:
     from tique_backends.session import Session
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.commit")
 
 _LONGEST_CHANNEL, _LONGEST_PAYLOAD = 63, 7999
 """Bytes that PostgreSQL takes."""
@@ -57,6 +58,9 @@ class Notifications:
                 "(SQLSTATE %s)",
                 len(found),
                 error.sqlstate,
+                extra=fields(
+                    "messages_not_sent", messages=len(found), sqlstate=error.sqlstate
+                ),
             )
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tique.query.forms import Choice, Form
 from tique.query.group_rows import GroupRows, may_match
 from tique.store.rows import lacks
 from tique_backends.forms import together
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
 
 Coercer = Callable[[Any], Any]
+
+_NOTHING_RECENT = "its snapshot has no recent version"
+_NOTHING_ASKED_FOR = "no recent version has the values that are asked for"
+_ROW_IN_MEMORY = "the key is bound, and its row is recent"
+_ROWS_IN_MEMORY = "all but the last column of the key are bound, and the rows in memory"
+_OVERWRITTEN = "the recent versions are in storage, in an engine transaction of its own"
 
 
 def operand_value(operand: Operand, parameters: Sequence[Any]) -> Any:
@@ -66,6 +73,10 @@ class KeyReader:
             (operand, coercer(table.columns[position].type))
             for position, operand in zip(positions, operands, strict=True)
         ]
+        self._only: tuple[int, Coercer] | None = None
+        """Of one value that is a parameter: its index, and its coercer."""
+        if len(self._parts) == 1 and not isinstance(operands[0], Literal):
+            self._only = operands[0].number - 1, self._parts[0][1]
 
     def read(self, parameters: Sequence[Any]) -> Key:
         """The key, each value as the engine would store it.
@@ -76,6 +87,12 @@ class KeyReader:
             If a value is not exactly one of the column's type: the engine decides
             which values equal it (as for ``1``, ``1.0`` and ``'1'``). NULL equals none.
         """
+        if self._only is not None:
+            index, coerce = self._only
+            value = coerce(parameters[index])
+            if value is None:
+                raise NotLocal
+            return (value,)
         values = tuple(
             [
                 coerce(operand_value(operand, parameters))
@@ -150,10 +167,10 @@ class Source:
         """Queries that together return the reference's rows in the snapshot."""
         transaction.see_table(self.table)
         if in_storage:
-            transaction.versions(self.table)
-            form = None
-        else:
-            form = self._form(transaction, parameters)
+            self._note_in_storage(transaction)
+            # No other process drops it meanwhile: its name is enough.
+            return (transaction.engine.forms.plain(self.table),)
+        form = self._form(transaction, parameters)
         if form is not None and self._computes:
             computed = transaction.engine.forms.computed
             return tuple([computed(self.table, query) for query in form])
@@ -173,6 +190,7 @@ class Source:
             versions.is_empty
             or (versions.oldest is not None and versions.oldest > transaction.sts)
         ):
+            self._note(transaction, Form.STORAGE, _NOTHING_RECENT)
             return None
         if not self.is_known(transaction):
             return self._scan(transaction, versions)
@@ -201,6 +219,7 @@ class Source:
                 if self._matters(transaction, versions, key, row, others)
             }
         if not replaced:
+            self._note(transaction, Form.STORAGE, _NOTHING_ASKED_FOR)
             return None
         self._complete(transaction, replaced)
         return self._overlay(transaction, bound, replaced)
@@ -284,6 +303,7 @@ class Source:
             len(rows) * len(self._free) > transaction.catalog.policy.constant_values
         ):
             return None
+        self._note(transaction, Form.ROWS, _ROWS_IN_MEMORY)
         values = [[row[i] for row in rows] for i in self._free]
         forms = self._forms(transaction)
         return forms.constants(self.table, self._columns, bound, values)
@@ -306,8 +326,41 @@ class Source:
         rows = [row for row in replaced.values() if row is not None]
         if self._is_point and bound:
             row = rows[0] if rows else None
+            self._note(transaction, Form.ROW, _ROW_IN_MEMORY)
             return (forms.constant(self.table, self._columns, row),)
+        if transaction.choices is not None:
+            why = f"recent rows ({len(replaced)}) stand in the statement"
+            self._note(transaction, Form.OVERLAY, why)
         return forms.overlay(self.table, self._columns, bound, list(replaced), rows)
+
+    def _note(self, transaction: Transaction, form: Form, why: str) -> None:
+        """Note the form for EXPLAIN."""
+        if transaction.choices is not None:
+            transaction.choices.append(Choice(self.table, form, why))
+
+    def _note_in_storage(self, transaction: Transaction) -> None:
+        versions = transaction.versions(self.table)
+        if versions.oldest is None or versions.oldest > transaction.sts:
+            self._note(transaction, Form.STORAGE, _NOTHING_RECENT)
+        else:
+            self._note(transaction, Form.UNCOMMITTED_FOLD, _OVERWRITTEN)
+
+    def _why_scan(self, transaction: Transaction, versions: TableVersions) -> str:
+        """The reason why the engine reads versions from tables of tique's."""
+        writes = transaction.writes.get(self.table.id)
+        if self.table.is_keyless:
+            why = "of a table without a primary key"
+        elif writes is not None and writes.is_staged:
+            why = (
+                "and many of this transaction's own rows, which are in a staging table"
+            )
+        elif not versions.is_complete:
+            why = "some of which are in the cache table alone, from a large statement"
+        elif not transaction.catalog.buffers(self.table):
+            why = "with values of a type that the driver does not hold"
+        else:
+            why = "too many to stand in the statement"
+        return f"recent versions ({versions.rows:,}), {why}"
 
     def _forms(self, transaction: Transaction) -> Forms:
         engine = transaction.engine
@@ -317,6 +370,9 @@ class Source:
         self, transaction: Transaction, versions: TableVersions
     ) -> tuple[str, ...]:
         writes = transaction.prepare_scan(self.table)
+        if transaction.choices is not None:
+            form = Form.UNION if self.table.is_keyless else Form.ANTI_JOIN
+            self._note(transaction, form, self._why_scan(transaction, versions))
         return self._forms(transaction).scan(
             self.table,
             transaction.sts,

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.ddl_plans import CreateTemporaryView
-    from tique_rewriter.schema import Definitions, Table, View
+    from tique_rewriter.schema import Attached, Definitions, Table, View
     from tique_rewriter.temporary import CreateTemporary
 
 _FIRST = 1 << 40
@@ -477,6 +477,11 @@ class SessionDefinitions:
         return self._catalog
 
     @property
+    def usual(self) -> Definitions:
+        """The same along the path of a new connection."""
+        return SessionDefinitions(self._catalog.usual, self._temporaries)
+
+    @property
     def default_schema(self) -> str:
         """The schema of a new table whose name has none."""
         return self._catalog.default_schema
@@ -516,3 +521,7 @@ class SessionDefinitions:
     def is_unsafe(self, name: str) -> bool:
         """Whether one of that name is there, whatever its case and schema."""
         return self._catalog.is_unsafe(name)
+
+    def attached(self, name: str) -> Attached | None:
+        """Another database that is attached by that name."""
+        return self._catalog.attached(name)

@@ -17,7 +17,6 @@ from sqlalchemy.dialects.postgresql.base import (
     PGTypeCompiler,
 )
 from sqlalchemy.engine import ObjectKind
-from sqlalchemy.engine import reflection as sa_reflection
 from sqlalchemy.sql import ddl
 
 from tique.sqlalchemy.driver import TiqueDriver
@@ -262,53 +261,33 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     # Reflection
 
-    @sa_reflection.cache
-    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
-        """Names of the application's schemas."""
-        return list(
-            connection.exec_driver_sql(
-                "SELECT schema_name FROM duckdb_schemas() WHERE NOT internal "
-                "OR schema_name = 'main' ORDER BY schema_name"
-            ).scalars()
+    def schemas(self, connection: Connection) -> list[str]:
+        """The application's schemas."""
+        found = connection.exec_driver_sql(
+            "SELECT schema_name FROM duckdb_schemas() WHERE database_name = "
+            "current_database() AND (NOT internal OR schema_name = 'main') ORDER BY schema_name"
         )
+        return list(found.scalars())
 
-    def has_schema(self, connection: Connection, schema: str, **kw: Any) -> bool:
-        """Whether there is a schema of that name."""
-        return schema in self.get_schema_names(connection, **kw)
-
-    @sa_reflection.cache
-    def get_sequence_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """Names of a schema's sequences."""
-        return list(
-            connection.execute(
-                text(
-                    "SELECT sequence_name FROM duckdb_sequences() "
-                    "WHERE schema_name = :schema AND NOT temporary ORDER BY 1"
-                ),
-                {"schema": self._schema(schema)},
-            ).scalars()
+    def sequences(self, connection: Connection, schema: str) -> list[str]:
+        """The sequences of a schema."""
+        found = connection.execute(
+            text(
+                "SELECT sequence_name FROM duckdb_sequences() "
+                "WHERE schema_name = :schema AND database_name = current_database() AND NOT temporary ORDER BY 1"
+            ),
+            {"schema": schema},
         )
-
-    def has_sequence(
-        self,
-        connection: Connection,
-        sequence_name: str,
-        schema: str | None = None,
-        **kw: Any,
-    ) -> bool:
-        """Whether there is a sequence of that name."""
-        return sequence_name in self.get_sequence_names(connection, schema, **kw)
+        return list(found.scalars())
 
     def relations(self, connection: Connection, schema: str) -> list[Relation]:
         """Tables and views of a schema."""
         rows = connection.execute(
             text(
                 "SELECT table_name, true, comment, NULL FROM duckdb_tables() "
-                "WHERE schema_name = :schema AND NOT internal "
+                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal "
                 "UNION ALL SELECT view_name, false, comment, sql FROM duckdb_views() "
-                "WHERE schema_name = :schema AND NOT internal ORDER BY 1"
+                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY 1"
             ),
             {"schema": schema},
         )
@@ -331,7 +310,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
             text(
                 "SELECT table_name, column_name, data_type, is_nullable, column_default, "
                 f"comment, {generated} FROM duckdb_columns() "
-                "WHERE schema_name = :schema AND NOT internal ORDER BY column_index"
+                "WHERE schema_name = :schema AND database_name = current_database() AND NOT internal ORDER BY column_index"
             ),
             {"schema": schema},
         )
@@ -346,7 +325,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         rows = connection.execute(
             text(
                 "SELECT table_name, constraint_name, constraint_column_names, expression "
-                "FROM duckdb_constraints() WHERE schema_name = :schema "
+                "FROM duckdb_constraints() WHERE schema_name = :schema AND database_name = current_database() "
                 "AND constraint_type = :kind ORDER BY constraint_index"
             ),
             {"schema": schema, "kind": kind},
@@ -390,7 +369,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         rows = connection.execute(
             text(
                 "SELECT table_name, index_name, is_unique, sql "
-                "FROM duckdb_indexes() WHERE schema_name = :schema ORDER BY index_name"
+                "FROM duckdb_indexes() WHERE schema_name = :schema AND database_name = current_database() ORDER BY index_name"
             ),
             {"schema": schema},
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy.types as sqltypes
@@ -17,15 +19,17 @@ from sqlalchemy.dialects.postgresql.base import (
     PGTypeCompiler,
 )
 from sqlalchemy.engine import ObjectKind
-from sqlalchemy.engine import reflection as sa_reflection
 from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.engine.interfaces import BindTyping
+from sqlalchemy.exc import CompileError
 from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
 from tique.sqlalchemy.driver import TiqueDriver
 from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy.engine import Connection
     from sqlalchemy.engine.interfaces import DBAPICursor
 
@@ -64,6 +68,41 @@ class MonetDBCompiler(PGCompiler):
             clause += "\n OFFSET " + self.process(select._offset_clause, **kw)
         return clause
 
+    def fetch_clause(self, select: Any, **kw: Any) -> str:
+        """LIMIT, which is all that MonetDB has.
+
+        Raises
+        ------
+        CompileError
+            PERCENT or WITH TIES is asked for.
+        """
+        options = select._fetch_clause_options
+        if options["percent"] or options["with_ties"]:
+            raise CompileError("MonetDB has neither FETCH … PERCENT nor WITH TIES")
+        clause = "\n LIMIT " + self.process(select._fetch_clause, **kw)
+        if select._offset_clause is not None:
+            clause += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return clause
+
+    def visit_is_distinct_from_binary(
+        self, binary: Any, operator: Any, **kw: Any
+    ) -> str:
+        """A CASE: there is no such operator."""
+        return self._distinct(binary, "FALSE", "TRUE", **kw)
+
+    def visit_is_not_distinct_from_binary(
+        self, binary: Any, operator: Any, **kw: Any
+    ) -> str:
+        """A CASE: there is no such operator."""
+        return self._distinct(binary, "TRUE", "FALSE", **kw)
+
+    def _distinct(self, binary: Any, same: str, other: str, **kw: Any) -> str:
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return (
+            f"CASE WHEN {left} = {right} OR ({left} IS NULL AND {right} IS NULL) "
+            f"THEN {same} ELSE {other} END"
+        )
+
     def visit_ne_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """The standard's operator; MonetDB has no other."""
         return (
@@ -90,9 +129,30 @@ class MonetDBCompiler(PGCompiler):
         kind = self.dialect.type_compiler_instance.process(dbapi_type)
         return f"CAST({sqltext} AS {kind})"
 
+    def visit_json_getitem_op_binary(
+        self, binary: Any, operator: Any, **kw: Any
+    ) -> str:
+        """Refuse a member of a JSON value.
+
+        Raises
+        ------
+        CompileError
+            In any case.
+        """
+        raise CompileError(
+            "MonetDB has no operator for a member of a JSON value: json.filter() gives "
+            "an array of what it finds; call that, or take the whole value"
+        )
+
+    visit_json_path_getitem_op_binary = visit_json_getitem_op_binary
+
 
 class MonetDBTypeCompiler(PGTypeCompiler):
     """Names of types."""
+
+    def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
+        """Of seconds and fractions, in days too: one of months is another type."""
+        return "INTERVAL SECOND"
 
     def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
         """The standard's FLOAT has 53 bits."""
@@ -211,8 +271,8 @@ class MonetDBIdentifierPreparer(PGIdentifierPreparer):
     }
 
 
-_PLAIN = re.compile(r'^"(\w+)"$')
-"""A default that is a word, such as ``"current_timestamp"``."""
+_PLAIN = re.compile(r'^"(\w+)"(?:\(\))?$')
+"""A default that is a word, such as ``"current_timestamp"()``."""
 
 _TYPES: dict[str, Any] = {
     "bigint": sqltypes.BIGINT,
@@ -250,6 +310,24 @@ def type_of(name: str, digits: int, scale: int) -> Any:
     return _TYPES.get(name, sqltypes.NullType)()
 
 
+class Interval(postgresql.INTERVAL):
+    """A span of time."""
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: Any, **kw: Any) -> Interval:
+        """The same, which MonetDB has."""
+        return cls()
+
+    def literal_processor(self, dialect: Any) -> Callable[[timedelta], str]:
+        """A literal of seconds, without a fraction of zeros."""
+
+        def literal(value: timedelta) -> str:
+            seconds = Decimal(value // timedelta(milliseconds=1)) / 1000
+            return f"INTERVAL '{seconds:f}' SECOND"
+
+        return literal
+
+
 class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     """``monetdb+tique://``."""
 
@@ -270,6 +348,7 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     execution_ctx_cls = MonetDBExecutionContext
     colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
         **TiqueDriver.tique_colspecs,
+        sqltypes.Interval: Interval,
         sqltypes.Uuid: postgresql.base.PGUuid,
     }
 
@@ -289,44 +368,25 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
     # Reflection
 
-    @sa_reflection.cache
-    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
-        """Names of the application's schemas."""
-        return list(
-            connection.exec_driver_sql(
-                "SELECT name FROM sys.schemas WHERE NOT system OR name = 'sys' "
-                "ORDER BY name"
-            ).scalars()
+    def schemas(self, connection: Connection) -> list[str]:
+        """The application's schemas."""
+        found = connection.exec_driver_sql(
+            "SELECT name FROM sys.schemas WHERE NOT system OR name = 'sys' "
+            "ORDER BY name"
         )
+        return list(found.scalars())
 
-    def has_schema(self, connection: Connection, schema: str, **kw: Any) -> bool:
-        """Whether there is a schema of that name."""
-        return schema in self.get_schema_names(connection, **kw)
-
-    @sa_reflection.cache
-    def get_sequence_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """Names of a schema's sequences, but for those of columns."""
-        rows = connection.execute(
+    def sequences(self, connection: Connection, schema: str) -> list[str]:
+        """The sequences of a schema, but for those of columns."""
+        found = connection.execute(
             text(
                 "SELECT q.name FROM sys.sequences AS q "
                 "JOIN sys.schemas AS s ON s.id = q.schema_id "
                 "WHERE s.name = :schema ORDER BY q.name"
             ),
-            {"schema": self._schema(schema)},
+            {"schema": schema},
         )
-        return [name for name in rows.scalars() if not name.startswith("seq_")]
-
-    def has_sequence(
-        self,
-        connection: Connection,
-        sequence_name: str,
-        schema: str | None = None,
-        **kw: Any,
-    ) -> bool:
-        """Whether there is a sequence of that name."""
-        return sequence_name in self.get_sequence_names(connection, schema, **kw)
+        return [name for name in found.scalars() if not name.startswith("seq_")]
 
     def relations(self, connection: Connection, schema: str) -> list[Relation]:
         """Tables and views of a schema."""
@@ -430,8 +490,9 @@ class MonetDBDialect(TiqueDriver, CatalogReflection, PGDialect):
                 "JOIN sys.objects AS o ON o.id = i.id "
                 "JOIN sys.tables AS t ON t.id = i.table_id "
                 "JOIN sys.schemas AS s ON s.id = t.schema_id "
-                "WHERE s.name = :schema AND i.name NOT IN "
-                "(SELECT k.name FROM sys.keys AS k WHERE k.table_id = t.id) "
+                # 11.41's NOT IN drops the tables without a key.
+                "WHERE s.name = :schema AND NOT EXISTS (SELECT 1 FROM sys.keys AS k "
+                "WHERE k.table_id = i.table_id AND k.name = i.name) "
                 "ORDER BY t.name, i.name, o.nr"
             ),
             {"schema": schema},

@@ -64,10 +64,43 @@ def foreign_keys(
     return found
 
 
+def _multi(
+    doc: str,
+    read: Callable[[CatalogReflection, Connection, str | None], Mapping[str, Any]],
+    default: Callable[[], Any],
+) -> Callable[..., Iterable[tuple[Key, Any]]]:
+    """A method that reads something of all tables of a schema, as an Inspector asks."""
+
+    def get_multi(
+        self: CatalogReflection,
+        connection: Connection,
+        *,
+        schema: str | None,
+        filter_names: Collection[str] | None,
+        scope: ObjectScope,
+        kind: ObjectKind,
+        **kw: Any,
+    ) -> Iterable[tuple[Key, Any]]:
+        wanted = filter_names, scope, kind
+        found = read(self, connection, schema)
+        return self.of_tables(connection, schema, wanted, found, default)
+
+    get_multi.__doc__ = doc
+    return get_multi
+
+
 class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     """A dialect's reflection, by what its subclass reads from the engine's catalog."""
 
     # What a subclass reads
+
+    def schemas(self, connection: Connection) -> list[str]:
+        """The application's schemas."""
+        raise NotImplementedError
+
+    def sequences(self, connection: Connection, schema: str) -> list[str]:
+        """The sequences of a schema."""
+        raise NotImplementedError
 
     def relations(self, connection: Connection, schema: str) -> list[Relation]:
         """All tables and views of a schema."""
@@ -112,6 +145,32 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         ]
 
     @sa_reflection.cache
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """Names of the application's schemas."""
+        return self.schemas(connection)
+
+    def has_schema(self, connection: Connection, schema: str, **kw: Any) -> bool:
+        """Whether there is a schema of that name."""
+        return schema in self.get_schema_names(connection, **kw)
+
+    @sa_reflection.cache
+    def get_sequence_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """Names of a schema's sequences."""
+        return self.sequences(connection, self._schema(schema))
+
+    def has_sequence(
+        self,
+        connection: Connection,
+        sequence_name: str,
+        schema: str | None = None,
+        **kw: Any,
+    ) -> bool:
+        """Whether there is a sequence of that name."""
+        return sequence_name in self.get_sequence_names(connection, schema, **kw)
+
+    @sa_reflection.cache
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
@@ -151,7 +210,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         raise NoSuchTableError(f"{schema}.{view_name}" if schema else view_name)
 
     def get_temp_view_names(self, connection: Connection, **kw: Any) -> list[str]:
-        """None: tique has no temporary views."""
+        """None: those of tique are in no catalog."""
         return []
 
     def get_materialized_view_names(
@@ -183,18 +242,17 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
         found = {r.name for r in self.relations(connection, self._schema(schema))}
         return [((schema, name), name in found) for name in table_names]
 
-    def _multi(
+    def of_tables(
         self,
         connection: Connection,
         schema: str | None,
         wanted: tuple[Collection[str] | None, ObjectScope, ObjectKind],
-        read: Callable[[Connection, str], Mapping[str, Any]],
+        found: Mapping[str, Any],
         default: Callable[[], Any],
     ) -> Iterable[tuple[Key, Any]]:
+        """What was read, of the tables and views that are wanted."""
         names, scope, kind = wanted
-        whole = self._schema(schema)
-        found = read(connection, whole)
-        for relation in self.relations(connection, whole):
+        for relation in self.relations(connection, self._schema(schema)):
             is_in = (
                 ObjectScope.TEMPORARY if relation.is_temporary else ObjectScope.DEFAULT
             )
@@ -205,161 +263,53 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
             ):
                 yield (schema, relation.name), found.get(relation.name) or default()
 
-    def get_multi_columns(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """Columns of tables and views."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection, schema, wanted, self.columns, ReflectionDefaults.columns
-        )
-
-    def get_multi_pk_constraint(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """PRIMARY KEYs."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            self.primary_keys,
-            ReflectionDefaults.pk_constraint,
-        )
-
-    def get_multi_unique_constraints(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """UNIQUE constraints."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            self.uniques,
-            ReflectionDefaults.unique_constraints,
-        )
-
-    def get_multi_check_constraints(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """CHECK constraints."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            self.checks,
-            ReflectionDefaults.check_constraints,
-        )
-
-    def get_multi_indexes(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """Indexes."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection, schema, wanted, self.indexes, ReflectionDefaults.indexes
-        )
-
-    def get_multi_foreign_keys(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """FOREIGN KEYs."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            lambda connection, _: foreign_keys(
-                connection, schema, self.default_schema_name
-            ),
-            ReflectionDefaults.foreign_keys,
-        )
-
-    def get_multi_table_comment(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """Comments on tables and views."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            lambda connection, whole: {
-                r.name: {"text": r.comment} for r in self.relations(connection, whole)
-            },
-            ReflectionDefaults.table_comment,
-        )
-
-    def get_multi_table_options(
-        self,
-        connection: Connection,
-        *,
-        schema: str | None,
-        filter_names: Collection[str] | None,
-        scope: ObjectScope,
-        kind: ObjectKind,
-        **kw: Any,
-    ) -> Iterable[tuple[Key, Any]]:
-        """Options of tables: there are none."""
-        wanted = filter_names, scope, kind
-        return self._multi(
-            connection,
-            schema,
-            wanted,
-            lambda *_: {},
-            ReflectionDefaults.table_options,
-        )
+    get_multi_columns = _multi(
+        "Columns of tables and views.",
+        lambda self, connection, schema: self.columns(connection, self._schema(schema)),
+        ReflectionDefaults.columns,
+    )
+    get_multi_pk_constraint = _multi(
+        "PRIMARY KEYs.",
+        lambda self, connection, schema: self.primary_keys(
+            connection, self._schema(schema)
+        ),
+        ReflectionDefaults.pk_constraint,
+    )
+    get_multi_unique_constraints = _multi(
+        "UNIQUE constraints.",
+        lambda self, connection, schema: self.uniques(connection, self._schema(schema)),
+        ReflectionDefaults.unique_constraints,
+    )
+    get_multi_check_constraints = _multi(
+        "CHECK constraints.",
+        lambda self, connection, schema: self.checks(connection, self._schema(schema)),
+        ReflectionDefaults.check_constraints,
+    )
+    get_multi_indexes = _multi(
+        "Indexes.",
+        lambda self, connection, schema: self.indexes(connection, self._schema(schema)),
+        ReflectionDefaults.indexes,
+    )
+    get_multi_foreign_keys = _multi(
+        "FOREIGN KEYs.",
+        lambda self, connection, schema: foreign_keys(
+            connection, schema, self.default_schema_name
+        ),
+        ReflectionDefaults.foreign_keys,
+    )
+    get_multi_table_comment = _multi(
+        "Comments on tables and views.",
+        lambda self, connection, schema: {
+            relation.name: {"text": relation.comment}
+            for relation in self.relations(connection, self._schema(schema))
+        },
+        ReflectionDefaults.table_comment,
+    )
+    get_multi_table_options = _multi(
+        "Options of tables: there are none.",
+        lambda *_: {},
+        ReflectionDefaults.table_options,
+    )
 
 
 def grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:

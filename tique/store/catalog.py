@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from tique import errors
+from tique.store.attachments import Attachments
 from tique.store.cache import Cache
 from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.versions import TableVersions
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_backends.sharing import SharedSequencer
-    from tique_rewriter.schema import ForeignKey, Function, Table, View
+    from tique_rewriter.schema import Attached, ForeignKey, Function, Table, View
 
 _Found = TypeVar("_Found")
 
@@ -51,17 +52,24 @@ class ManagedCatalog:
         self._trusted: dict[str, str] = {}
         self._callable = NO_FUNCTIONS
         self._version = 0
+        self.attachments = Attachments(engine)
+        """The other databases: shared by all copies, as they are the engine's."""
         self.held: Set[int] = frozenset()
         """Ids of tables that an open transaction changes: no other one may commit to them."""
 
     @property
     def version(self) -> int:
         """A number that changes whenever any table's definition does."""
-        return self._version
+        return self._version + self.attachments.version
 
     @property
     def lasting(self) -> ManagedCatalog:
         """The same: its tables and views are no connection's."""
+        return self
+
+    @property
+    def usual(self) -> ManagedCatalog:
+        """The same: names are looked for as in a new connection."""
         return self
 
     @property
@@ -121,6 +129,10 @@ class ManagedCatalog:
     def is_unsafe(self, name: str) -> bool:
         """Whether one of that name is there, whatever its case and schema."""
         return self._callable.is_unsafe(name)
+
+    def attached(self, name: str) -> Attached | None:
+        """Return the other database that is attached by that name."""
+        return self.attachments.find(name)
 
     def relations(self) -> set[str]:
         """The names of all tables and views, in small letters."""
@@ -353,15 +365,19 @@ class ManagedCatalog:
 
     def _is_buffered(self, table: Table) -> bool:
         # The values of a key are compared here; a keyless table's key is the whole row.
-        references = [key.columns for key in table.foreign_keys]
-        compared = (table.primary_key, *table.unique, *references)
-        keys = {i for columns in compared for i in columns}
+        # Those of a reference are made of the parent's, too.
+        keys = {i for key in (table.primary_key, *table.unique) for i in key}
+        references = {i for key in table.foreign_keys for i in key.columns}
+        engine = self._engine
         return all(
-            (kind_of(column.type) is not None and self._engine.round_trips(column.type))
+            (kind_of(column.type) is not None and engine.round_trips(column.type))
             or (
-                self._engine.keeps(column.type)
-                and not table.is_keyless
-                and position not in keys
+                engine.keeps(column.type)
+                and position not in references
+                and (
+                    not (table.is_keyless or position in keys)
+                    or engine.compares(column.type)
+                )
             )
             for position, column in enumerate(table.columns)
         )

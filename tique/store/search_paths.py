@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.store.catalog import ManagedCatalog
-    from tique_rewriter.schema import Table, View
+    from tique_rewriter.schema import Attached, Table, View
 
 _NO_SCHEMA = "(no schema: the search path has none that is there)"
 """It is in no database: what is made there is refused by the engine (3F000)."""
@@ -59,6 +59,11 @@ class CatalogAlong:
     def lasting(self) -> CatalogAlong:
         """The same: its tables and views are no connection's."""
         return self
+
+    @property
+    def usual(self) -> ManagedCatalog:
+        """The tables and views along the path of a new connection."""
+        return self._catalog
 
     @property
     def default_schema(self) -> str:
@@ -107,3 +112,7 @@ class CatalogAlong:
     def is_unsafe(self, name: str) -> bool:
         """As that of the catalog."""
         return self._catalog.is_unsafe(name)
+
+    def attached(self, name: str) -> Attached | None:
+        """Another database that is attached by that name."""
+        return self._catalog.attached(name)

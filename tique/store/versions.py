@@ -78,11 +78,12 @@ _PIECE = 10_000
 
 
 class BulkCommit(NamedTuple):
-    """A commit whose versions are in the cache table only."""
+    """A commit whose versions are in the cache table only, or several from ``first`` on."""
 
     cts: int
     rows: int
     tombstones: int
+    first: int
 
 
 class TableVersions:
@@ -187,7 +188,10 @@ class TableVersions:
 
     def newest_visible(self, key: Key, sts: int) -> Version | None:
         """The newest version with cts ≤ sts (P1); None: storage has the row, if any."""
-        return newest_until(self._chains.newest(key), sts)
+        version = self._chains.newest(key)
+        if version is None or version[0] <= sts:
+            return version
+        return newest_until(version, sts)
 
     def visible_rows(self, key: Key, sts: int) -> Iterator[Row | None]:
         """The rows of all versions with cts ≤ sts, newest first."""
@@ -314,7 +318,8 @@ class TableVersions:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
             self.last_cts = max(self.last_cts, cts)
-            self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones))
+            self.published_at = time.monotonic()
+            self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones, cts))
             self._count()
             self._stored.clear()
 
@@ -327,7 +332,10 @@ class TableVersions:
             self.last_cts = max([self.last_cts, *(cts for cts, _ in commits)])
             rows = sum(count for _, count in commits[1:])
             kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
-            self.bulk = tuple(BulkCommit(cts, count, count) for cts, count in kept)
+            self.bulk = tuple(
+                BulkCommit(cts, count, count, commits[number][0])
+                for number, (cts, count) in enumerate(kept)
+            )
             self.is_behind = False
             self._count()
             self._stored.clear()
@@ -458,11 +466,13 @@ class TableVersions:
     def changes_between(self, after: int, until: int) -> dict[Key, Row | None] | None:
         """The newest rows with ``after`` < cts ≤ ``until`` (None: a tombstone), by key.
 
-        None: the index does not have all versions. A column that no version has changed
+        None: the index does not have all of these. A column that no version has changed
         since storage was written may be ``MISSING``.
         """
         with self.lock:
-            if self.table.is_keyless or not self.is_complete:
+            if self.table.is_keyless or any(
+                bulk.first <= until and bulk.cts > after for bulk in self.bulk
+            ):
                 return None
             return self._chains.rows_between(after, until)
 

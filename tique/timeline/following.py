@@ -45,7 +45,7 @@ from contextlib import closing
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from tique.store.rows import tuple_of
+from tique.store.rows import key_of, tuple_of
 from tique_backends.errors import ErrorKind
 from tique_backends.sharing import FencedError
 from tique_backends.undisturbed import undisturbed
@@ -126,8 +126,14 @@ class Follower:
         self._own[cts] = _NOTHING
 
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
-        """Whether one of this process's own commits that are not followed wrote a row."""
-        tables = {number for number, _ in rows}
+        """Whether one of this process's own commits that are not followed wrote a row.
+
+        Or a value of a UNIQUE key (:func:`tique.commit.locks.unique_key`).
+        """
+        unique = {
+            (~number, values[0]) for number, values in rows if number < 0 and values
+        }
+        tables = {number for number, _ in rows if number >= 0}
         with self._lock:
             return any(
                 not tables.isdisjoint(own.bulk)
@@ -135,6 +141,11 @@ class Follower:
                     (number, key) in rows
                     for number in tables.intersection(own.writes)
                     for key, _, _ in own.writes[number]
+                )
+                or any(
+                    (~number, (positions, *key_of(positions, row))) in rows
+                    for number, positions in unique
+                    for _, row, _ in own.writes.get(number, ())
                 )
                 for own in self._own.values()
             )

@@ -155,6 +155,23 @@ class Timeline:
         """How far other processes have folded each table."""
         return None
 
+    def keep_folds_off(self) -> int:
+        """Keep other processes from folding, and from DDL, until :meth:`let_fold`.
+
+        Returns
+        -------
+        int
+            The number of the time for which that is so, without a break; 0: they do so now.
+        """
+        return 1
+
+    def are_folds_off(self, number: int) -> bool:
+        """Whether that time goes on, so that none of them has begun."""
+        return True
+
+    def let_fold(self) -> None:
+        """Let other processes fold again."""
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other processes from committing, for DDL."""
@@ -183,6 +200,11 @@ class Timeline:
 
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
         """Whether this process has committed one of these rows and not followed that yet."""
+        return False
+
+    @property
+    def has_company(self) -> bool:
+        """Whether other processes use the database, as of a while ago, and see row locks."""
         return False
 
     def await_begun(self) -> None:

@@ -21,6 +21,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique import errors
+from tique._log import fields
 from tique_backends.engine import (
     FORMAT_OF_CACHES_BY_NAME,
     FORMAT_OF_LARGE_EPOCHS,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.recovery")
 
 TXIDS_PER_EPOCH = 1 << 20
 
@@ -86,7 +87,10 @@ def prepare(engine: Engine, session: Session) -> bool:
         factor = (1 << 40) // TXIDS_PER_EPOCH if is_large else 1
         engine.renew_format(session, found, factor)
         logger.info(
-            "the database was taken from tique's format %d to %d", found, FORMAT_VERSION
+            "the database was taken from tique's format %d to %d",
+            found,
+            FORMAT_VERSION,
+            extra=fields("format_renewed", before=found, after=FORMAT_VERSION),
         )
     elif found != FORMAT_VERSION:
         raise errors.OperationalError(
@@ -156,6 +160,9 @@ def bring_back(engine: Engine, session: Session, table: Table) -> int:
             "recovery removed %d versions of %s that were never committed",
             orphans,
             table.qualified_name,
+            extra=fields(
+                "orphans_removed", table=table.qualified_name, versions=orphans
+            ),
         )
     return engine.replay(session, table)
 

@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, TypeVar
 from typing_extensions import override
 
 from tique import errors
+from tique._log import family, fields
 from tique._translation import given_up
 from tique.timeline.following import Follower
 from tique.timeline.local import Timeline
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from tique_backends.sharing import Anchor, Position
     from tique_udfs import Sequencer
 
-logger = logging.getLogger("tique")
+logger = logging.getLogger("tique.lease")
 
 _Outcome = TypeVar("_Outcome")
 
@@ -132,6 +133,14 @@ class SharedTimeline(Timeline):
         The committer's lock is held. A barrier that an interruption leaves behind is
         finished by the next holder of that lock (:meth:`lift`)."""
         self._expires = 0.0
+        self._has_company = False
+        self._folding = threading.Lock()
+        """Held to take the checkpointer's lease or to give it back; it has two uses:"""
+        self._is_checkpointing = False
+        self._off = 0
+        """The number of the time for which :meth:`keep_folds_off` has kept it, or of the
+        last one."""
+        self._off_until = 0.0
         self._is_lost = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -164,6 +173,7 @@ class SharedTimeline(Timeline):
         snapshot = self._shared.snapshot(0)
         self._catalog.reload(session)
         self.follower.load(snapshot, self._ids.current.start)
+        self._look_for_company()
         # From here on the thread follows too.
         self._anchor = anchor
         return restored
@@ -243,20 +253,51 @@ class SharedTimeline(Timeline):
         self.advance()
         self.note_folds()
         deadline = time.monotonic() + _SLICE
-        while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(_SLICE / 10)
-        if not is_mine:
-            yield False
-            return
+        with self._folding:
+            self._is_checkpointing = True
+        is_mine = False
         try:
-            # Another process may have folded just before.
-            self.note_folds()
-            yield True
+            while not (is_mine := self._shared.may_checkpoint(_CHECKPOINT_LEASE)):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_SLICE / 10)
+            if is_mine:
+                # Another process may have folded just before.
+                self.note_folds()
+            yield is_mine
         finally:
-            with suppress(EngineError):
-                self._shared.end_checkpoint()
+            with self._folding:
+                self._is_checkpointing = False
+                if is_mine and not self._off_until:
+                    with suppress(EngineError):
+                        self._shared.end_checkpoint()
+
+    @override
+    def keep_folds_off(self) -> int:
+        with self._folding:
+            now = time.monotonic()
+            # It is not asked for each time: on MonetDB the answer is an UPDATE.
+            if now >= self._off_until - _CHECKPOINT_LEASE / 2:
+                is_broken = now >= self._off_until
+                self._off_until = 0.0
+                if not self._shared.may_checkpoint(_CHECKPOINT_LEASE):
+                    return 0
+                self._off_until = now + _CHECKPOINT_LEASE
+                self._off += is_broken
+            return self._off
+
+    @override
+    def are_folds_off(self, number: int) -> bool:
+        now = time.monotonic()
+        return number == self._off and now < min(self._off_until, self._expires)
+
+    @override
+    def let_fold(self) -> None:
+        with self._folding:
+            until, self._off_until = self._off_until, 0.0
+            if until and not self._is_checkpointing:
+                with suppress(EngineError):
+                    self._shared.end_checkpoint()
 
     @override
     def expect_owner(self) -> None:
@@ -427,6 +468,15 @@ class SharedTimeline(Timeline):
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
         return self.follower.has_ahead(rows)
 
+    @property
+    @override
+    def has_company(self) -> bool:
+        return self._has_company
+
+    def _look_for_company(self) -> None:
+        if self._shared.keeps_row_locks:
+            self._has_company = self._shared.position().clients > 1
+
     @override
     def await_begun(self) -> None:
         with self.noticing():
@@ -506,8 +556,24 @@ class SharedTimeline(Timeline):
                 if time.monotonic() >= self._expires:
                     self._is_lost = True
                 if not self._stopping.is_set():
-                    logger.warning("this process's lease: %s", error)
+                    logger.warning(
+                        "this process's lease was not renewed (%s); it lasts for %.1f s",
+                        family(error),
+                        max(0.0, self._expires - time.monotonic()),
+                        extra=fields(
+                            "lease_not_renewed",
+                            error=family(error),
+                            sqlstate=error.sqlstate,
+                            seconds=max(0.0, self._expires - time.monotonic()),
+                        ),
+                    )
         if self._is_lost:
+            if not self._stopping.is_set():
+                logger.error(
+                    "this process was given up by the others, or its server has gone: "
+                    "its open transactions are aborted; connect again",
+                    extra=fields("lease_lost"),
+                )
             self.on_loss()
 
     def _beat(self) -> None:
@@ -516,6 +582,7 @@ class SharedTimeline(Timeline):
             self._shared.renew(self._lease)
         self._expires = started + self._lease
         self._shared.tend()
+        self._look_for_company()
         if self._anchor is None:
             return
         self.advance()

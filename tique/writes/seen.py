@@ -60,15 +60,17 @@ class Seen:
         """Note a row of the snapshot, or that there is none."""
         place = table.id, key
         before = self.rows.get(place)
-        if before is not None and before[0] is row and before[1] is columns:
-            # The same statement again: the definition is noted, too.
-            return
         self.definitions[table.id] = table
         looked_at = frozenset(columns)
         if before is not None and before[0] is not None and row is not None:
             row = merged(row, before[0])
             looked_at |= before[1]
         self.rows[place] = row, looked_at
+
+    def has(self, table: Table, key: Key, row: Row, columns: Collection[int]) -> bool:
+        """Whether the same statement has noted this very row, with the definition."""
+        before = self.rows.get((table.id, key))
+        return before is not None and before[0] is row and before[1] is columns
 
     def own_row(self, table: Table, key: Key) -> None:
         """Note a row that the transaction had changed."""

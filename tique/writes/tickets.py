@@ -86,6 +86,7 @@ class Ticket:
         "error",
         "gate",
         "is_bulk",
+        "leans",
         "merged",
         "references",
         "refusals",
@@ -108,6 +109,8 @@ class Ticket:
         self.cts = 0
         self.merged: list[tuple[TableWrites, Key, Write]] = []
         """Writes in place of which others, computed on newer versions, are committed."""
+        self.leans = False
+        """Whether these hold only if the tickets before it in its batch are committed."""
         self.refusals = 0
         """How often another process's commit was in the way."""
         self.error: BaseException | None = None

@@ -46,7 +46,7 @@ __all__ = [
     "sequencer_choice",
 ]
 
-_logger = logging.getLogger("tique")
+_logger = logging.getLogger("tique.sequencer")
 
 
 def sequencer_choice() -> str:

@@ -43,7 +43,7 @@ _FLAGS = (
     "-Wall",
     "-Wextra",
 )
-_logger = logging.getLogger("tique")
+_logger = logging.getLogger("tique.sequencer")
 _DUCKDB_ABI = "C_STRUCT"
 _DUCKDB_API_VERSION = "v1.2.0"
 

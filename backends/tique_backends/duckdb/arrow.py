@@ -1,4 +1,8 @@
-"""Python rows to Arrow tables in a table's column types."""
+"""Python rows to Arrow tables in a table's column types.
+
+pyarrow, which brings numpy, is imported by what first makes a table: to open a database and
+to read rows takes none.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,62 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import pyarrow
-
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.errors import EngineError, ErrorKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow
+
     from tique_backends.records import ResultColumn, Row
     from tique_rewriter.schema import Column, Table
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 
-_TYPES: dict[str, pyarrow.DataType] = {
-    "BOOLEAN": pyarrow.bool_(),
-    "TINYINT": pyarrow.int8(),
-    "SMALLINT": pyarrow.int16(),
-    "INTEGER": pyarrow.int32(),
-    "BIGINT": pyarrow.int64(),
-    "UTINYINT": pyarrow.uint8(),
-    "USMALLINT": pyarrow.uint16(),
-    "UINTEGER": pyarrow.uint32(),
-    "UBIGINT": pyarrow.uint64(),
-    "FLOAT": pyarrow.float32(),
-    "DOUBLE": pyarrow.float64(),
-    "VARCHAR": pyarrow.string(),
-    "BLOB": pyarrow.binary(),
-    "DATE": pyarrow.date32(),
-    "TIME": pyarrow.time64("us"),
-    "TIMESTAMP": pyarrow.timestamp("us"),
+_TYPES = {
+    "BOOLEAN": ("bool_",),
+    "TINYINT": ("int8",),
+    "SMALLINT": ("int16",),
+    "INTEGER": ("int32",),
+    "BIGINT": ("int64",),
+    "UTINYINT": ("uint8",),
+    "USMALLINT": ("uint16",),
+    "UINTEGER": ("uint32",),
+    "UBIGINT": ("uint64",),
+    "FLOAT": ("float32",),
+    "DOUBLE": ("float64",),
+    "VARCHAR": ("string",),
+    "BLOB": ("binary",),
+    "DATE": ("date32",),
+    "TIME": ("time64", "us"),
+    "TIMESTAMP": ("timestamp", "us"),
+    "UUID": ("string",),
+    "HUGEINT": ("string",),
 }
+"""pyarrow's functions that make the types, and their arguments."""
 
 _AS_TEXT = frozenset({"UUID", "HUGEINT", "UHUGEINT"})
 """Types without an Arrow form that travel as text and are cast by the engine."""
+
+
+def has_arrow_type(type_name: str) -> bool:
+    """Whether :func:`arrow_type` knows a type."""
+    return type_name in _TYPES or _DECIMAL.fullmatch(type_name) is not None
 
 
 @lru_cache(maxsize=512)
 def arrow_type(type_name: str) -> pyarrow.DataType | None:
     """The Arrow type of a DuckDB type; None where rows must stay in the engine."""
     if match := _DECIMAL.fullmatch(type_name):
-        return pyarrow.decimal128(int(match[1]), int(match[2]))
-    if type_name in ("UUID", "HUGEINT"):
-        return pyarrow.string()
-    return _TYPES.get(type_name)
+        return _made("decimal128", int(match[1]), int(match[2]))
+    return _made(*_TYPES[type_name]) if type_name in _TYPES else None
+
+
+def _made(function: str, *arguments: Any) -> pyarrow.DataType:
+    import pyarrow
+
+    return getattr(pyarrow, function)(*arguments)
 
 
 _KEPT = {"FLOAT", "JSON", "BIT", "UHUGEINT"}
@@ -65,7 +81,7 @@ def is_kept(type_name: str) -> bool:
     return type_name in _KEPT or is_enumeration
 
 
-_READ_ALIKE = frozenset(_TYPES) - {"TIME"}
+_READ_ALIKE = frozenset(_TYPES) - {"TIME", "UUID", "HUGEINT"}
 
 
 def reads_alike(type_name: str) -> bool:
@@ -74,6 +90,20 @@ def reads_alike(type_name: str) -> bool:
     TIME does not: DuckDB has 24:00:00.
     """
     return type_name in _READ_ALIKE or _DECIMAL.fullmatch(type_name) is not None
+
+
+_IN_RESULTS: dict[str, tuple[Any, ...]] = {
+    "HUGEINT": ("decimal128", 38, 0),
+    "UHUGEINT": ("decimal128", 38, 0),
+    "TIMESTAMP_S": ("timestamp", "s"),
+    "TIMESTAMP_MS": ("timestamp", "ms"),
+}
+"""Types that DuckDB's own results have in another form than written rows."""
+
+
+def is_shown_alike(type_name: str) -> bool:
+    """Whether fetched rows make the Arrow column that DuckDB's own result would have."""
+    return type_name in _IN_RESULTS or type_name == "UUID" or reads_alike(type_name)
 
 
 def arrow_table(
@@ -86,6 +116,8 @@ def arrow_table(
     EngineError
         DATA if a value does not fit its column's type.
     """
+    import pyarrow
+
     columns = (
         table.columns
         if positions is None
@@ -106,7 +138,9 @@ def _array(
     values: Sequence[Any],
     kind: pyarrow.DataType | None,
 ) -> pyarrow.Array:
-    if column.type in _AS_TEXT:
+    import pyarrow
+
+    if column.type in _AS_TEXT and (kind is None or pyarrow.types.is_string(kind)):
         values = tuple([None if value is None else str(value) for value in values])
     try:
         return pyarrow.array(values, kind)
@@ -121,10 +155,13 @@ def rows_to_arrow(
     rows: Sequence[Row], columns: Sequence[ResultColumn]
 ) -> pyarrow.Table:
     """A result's rows as an Arrow table."""
+    import pyarrow
+
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     arrays = []
     for column, values in zip(columns, by_column, strict=True):
-        kind = arrow_type(column.type)
+        shown = _IN_RESULTS.get(column.type)
+        kind = arrow_type(column.type) if shown is None else _made(*shown)
         if kind is None and is_kept(column.type):
             kind = pyarrow.string()
         arrays.append(_array(column, values, kind))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,22 +19,24 @@ import duckdb
 from typing_extensions import override
 
 from tique_backends import foreign_keys
-from tique_backends.duckdb import introspection, macros, purity
+from tique_backends.duckdb import attaching, introspection, macros, purity
 from tique_backends.duckdb.arrow import (
-    arrow_type,
+    has_arrow_type,
     is_kept,
     reads_alike,
     rows_to_arrow,
 )
 from tique_backends.duckdb.errors import translated
-from tique_backends.duckdb.forms import DuckDBForms, version_columns
+from tique_backends.duckdb.forms import DuckDBForms, newest, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.log import COMMITS, replay_statement
+from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
 from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
 from tique_backends.duckdb.views import views
+from tique_backends.duckdb.zones import Zones
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.gaps import whole_in_keys
@@ -48,20 +51,19 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.records import MISSING, ResultColumn, Row, Statistics
-from tique_backends.zones import Zones
 from tique_rewriter.plan import Beside
 from tique_udfs import Sequencer
 from tique_udfs import duckdb as extension
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence, Set
 
     import pyarrow
 
     from tique_backends.forms import Forms
     from tique_backends.location import Location
     from tique_backends.session import Session
-    from tique_rewriter.schema import Function, Table, View
+    from tique_rewriter.schema import Attached, Function, Table, View
 
 _COMPACT_BYTES = 256 << 20
 """Size of the write-ahead log at which the engine's own checkpoint is run."""
@@ -149,6 +151,13 @@ class DuckDBEngine(Engine):
             self._instance = duckdb.connect(location.path, config=config)
         except Exception as error:
             raise translated(error) from error
+        # An obsolete view among all that are described must not end the transaction in
+        # which that is done. DuckDB 1.5 has no such setting, and needs none.
+        with suppress(duckdb.CatalogException):
+            self._instance.execute(
+                "SET GLOBAL default_transaction_invalidation_policy = "
+                "'SYNTACTIC_ERRORS_DO_NOT_INVALIDATE'"
+            )
         try:
             instance = self._instance
             self._may_have_macros = not is_new and macros.check_names(
@@ -182,7 +191,7 @@ class DuckDBEngine(Engine):
 
     @override
     def round_trips(self, type_name: str) -> bool:
-        return arrow_type(type_name) is not None
+        return has_arrow_type(type_name)
 
     @override
     def keeps(self, type_name: str) -> bool:
@@ -257,6 +266,12 @@ class DuckDBEngine(Engine):
         )
 
     @override
+    def resolve_path(
+        self, session: Session
+    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
+        return resolve(session)
+
+    @override
     def describe(self, session: Session, schema: str, name: str) -> Table:
         return introspection.describe(session, schema, name)
 
@@ -279,8 +294,20 @@ class DuckDBEngine(Engine):
         self._may_have_macros = True
 
     @override
+    def attach_database(self, path: str, name: str) -> Attached:
+        with closing(self.session()) as session:
+            return attaching.attach(session, path, name)
+
+    @override
+    def detach_database(self, name: str) -> None:
+        with closing(self.session()) as session:
+            session.execute(f"DETACH {quote(name)}").close()
+
+    @override
     def views(self, session: Session) -> list[View]:
-        return views(session)
+        assert isinstance(session, DuckDBSession)
+        with session.without_path():
+            return views(session)
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
@@ -429,12 +456,26 @@ class DuckDBEngine(Engine):
             session.upsert(table, present)
 
     @override
-    def storage_rows(self, session: Session, table: Table) -> int:
-        result = session.execute(f"SELECT count(*) FROM {storage_name(table)}")
-        return int(result.fetch_all()[0][0])
+    def overwrite_cached(
+        self, session: Session, table: Table, after: int, until: int
+    ) -> int:
+        assert isinstance(session, DuckDBSession)
+        recent = f"(SELECT * FROM {cache_name(table)} WHERE _cts > {after} AND _cts <= {until})"
+        changed = newest(table, recent, "_cts")
+        same = key_equality(table, table.primary_key, "_s.", "_r.")
+        gone = session.execute(
+            f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
+            f"WHERE _r._deleted AND {same}"
+        )
+        written = int(gone.fetch_all()[0][0])
+        return written + session.upsert_from(
+            table, f"(SELECT * FROM ({changed}) WHERE NOT _deleted)"
+        )
 
     @override
-    def depend_on_rows(self, calls: frozenset[str]) -> bool:
+    def depend_on_rows(
+        self, calls: frozenset[str], parameters: Sequence[object]
+    ) -> bool:
         return calls <= purity.OF_ROWS
 
     @override

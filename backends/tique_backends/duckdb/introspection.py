@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tique_backends.duckdb.defaults import at_home
 from tique_backends.duckdb.generated import generated_columns
 from tique_backends.duckdb.unique_indexes import (
     INDEXES_OF_TABLES,
@@ -115,7 +116,12 @@ def _described(
         generated = generated_columns(session, schema, name, described)
     computed = {column.name for column in generated}
     columns = tuple(
-        Column(column, type_name, nullable == "NO", default)
+        Column(
+            column,
+            type_name,
+            nullable == "NO",
+            default and at_home(default, schema, ask),
+        )
         for column, type_name, nullable, _, default, _ in described
         if column not in computed
     )

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 # No function or operator may be in these: they could be macros of the application's.
 _MACROS = """
 SELECT schema_name, function_name, function_type, macro_definition, parameters
-FROM system.main.duckdb_functions() WHERE NOT internal"""
+FROM system.main.duckdb_functions()
+WHERE NOT internal AND database_name IN (system.main.current_database(), 'temp')"""
 
 _DUCKDBS = "SELECT function_name FROM system.main.duckdb_functions() WHERE internal"
 

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
+from tique_backends.words import SYNTAX
+from tique_rewriter.plan import CONVERSION, MOMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,18 +100,8 @@ row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead firs
 last_value nth_value fill grouping grouping_id
 """
 
-_SYNTAX = """
-all and any array as between bit blob by case cast collate cross cube decimal distinct
-else end enum except exclude exists extract filter from full group having in inner
-intersect interval is join left like ilike limit materialized not numeric offset on or
-order outer over partition qualify replace right rollup rows select semi anti set sets
-similar some then trim try_cast union unnest using values varchar char when where window
-with within
-"""
-"""Words of SQL and names of types that may stand before a bracket."""
-
 KNOWN = frozenset((_OPERATORS + _FUNCTIONS).split())
-OF_ROWS = KNOWN | frozenset((_AGGREGATES + _SYNTAX).split())
+OF_ROWS = KNOWN | SYNTAX | frozenset(_AGGREGATES.split()) | {CONVERSION, MOMENT}
 """Words before brackets in a query that gives the same in any session and at any time."""
 
 _OF_INSTANTS = frozenset(_INSTANTS.split())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.duckdb.arrow import rows_to_arrow
+from tique_backends.duckdb.arrow import is_shown_alike, rows_to_arrow
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.errors import EngineError, cut_short
 from tique_backends.records import ResultColumn, Row
@@ -74,6 +74,10 @@ class DuckDBResult(Result):
 
     @override
     def hold(self, most: int) -> bool:
+        if not all(is_shown_alike(column.type) for column in self.columns):
+            # The application may want Arrow's form.
+            self.close()
+            return False
         rows = self.fetch(most + 1)
         if len(rows) > most:
             self.close()

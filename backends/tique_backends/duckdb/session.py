@@ -11,10 +11,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
-import pyarrow
 from typing_extensions import override
 
-from tique_backends.duckdb.arrow import arrow_table, arrow_type
+from tique_backends.duckdb.arrow import arrow_table, has_arrow_type
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
     newest,
@@ -33,6 +32,7 @@ from tique_backends.duckdb.keeping import (
 )
 from tique_backends.duckdb.labels import name_in, naming
 from tique_backends.duckdb.log import encode_commits
+from tique_backends.duckdb.paths import check_path
 from tique_backends.duckdb.reading import (
     every_column,
     range_query,
@@ -52,13 +52,16 @@ from tique_backends.names import (
 from tique_backends.records import ResultColumn
 from tique_backends.retrying import insist
 from tique_backends.session import Result, Session
+from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
 
+    import pyarrow
+
+    from tique_backends.duckdb.zones import Zones
     from tique_backends.records import CommitRecord, Row, Statistics, Versions
-    from tique_backends.zones import Zones
     from tique_rewriter.schema import Table
 
 _Fetched = TypeVar("_Fetched")
@@ -76,6 +79,10 @@ class DuckDBSession(Session):
         zones: Zones,
     ) -> None:
         self._zones = zones
+        self._path: str | None = None
+        """The search path, if it has one of its own."""
+        self._has_path = True
+        """Whether the engine knows that."""
         self._zone: tzinfo | None = None
         """The time zone that it has, if it was asked for."""
         self._connection = connection
@@ -195,6 +202,16 @@ class DuckDBSession(Session):
 
     @override
     def assign(self, name: str, value: str | None) -> None:
+        if name == SEARCH_PATH:
+            if value is not None:
+                check_path(self, value)
+            self._path, before = value, self._path
+            try:
+                self._give_path()
+            except BaseException:
+                self._path = before
+                raise
+            return
         self.is_as_opened = False
         if name == "timezone":
             self._zones.differ = True
@@ -204,6 +221,34 @@ class DuckDBSession(Session):
         else:
             text = value.replace("'", "''")
             self._run(f"SET {quote(name)} = '{text}'", ())
+
+    def _give_path(self) -> None:
+        self.is_as_opened = False
+        text = "RESET search_path"
+        if self._path is not None:
+            path = self._path.replace("'", "''")
+            text = f"SET search_path = '{path}'"
+        self._run(text, ())
+        self._has_path = True
+
+    @contextmanager
+    def without_path(self) -> Iterator[None]:
+        """Look for names where a new session does."""
+        if self._path is None:
+            yield
+            return
+        # As it is written by now: with the database's name, perhaps.
+        ((self._path,),) = self.execute(
+            "SELECT system.main.current_setting('search_path')"
+        ).fetch_all()
+        self._has_path = False
+        self._run("RESET search_path", ())
+        try:
+            yield
+        finally:
+            # In an engine transaction that has failed it comes back with the rollback.
+            with suppress(EngineError):
+                self._give_path()
 
     @override
     def show(self, name: str | None) -> Result:
@@ -224,7 +269,7 @@ class DuckDBSession(Session):
     def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:
         result = self.execute(f"SELECT {', '.join(expressions)}")
         for column, expression in zip(result.columns, expressions, strict=True):
-            if arrow_type(column.type) is None and column.type != '"NULL"':
+            if not has_arrow_type(column.type) and column.type != '"NULL"':
                 raise EngineError(
                     ErrorKind.UNSUPPORTED,
                     f"{expression} as a value of EXECUTE is not supported: it is of "
@@ -274,6 +319,8 @@ class DuckDBSession(Session):
             with suppress(EngineError):
                 insist(lambda: self._run("ROLLBACK", ()))
             self._in_transaction = False
+            if not self._has_path:
+                self._give_path()
 
     @override
     def transact(self, body: Callable[[], _Fetched]) -> _Fetched:
@@ -402,17 +449,12 @@ class DuckDBSession(Session):
 
     def upsert(self, table: Table, rows: Sequence[Row]) -> None:
         """Put ``rows`` into storage, in the place of those with their keys."""
-        columns = [quote(column.name) for column in table.columns]
-        key = [quote(table.columns[i].name) for i in table.primary_key]
-        changes = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
-        names = ", ".join(columns)
         with self._relation(arrow_table(table, rows)) as relation:
-            self._run(
-                f"INSERT INTO {storage_name(table)} ({names}) "
-                f"SELECT {names} FROM {relation} ON CONFLICT ({', '.join(key)}) DO "
-                + (f"UPDATE SET {changes}" if changes else "NOTHING"),
-                (),
-            )
+            self._run(_upsert(table, relation), ())
+
+    def upsert_from(self, table: Table, source: str) -> int:
+        """The same with the rows of something in FROM; their number."""
+        return int(self.execute(_upsert(table, source)).fetch_all()[0][0])
 
     @override
     def append(self, versions: Versions) -> None:
@@ -517,8 +559,23 @@ class DuckDBSession(Session):
 
 def _stamped(versions: Versions, stamp: str) -> pyarrow.Table:
     """The versions as an Arrow table in the cache (or staging) table's layout."""
+    import pyarrow
+
     rows = arrow_table(versions.table, versions.rows)
     rows = rows.append_column(stamp, pyarrow.array(versions.stamps, pyarrow.int64()))
     return rows.append_column(
         "_deleted", pyarrow.array(versions.deleted, pyarrow.bool_())
+    )
+
+
+def _upsert(table: Table, source: str) -> str:
+    """The statement that puts rows into storage, in the place of those with their keys."""
+    columns = [quote(column.name) for column in table.columns]
+    key = [quote(table.columns[i].name) for i in table.primary_key]
+    changes = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in key)
+    names = ", ".join(columns)
+    return (
+        f"INSERT INTO {storage_name(table)} ({names}) "
+        f"SELECT {names} FROM {source} ON CONFLICT ({', '.join(key)}) DO "
+        + (f"UPDATE SET {changes}" if changes else "NOTHING")
     )

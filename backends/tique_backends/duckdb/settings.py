@@ -2,13 +2,15 @@
 
 Most of DuckDB's settings are the instance's: all connections of the process have them, as
 without tique. So one that changes what a statement means, how rows are ordered or what
-is durable would change tique's own statements too. The time zone is the connection's.
+is durable would change tique's own statements too. The connection's are the time zone and
+the search path (:mod:`tique_backends.duckdb.paths`).
 """
 
 from __future__ import annotations
 
 import re
 
+from tique_backends.duckdb.paths import path_text
 from tique_backends.settings import UNKNOWN, SettingRules
 
 _INSTANCE = """
@@ -35,7 +37,6 @@ _THREADS = re.compile(r"-?\d{1,3}|[a-z]+")
 """Not thousands: DuckDB 2.0 ends the process when it cannot start them."""
 
 _MEANING = "it changes what statements mean, of all connections and of tique's own"
-_SCHEMA = "names are read in the schema main; write schema.table"
 
 RULES = SettingRules(
     engine="DuckDB",
@@ -44,15 +45,11 @@ RULES = SettingRules(
     limited={
         "threads": _THREADS,
         "external_threads": _THREADS,
-        "schema": re.compile(r"(?:[^.]+\.)?main"),
-        "search_path": re.compile("main"),
         "calendar": re.compile("gregorian"),
     },
     reasons={
         "threads": "DuckDB would end the process; give at most 999",
         "external_threads": "DuckDB would end the process; give at most 999",
-        "schema": _SCHEMA,
-        "search_path": _SCHEMA,
         "calendar": "values are read by the Gregorian calendar",
         **dict.fromkeys(
             (
@@ -96,7 +93,8 @@ RULES = SettingRules(
         "errors_as_json": "errors are known by their texts",
         "disabled_optimizers": UNKNOWN,
     },
-    fixed=frozenset({"schema", "search_path", "current_schema"}),
+    paths=frozenset({"schema", "search_path"}),
+    path_text=path_text,
     aliases={
         "max_memory": "memory_limit",
         "worker_threads": "threads",

@@ -29,11 +29,17 @@ from tique_backends.monetdb.functions import functions
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import NOW, decode_commits
 from tique_backends.monetdb.names import version_columns
+from tique_backends.monetdb.of_rows import OF_ROWS, SHADOWED
 from tique_backends.monetdb.owner import OWNER_SCHEMA, Ownership
+from tique_backends.monetdb.paths import resolve
 from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.monetdb.session import MonetDBSession
 from tique_backends.monetdb.settings import RULES
-from tique_backends.monetdb.types import reads_alike, rows_to_arrow, survives_python
+from tique_backends.monetdb.types import (
+    is_kept_as_text,
+    reads_alike,
+    rows_to_arrow,
+)
 from tique_backends.monetdb.views import views
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
@@ -43,7 +49,7 @@ from tique_backends.server_engine import ServerEngine
 from tique_rewriter.plan import Beside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     import pyarrow
 
@@ -113,6 +119,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         alters_foreign_keys=True,
         # 11.41: "BATproject2: does not match always".
         undoes_temporary_tables=False,
+        reads_uncommitted_folds=True,
     )
 
     def __init__(self, address: Address) -> None:
@@ -158,8 +165,24 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             raise
 
     @override
+    def resolve_path(
+        self, session: Session
+    ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
+        return resolve(session)
+
+    @override
     def round_trips(self, type_name: str) -> bool:
-        return survives_python(type_name)
+        return not is_kept_as_text(type_name)
+
+    @override
+    def keeps(self, type_name: str) -> bool:
+        # Other types than it knows no table has.
+        return True
+
+    @override
+    def compares(self, type_name: str) -> bool:
+        # 0 and -0 are equal.
+        return type_name != "REAL"
 
     @override
     def columnar(self, type_name: str) -> bool:
@@ -411,6 +434,13 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         return session
 
     @override
+    def depend_on_rows(
+        self, calls: frozenset[str], parameters: Sequence[object]
+    ) -> bool:
+        # One may have been created since the last query.
+        return calls <= OF_ROWS and not self._ownership.ask(SHADOWED)
+
+    @override
     def prune_log(self, session: Session, until: int, retention: float) -> None:
         assert isinstance(session, MonetDBSession)
         session.transact(lambda: _prune(session, until, retention))
@@ -443,7 +473,7 @@ def _prune(session: MonetDBSession, until: int, retention: float) -> None:
             if commit.cts not in fenced
         ]
         if outcomes:
-            session.change(insert("tique.outcomes", outcomes))
+            session.change(insert("tique.outcomes", outcomes, ["BIGINT"] * 3))
         session.execute(f"DELETE FROM tique.log WHERE cts <= {until}")
     # The newest outcome stays: it is where the next cts starts.
     ((now,),) = session.execute(f"SELECT {NOW}").fetch_all()

@@ -38,22 +38,30 @@ if TYPE_CHECKING:
 _PIECE = "tmp.tique_piece"
 
 
-def fold_keyed(session: Session, table: Table, until: int) -> int:
+def fold_keyed(session: MonetDBSession, table: Table, until: int) -> int:
     """Replace storage rows by their newest versions with cts ≤ ``until``."""
+    overwrite_cached(session, table, 0, until)
+    return drop_versions(session, table, until)
+
+
+def overwrite_cached(
+    session: MonetDBSession, table: Table, after: int, until: int
+) -> int:
+    """The same with ``after`` < cts; return how many rows were written, nearly."""
     cache, storage = cache_name(table), storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_v.")
-    session.execute(
+    gone = session.change(
         f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
-        f"WHERE _v._cts <= {until} AND {same})",
+        f"WHERE _v._cts > {after} AND _v._cts <= {until} AND {same})",
         wide=True,
     )
-    session.execute(
+    there = session.change(
         f"INSERT INTO {storage} SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
-        f"WHERE _n._cts <= {until} AND NOT _n._deleted "
+        f"WHERE _n._cts > {after} AND _n._cts <= {until} AND NOT _n._deleted "
         f"AND {newest(table, cache, '_cts', '_n', until)}",
         wide=True,
     )
-    return drop_versions(session, table, until)
+    return max(gone, there)
 
 
 def fold_keyless(session: MonetDBSession, table: Table, until: int) -> int:
@@ -151,7 +159,7 @@ def _replace(
             )
     kept = [row for row in rows.values() if row is not None]
     if kept:
-        session.change(insert(storage, kept))
+        session.change(insert(storage, kept, table.types))
 
 
 def _update(
@@ -181,14 +189,12 @@ def _piece(
     layout = ", ".join(
         f"{quote(table.columns[i].name)} {table.columns[i].type}" for i in columns
     )
-    session.execute(
-        f"CREATE LOCAL TEMPORARY TABLE {_PIECE.partition('.')[2]} ({layout}) "
-        "ON COMMIT PRESERVE ROWS"
-    )
+    session.create_temporary(_PIECE, layout)
     if rows:
-        session.change(insert(_PIECE, rows))
+        types = [table.columns[i].type for i in columns]
+        session.change(insert(_PIECE, rows, types))
     yield
-    session.execute(f"DROP TABLE {_PIECE}")
+    session.drop_temporary(_PIECE)
 
 
 def claim_fold(

@@ -143,6 +143,14 @@ class MonetDBForms(ServerForms):
         return same_rows(table, columns, left, right)
 
     @override
+    def point(
+        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
+    ) -> str:
+        types = [table.columns[i].type for i in table.primary_key]
+        compared = list(map(comparable, key, types))
+        return super().point(table, sts, compared, staged=staged)
+
+    @override
     def overlay(
         self,
         table: Table,

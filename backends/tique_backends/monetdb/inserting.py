@@ -22,12 +22,13 @@ records is stated: nothing in the data ends it early.
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tique_backends.monetdb.literals import assigned
+from tique_backends.monetdb.keeping import ROUNDED_UP
+from tique_backends.monetdb.literals import assigned, is_lost_in_text, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,22 +41,39 @@ _LARGE = 1 << 63
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
-def insert(target: str, rows: Sequence[Sequence[Any]]) -> str:
+def insert(target: str, rows: Sequence[Sequence[Any]], types: Sequence[str]) -> str:
     """A statement that inserts rows, of which there is at least one.
+
+    ``types`` are those of the target's columns.
 
     Raises
     ------
     EngineError
         DATA if MonetDB has no such value.
     """
-    if len(rows) <= _VALUES_ROWS:
-        values = ", ".join(f"({', '.join(map(assigned, row))})" for row in rows)
+    if len(rows) <= _VALUES_ROWS or _has_expressions(rows, types):
+        values = ", ".join(f"({', '.join(map(assigned, row, types))})" for row in rows)
         return f"INSERT INTO {target} VALUES {values}"
     records = "\n".join(["|".join(map(_field, row)) for row in rows])
     return (
         f"COPY {len(rows)} RECORDS INTO {target} FROM STDIN "
         rf"USING DELIMITERS '|', E'\n', '\"' NULL AS R'\N';"
         f"\n{records}\n"
+    )
+
+
+def _has_expressions(rows: Sequence[Sequence[Any]], types: Sequence[str]) -> bool:
+    """Whether COPY would make other values of some: it does not round times up, either."""
+    odd = [
+        (i, name)
+        for i, name in enumerate(types)
+        if name == "REAL" or name.startswith("TIME")
+    ]
+    return any(
+        is_lost_in_text(row[i], name)
+        or (isinstance(row[i], str) and row[i].endswith(ROUNDED_UP))
+        for i, name in odd
+        for row in rows
     )
 
 
@@ -102,6 +120,7 @@ _FIELDS: dict[type, Callable[[Any], str]] = {
     datetime: lambda value: value.isoformat(" "),
     date: date.isoformat,
     time: time.isoformat,
+    timedelta: seconds,
     UUID: str,
 }
 """By type; a subclass stands before its base class."""

@@ -12,13 +12,13 @@ MonetDB does not refuse it: that is done here. There are no infinities.
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.monetdb.types import INTEGERS, is_text, text_length
+from tique_backends.monetdb.types import INTEGERS, MONTHS, is_text, text_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,14 +87,36 @@ def typed(value: Any, type_name: str) -> str:
     if isinstance(value, float) and math.isfinite(value):
         value = repr(float(value))
     text = quoted(value) if isinstance(value, str) else literal(value)
-    return f"CAST({text} AS {type_name})"
+    if type_name == "INTERVAL DAY" and isinstance(value, str):
+        # CAST takes a text for a number of days.
+        return f"(INTERVAL '0' DAY + CAST({text} AS INTERVAL SECOND))"
+    if is_lost_in_text(value, type_name):
+        # A number that REAL does not have.
+        text = "CAST(R'-1e-60' AS DOUBLE)"
+    return f"CAST({text} AS {read_as(type_name)})"
 
 
-def assigned(value: Any) -> str:
+def read_as(type_name: str) -> str:
+    """The type that takes the text of an interval for the number that it is."""
+    if not type_name.startswith("INTERVAL"):
+        return type_name
+    return "INTERVAL MONTH" if type_name in MONTHS else "INTERVAL SECOND"
+
+
+def is_lost_in_text(value: Any, type_name: str) -> bool:
+    """Whether MonetDB reads another value in this text: 0 in -0, of a REAL."""
+    return type_name == "REAL" and value == "-0"
+
+
+def assigned(value: Any, type_name: str = "") -> str:
     """The literal of a value to assign: the engine converts it to the column's type."""
-    if value is None or isinstance(value, str):
-        return "NULL" if value is None else quoted(value)
-    return literal(value)
+    if value is None:
+        return "NULL"
+    if not isinstance(value, str):
+        return literal(value)
+    if type_name.startswith("INTERVAL") or is_lost_in_text(value, type_name):
+        return typed(value, type_name)
+    return quoted(value)
 
 
 def _integer(value: int) -> str:
@@ -129,20 +151,43 @@ def _decimal(value: Decimal) -> str:
 
 
 def _time(value: time) -> str:
-    if value.tzinfo is not None:
-        raise EngineError(
-            ErrorKind.DATA, "MonetDB cannot take a time of day with a time zone"
-        )
-    return f"CAST(R'{value.isoformat()}' AS TIME(6))"
+    zone = "" if value.tzinfo is None else " WITH TIME ZONE"
+    _expect_minutes(value)
+    return f"CAST(R'{value.isoformat()}' AS TIME(6){zone})"
 
 
 def _timestamp(value: datetime) -> str:
     zone = "" if value.tzinfo is None else " WITH TIME ZONE"
-    if value.utcoffset() is not None and value.utcoffset().seconds % 60:  # type: ignore[union-attr]
+    _expect_minutes(value)
+    return f"CAST(R'{value.isoformat(' ')}' AS TIMESTAMP{zone})"
+
+
+def _expect_minutes(value: datetime | time) -> None:
+    offset = value.utcoffset()
+    if value.tzinfo is not None and offset is None:
+        raise EngineError(
+            ErrorKind.DATA, "a time zone that depends on the date needs one in MonetDB"
+        )
+    if offset is not None and offset % timedelta(minutes=1):
         raise EngineError(
             ErrorKind.DATA, "MonetDB's time zones are whole minutes away from UTC"
         )
-    return f"CAST(R'{value.isoformat(' ')}' AS TIMESTAMP{zone})"
+
+
+def seconds(value: timedelta) -> str:
+    """The seconds of an interval, in MonetDB's form: without a fraction of zeros.
+
+    Raises
+    ------
+    EngineError
+        DATA if it has fractions of a millisecond.
+    """
+    number, rest = divmod(value, timedelta(milliseconds=1))
+    if rest:
+        raise EngineError(
+            ErrorKind.DATA, "MonetDB's intervals have no fractions of a millisecond"
+        )
+    return f"{Decimal(number) / 1000:f}"
 
 
 def _uuid(value: UUID) -> str:
@@ -165,6 +210,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
     datetime: _timestamp,
     date: lambda value: f"CAST(R'{value.isoformat()}' AS DATE)",
     time: _time,
+    timedelta: lambda value: f"CAST(R'{seconds(value)}' AS INTERVAL SECOND)",
     UUID: _uuid,
 }
 """By type; a subclass stands before its base class."""

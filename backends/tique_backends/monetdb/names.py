@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.monetdb.literals import typed
+from tique_backends.monetdb.literals import read_as, typed
 from tique_backends.monetdb.types import is_text
 from tique_backends.names import quote, stage_label
 
@@ -44,7 +44,7 @@ def comparable(text: str, type_name: str) -> str:
     Its length does not matter: a CAST to a shorter type would cut it. Without any CAST
     MonetDB takes a column of VALUES that starts with NULL for a small integer.
     """
-    return f"CAST({text} AS {'CLOB' if is_text(type_name) else type_name})"
+    return f"CAST({text} AS {'CLOB' if is_text(type_name) else read_as(type_name)})"
 
 
 def version_columns(table: Table, *stamps: str) -> str:

@@ -52,7 +52,6 @@ from tique_backends.errors import (
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.literals import literal
 from tique_backends.undisturbed import undisturbed
-from tique_backends.zones import Zones
 
 if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Address
@@ -91,7 +90,6 @@ class Ownership:
         """The mark that this engine's sessions show, and no other sessions."""
         self._serials = itertools.count(_FIRST_TOKEN)
         self._lost: set[int] = set()
-        self.zones = Zones()
         self._is_owner = False
         self._is_closed = False
         self._connection = self._marked()

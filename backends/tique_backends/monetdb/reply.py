@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.monetdb.errors import complaint
-from tique_backends.monetdb.types import type_name
+from tique_backends.monetdb.keeping import keeper
+from tique_backends.monetdb.types import (
+    to_date,
+    to_days,
+    to_seconds,
+    to_time,
+    to_timestamp,
+    type_name,
+)
 from tique_backends.records import ResultColumn, Row
 
 if TYPE_CHECKING:
@@ -34,13 +41,15 @@ class Reply:
     columns: list[ResultColumn] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     """The columns' types, as replies call them."""
+    readers: list[Callable[[str], Any]] = field(default_factory=list)
+    """A function for each column that reads its values."""
     rows: list[Row] = field(default_factory=list)
     count: int = 0
     has_count: bool = False
 
 
-def read_reply(text: str) -> Reply:
-    """Parse the answer to one statement.
+def read_reply(text: str, *, keeping: bool = False) -> Reply:
+    """Parse the answer to one statement; ``keeping`` the values, or to show them.
 
     Raises
     ------
@@ -48,31 +57,35 @@ def read_reply(text: str) -> Reply:
         The server's refusal; DATA if Python has no such value.
     """
     reply = Reply()
-    kinds: list[str] = []
     names: list[str] = []
-    readers: list[Callable[[str], Any]] = []
     for line in text.split("\n"):
         mark = line[:1]
         if mark == "[":
-            items = line[2:-2].split(_SEPARATOR)
-            reply.rows.append(_row(items, readers, kinds))
+            reply.rows.append(_row(line, reply.readers, reply.kinds))
         elif mark == "%":
             values, _, label = line[2:].rpartition(" # ")
             items = values.split(_SEPARATOR)
             if label == "name":
                 names = [_text(item) if item[:1] == '"' else item for item in items]
             elif label == "type":
-                reply.kinds = kinds = items
-                readers = _readers(kinds)
+                reply.kinds = items
+                reply.readers = [_READERS.get(kind, _anything) for kind in items]
                 reply.columns = [
                     ResultColumn(name, kind.upper())
-                    for name, kind in zip(names, kinds, strict=True)
+                    for name, kind in zip(names, items, strict=True)
                 ]
             elif label == "typesizes":
                 reply.columns = [
                     _column(name, kind, size)
-                    for name, kind, size in zip(names, kinds, items, strict=True)
+                    for name, kind, size in zip(names, reply.kinds, items, strict=True)
                 ]
+                if keeping:
+                    reply.readers = [
+                        keeper(column.type) or read
+                        for column, read in zip(
+                            reply.columns, reply.readers, strict=True
+                        )
+                    ]
         elif mark == "=":
             reply.rows.append((line[1:],))
         elif mark == "!":
@@ -83,24 +96,17 @@ def read_reply(text: str) -> Reply:
     return reply
 
 
-def read_rows(lines: str, kinds: list[str]) -> list[Row]:
-    """Parse further rows of a result.
+def read_rows(lines: str, reply: Reply) -> list[Row]:
+    """Parse further rows of a reply.
 
     Raises
     ------
     EngineError
         DATA if Python has no such value.
     """
-    readers = _readers(kinds)
     return [
-        _row(line[2:-2].split(_SEPARATOR), readers, kinds)
-        for line in lines.split("\n")
-        if line
+        _row(line, reply.readers, reply.kinds) for line in lines.split("\n") if line
     ]
-
-
-def _readers(kinds: list[str]) -> list[Callable[[str], Any]]:
-    return [_READERS.get(kind, _anything) for kind in kinds]
 
 
 def _column(name: str, kind: str, size: str) -> ResultColumn:
@@ -108,9 +114,8 @@ def _column(name: str, kind: str, size: str) -> ResultColumn:
     return ResultColumn(name, type_name(kind, digits, scale) or kind.upper())
 
 
-def _row(
-    items: list[str], readers: list[Callable[[str], Any]], kinds: list[str]
-) -> Row:
+def _row(line: str, readers: list[Callable[[str], Any]], kinds: list[str]) -> Row:
+    items = line[2:-2].split(_SEPARATOR)
     try:
         return tuple(
             [
@@ -143,44 +148,18 @@ def _anything(item: str) -> str:
     return _text(item) if item[:1] == '"' else item
 
 
-def _time(item: str) -> time:
-    return time.fromisoformat(item)
-
-
-def _padded(item: str) -> str:
-    """MonetDB writes the year 999 with three digits, and those before 1 with a sign."""
-    year, _, rest = item.partition("-")
-    return f"{int(year):04}-{rest}"
-
-
-def _date(item: str) -> date:
-    return date.fromisoformat(_padded(item))
-
-
-def _timestamp(item: str) -> datetime:
-    return datetime.fromisoformat(_padded(item))
-
-
-def _seconds(item: str) -> timedelta:
-    return timedelta(milliseconds=int(Decimal(item) * 1000))
-
-
-def _days(item: str) -> int:
-    return int(Decimal(item)) // 86400
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "hugeint"), int),
     **dict.fromkeys(("char", "varchar", "clob", "json", "url", "xml"), _text),
     **dict.fromkeys(("real", "double"), float),
-    **dict.fromkeys(("time", "timetz"), _time),
-    **dict.fromkeys(("timestamp", "timestamptz"), _timestamp),
+    **dict.fromkeys(("time", "timetz"), to_time),
+    **dict.fromkeys(("timestamp", "timestamptz"), to_timestamp),
     "boolean": "true".__eq__,
     "decimal": Decimal,
-    "date": _date,
+    "date": to_date,
     "blob": bytes.fromhex,
     "uuid": UUID,
     "month_interval": int,
-    "sec_interval": _seconds,
-    "day_interval": _days,
+    "sec_interval": to_seconds,
+    "day_interval": to_days,
 }

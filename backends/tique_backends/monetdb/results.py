@@ -36,14 +36,20 @@ class MonetDBResult(Result):
         Asks the server for the lines of further rows.
     unread
         Where the result's number is put when the server can forget it.
+    keeping
+        Whether the rows are to be kept, rather than shown.
     """
 
     def __init__(
-        self, text: str, more: Callable[[Rest, int], str], unread: deque[int]
+        self,
+        text: str,
+        more: Callable[[Rest, int], str],
+        unread: deque[int],
+        *,
+        keeping: bool = False,
     ) -> None:
-        reply = read_reply(text)
+        self._reply = reply = read_reply(text, keeping=keeping)
         self.columns = reply.columns
-        self._kinds = reply.kinds
         self._rows = reply.rows
         self._next = 0
         self._more = more
@@ -79,6 +85,13 @@ class MonetDBResult(Result):
         return rows_to_arrow(self.fetch_all(), self.columns)
 
     @override
+    def hold(self, most: int) -> bool:
+        if self._rest is None:
+            return len(self._rows) <= most
+        self.close()
+        return False
+
+    @override
     def close(self) -> None:
         self._rows = []
         if self._rest is not None:
@@ -87,7 +100,7 @@ class MonetDBResult(Result):
 
     def _read_piece(self, rest: Rest) -> list[Row]:
         until = min(rest.offset + PIECE, rest.total)
-        rows = read_rows(self._more(rest, until), self._kinds)
+        rows = read_rows(self._more(rest, until), self._reply)
         rest.offset = until
         if until == rest.total:
             self._rest = None

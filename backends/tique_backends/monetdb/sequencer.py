@@ -370,7 +370,10 @@ class MonetDBSequencer(SteppedSequencer):
         )
         # Most attempts of most processes are in vain, and an UPDATE is not for nothing.
         if not self._ask(f"SELECT 1 FROM tique.checkpointer WHERE {mine}"):
-            return False
+            holder = self._number("SELECT holder FROM tique.checkpointer")
+            if not self._has_lapsed(holder):
+                return False
+            mine = f"holder = {holder}"
         with self._pool.connected() as connection:
             try:
                 return bool(
@@ -381,6 +384,14 @@ class MonetDBSequencer(SteppedSequencer):
                 )
             except ConflictError:
                 return False
+
+    def _has_lapsed(self, client: int) -> bool:
+        """Whether a client was stopped for longer than its lease."""
+        try:
+            self._ask(f"SELECT tique.sts_for({client})")
+        except FencedError:
+            return True
+        return False
 
     @override
     def end_checkpoint(self) -> None:

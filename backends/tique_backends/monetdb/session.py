@@ -20,6 +20,14 @@ These are run again, which is safe:
 
 Only a conflict is a reason. When a connection is lost during COMMIT its outcome is not
 known: the error surfaces, and the driver looks for the commit record.
+
+Temporary tables
+----------------
+A rollback of a transaction that has made a local temporary table leaves the catalog of
+11.41's session unreadable (README.md), unless the table was dropped before it. That is not
+possible after a statement that failed, nor when COMMIT fails. The session goes on with
+another connection then, and says that it :attr:`~MonetDBSession.is_lost`: what the old one
+had, such as other temporary tables, is gone.
 """
 
 from __future__ import annotations
@@ -38,9 +46,11 @@ from tique_backends.monetdb.columnar import read_table
 from tique_backends.monetdb.connection import NO_RESULT
 from tique_backends.monetdb.forms import known_rows, listed_equality
 from tique_backends.monetdb.inserting import insert
+from tique_backends.monetdb.keeping import are_shown_otherwise, shown_rows
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import NOW, encode_commits
 from tique_backends.monetdb.names import stage_name, version_columns
+from tique_backends.monetdb.paths import setting_schema
 from tique_backends.monetdb.reading import (
     key_condition,
     key_literals,
@@ -55,14 +65,13 @@ from tique_backends.names import (
     cache_name,
     column_list,
     key_list,
-    quote,
-    stage_label,
     storage_name,
 )
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.retrying import insist, persist
 from tique_backends.server_forms import newest
 from tique_backends.session import Result, Session
+from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -102,12 +111,22 @@ class MonetDBSession(Session):
         """The time zone with which the session began, if it was changed."""
         self._zone: timezone | None = None
         """The time zone that it has, if it was asked for."""
+        self._first_schema: str | None = None
+        """The schema with which the session began, if it was changed."""
+        self._given: dict[str, str] = {}
+        """The statements that gave it its settings, by name."""
+        self._made: set[str] = set()
+        """Temporary tables that the open transaction has made and not dropped."""
+        self._stages: dict[str, str] = {}
+        """The staging tables that are there, with their layouts."""
+        self._is_another = False
+        """Whether it went on with another connection."""
         connection.ask(_optimizer(_NARROW))
 
     @property
     @override
     def is_lost(self) -> bool:
-        return self._connection.is_lost
+        return self._connection.is_lost or self._is_another
 
     def _ask(self, sql: str, *, wide: bool = False) -> Reply:
         return read_reply(self._ask_text(sql, wide=wide))
@@ -183,11 +202,21 @@ class MonetDBSession(Session):
     def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, wide: bool = False
     ) -> Result:
+        return self._execute(sql, parameters, wide=wide)
+
+    def _execute(
+        self,
+        sql: str,
+        parameters: Sequence[Any],
+        *,
+        wide: bool = False,
+        keeping: bool = False,
+    ) -> Result:
         text = self._run_text(substituted(sql, parameters), wide=wide, whole=False)
         if not text:
             # Even of a definition it says that it was done.
             raise EngineError(ErrorKind.INTERNAL, NO_RESULT)
-        return MonetDBResult(text, self._read_more, self._unread)
+        return MonetDBResult(text, self._read_more, self._unread, keeping=keeping)
 
     def _read_more(self, rest: Rest, until: int) -> str:
         with self._running(wide=self._is_wide):
@@ -198,9 +227,9 @@ class MonetDBSession(Session):
         if self._unread:
             self._forget_unread()
 
-    def change(self, sql: str) -> int:
+    def change(self, sql: str, *, wide: bool = False) -> int:
         """Run a statement that has its values in it; returns its number of rows."""
-        return self._run(sql).count
+        return self._run(sql, wide=wide).count
 
     @override
     def execute_some(
@@ -213,7 +242,19 @@ class MonetDBSession(Session):
         of: Table | None = None,
     ) -> Result:
         # All rows come with the reply.
-        return self.execute(f"{query}\nLIMIT {most}", parameters, wide=wide)
+        limited = f"{query}\nLIMIT {most}"
+        return self._execute(limited, parameters, wide=wide, keeping=True)
+
+    @override
+    def rows_to_keep(
+        self, query: str, parameters: Sequence[Any] = (), *, of: Table | None = None
+    ) -> list[Row]:
+        return self._execute(query, parameters, keeping=True).fetch_all()
+
+    @override
+    def typed(self, types: Sequence[str], expressions: Sequence[str]) -> Sequence[Any]:
+        # A parameter is of the type that goes with its Python type.
+        return self.execute(f"SELECT {', '.join(expressions)}").fetch_all()[0]
 
     @override
     def explain(
@@ -230,15 +271,31 @@ class MonetDBSession(Session):
 
     @override
     def assign(self, name: str, value: str | None) -> None:
+        if name == SEARCH_PATH:
+            self._assign_schema(value)
+            return
+        self.is_as_opened = False
         if self._first_zone is None:
             self._first_zone = self._current_zone()
-        self._ownership.zones.differ = True
         if value is None:
             zone = f"INTERVAL '{int(self._first_zone.total_seconds())}' SECOND"
         else:
             zone = f"{value} HOUR TO MINUTE"
-        self._run(f"SET TIME ZONE {zone}")
-        self._zone = None
+        statement = f"SET TIME ZONE {zone}"
+        self._run(statement)
+        self._zone, self._given[name] = None, statement
+
+    def _assign_schema(self, schema: str | None) -> None:
+        """Look for names in another schema; None is the first one."""
+        if self._first_schema is None:
+            ((self._first_schema,),) = self._run("SELECT CURRENT_SCHEMA").rows
+        assert self._first_schema is not None
+        statement = setting_schema(
+            self, self._first_schema if schema is None else schema
+        )
+        self.is_as_opened = False
+        self._run(statement)
+        self._given[SEARCH_PATH] = statement
 
     def _current_zone(self) -> timedelta:
         ((offset,),) = self._run("SELECT current_timezone").rows
@@ -247,9 +304,15 @@ class MonetDBSession(Session):
 
     @override
     def shown(self, type_names: Sequence[str], rows: list[Row]) -> list[Row]:
-        return self._ownership.zones.shown(
-            type_names, rows, "TIME ZONE", self._zone_now
-        )
+        if not are_shown_otherwise(tuple(type_names)):
+            return rows
+        return shown_rows(type_names, rows, self._zone_now)
+
+    @override
+    def shown_results(
+        self, columns: Sequence[ResultColumn], rows: list[Row]
+    ) -> list[Row]:
+        return self.shown([column.type for column in columns], rows)
 
     def _zone_now(self) -> timezone:
         if self._zone is None:
@@ -290,11 +353,13 @@ class MonetDBSession(Session):
         try:
             # After a statement that failed MonetDB goes on, but does not commit.
             self._ask(ending)
+            self._made.clear()
         except EngineError:
             # MonetDB has rolled back itself, and says so; any other error must not
             # leave a transaction open.
             with suppress(EngineError):
                 insist(lambda: self._ask("ROLLBACK", wide=self._is_wide))
+            self._go_on_readably()
             raise
 
     def _repeat(self, appends: Sequence[str], ending: str) -> None:
@@ -312,8 +377,45 @@ class MonetDBSession(Session):
     def rollback(self) -> None:
         if self._in_transaction:
             self._in_transaction = False
+            for place in list(self._made):
+                with suppress(EngineError):
+                    self._ask(f"DROP TABLE {place}", wide=self._is_wide)
+                    self._made.remove(place)
+                    self._stages.pop(place, None)
             # In an aborted transaction the optimizer cannot be changed.
             insist(lambda: self._run("ROLLBACK", wide=self._is_wide))
+            self._go_on_readably()
+
+    def _go_on_readably(self) -> None:
+        """Go on with another connection, if a rollback made this one's catalog unreadable."""
+        if not self._made or not self._connection.is_open:
+            return
+        self._made.clear()
+        self._stages.clear()
+        self._is_another = True
+        old = self._connection
+        with self._guard:
+            old.close()
+            self._unread.clear()
+            self._connection = self._ownership.connect()
+            self._is_wide = False
+        self._connection.ask(_optimizer(_NARROW))
+        for statement in self._given.values():
+            self._connection.ask(statement)
+
+    @override
+    def create_temporary(self, place: str, layout: str) -> None:
+        self._run(
+            f"CREATE LOCAL TEMPORARY TABLE {place.partition('.')[2]} ({layout}) "
+            "ON COMMIT PRESERVE ROWS"
+        )
+        if self._in_transaction:
+            self._made.add(place)
+
+    @override
+    def drop_temporary(self, place: str) -> None:
+        self._run(f"DROP TABLE IF EXISTS {place}")
+        self._made.discard(place)
 
     @override
     def read_row(
@@ -322,7 +424,7 @@ class MonetDBSession(Session):
         read = tuple(range(len(table.columns)) if columns is None else columns)
         # A row may be wanted for its being there only.
         read = read or table.primary_key
-        rows = read_reply(self._read(table, read, key)).rows
+        rows = read_reply(self._read(table, read, key), keeping=True).rows
         return widened(table, read, rows[0]) if rows else None
 
     @override
@@ -349,7 +451,8 @@ class MonetDBSession(Session):
                 f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)} "
                 f"WHERE TRUE{still_there(table)}"
             )
-        found = [widened(table, read, row) for row in self._run(sql).rows]
+        rows = read_reply(self._run_text(sql), keeping=True).rows
+        found = [widened(table, read, row) for row in rows]
         return {tuple(row[i] for i in table.primary_key): row for row in found}
 
     @override
@@ -397,7 +500,7 @@ class MonetDBSession(Session):
     @override
     def append(self, versions: Versions) -> None:
         if versions.rows:
-            self._append(insert(cache_name(versions.table), _stamped(versions)))
+            self._append(_insert(cache_name(versions.table), versions))
 
     @override
     def newest_version(self, table: Table) -> int:
@@ -428,17 +531,21 @@ class MonetDBSession(Session):
     def create_stage(self, table: Table) -> None:
         # NOT NULL is the engine's: a statement that breaks it fails here.
         layout = version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
-        name = quote(stage_label(table))
+        place = stage_name(table)
+        if self._stages.get(place) == layout:
+            # Its rows may be back, by a rollback.
+            self.drop_stage(table)
+            return
+        self._stages.pop(place, None)
         # There may be one whose removal was interrupted.
-        self.drop_stage(table)
-        self._run(
-            f"CREATE LOCAL TEMPORARY TABLE {name} ({layout}) ON COMMIT PRESERVE ROWS"
-        )
+        self.drop_temporary(place)
+        self.create_temporary(place, layout)
+        self._stages[place] = layout
 
     @override
     def stage(self, versions: Versions) -> None:
         if versions.rows:
-            self._append(insert(stage_name(versions.table), _stamped(versions)))
+            self._append(_insert(stage_name(versions.table), versions))
 
     @override
     def stage_query(self, table: Table, query: str, parameters: Sequence[Any]) -> int:
@@ -465,7 +572,12 @@ class MonetDBSession(Session):
 
     @override
     def drop_stage(self, table: Table) -> None:
-        self._run(f"DROP TABLE IF EXISTS {stage_name(table)}")
+        # While an engine transaction lasts long, as an uncommitted fold's does, MonetDB
+        # fails to drop temporary tables at times (HY013, also when it is asked again).
+        # So the session keeps them.
+        place = stage_name(table)
+        if place in self._stages:
+            self._run(f"TRUNCATE TABLE {place}")
 
     @override
     def interrupt(self) -> None:
@@ -483,11 +595,12 @@ def _optimizer(name: str) -> str:
     return f"SET optimizer = '{name}'"
 
 
-def _stamped(versions: Versions) -> list[Row]:
-    """The versions' rows in the cache (or staging) table's layout."""
-    return [
+def _insert(target: str, versions: Versions) -> str:
+    """A statement that inserts versions into a cache or staging table."""
+    rows = [
         (*row, stamp, bool(deleted))
         for row, stamp, deleted in zip(
             versions.rows, versions.stamps, versions.deleted, strict=True
         )
     ]
+    return insert(target, rows, [*versions.table.types, "BIGINT", "BOOLEAN"])

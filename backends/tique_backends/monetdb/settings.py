@@ -1,4 +1,4 @@
-"""MonetDB's settings that an application may change: the session's time zone.
+"""MonetDB's settings that an application may change: the session's time zone and schema.
 
 Variables of the session (``SET x = …``) are declared by statements that tique refuses.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from tique_backends.monetdb.paths import path_text
 from tique_backends.settings import ROLES, SettingRules
 
 RULES = SettingRules(
@@ -14,15 +15,11 @@ RULES = SettingRules(
     free=frozenset(),
     limited={
         "timezone": re.compile(r"interval '[+-]?\d+(?::\d+)?'"),
-        "schema": re.compile("sys"),
-        "current_schema": re.compile("sys"),
         # The server's own: tique takes it, or one that cuts statements into fewer pieces.
         "optimizer": re.compile("default_pipe"),
     },
     reasons={
         "timezone": "give an interval: SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE",
-        "schema": "names are read in the schema sys; write schema.table",
-        "current_schema": "names are read in the schema sys; write schema.table",
         "role": ROLES,
         "current_role": ROLES,
         "session_authorization": ROLES,
@@ -30,7 +27,9 @@ RULES = SettingRules(
         "optimizer": "tique chooses it for every statement",
         "names": "the server's encoding is UTF-8",
     },
-    fixed=frozenset({"schema", "search_path", "current_schema", "optimizer"}),
+    fixed=frozenset({"optimizer"}),
+    paths=frozenset({"schema", "current_schema"}),
+    path_text=path_text,
     kept={"role": "SELECT current_role"},
     aliases={"current_timezone": "timezone"},
 )

@@ -1,14 +1,14 @@
 """MonetDB's types: their names in SQL, and their forms in Python and Arrow.
 
-Found on 11.41 by sending values there and back: those of :func:`survives_python` come
-back as they went. REAL does not (-0.0 becomes 0.0), nor does TIME (``TIME(3)`` rounds
-23:59:59.9999 to 24:00:00, which Python cannot hold); JSON, INET, URL and intervals are
-not the same in text and in Python.
+Found on 11.41 by sending values there and back: those of types that are not
+:func:`kept as text <is_kept_as_text>` come back as they went.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_backends.records import ResultColumn, Row
+
+ZONE = " WITH TIME ZONE"
 
 INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 """Bits by type."""
@@ -52,18 +54,30 @@ _UNSIZED = {"CHAR": "CLOB", "VARCHAR": "CLOB"}
 _MOMENTS = {
     "time": ("TIME", 0, ""),
     "timestamp": ("TIMESTAMP", 6, ""),
-    "timetz": ("TIME", 0, " WITH TIME ZONE"),
-    "timestamptz": ("TIMESTAMP", 6, " WITH TIME ZONE"),
+    "timetz": ("TIME", 0, ZONE),
+    "timestamptz": ("TIMESTAMP", 6, ZONE),
 }
 
 _INTERVALS = {
     ("month_interval", 1): "INTERVAL YEAR",
+    ("month_interval", 2): "INTERVAL YEAR TO MONTH",
     ("month_interval", 3): "INTERVAL MONTH",
     ("day_interval", 4): "INTERVAL DAY",
+    ("sec_interval", 5): "INTERVAL DAY TO HOUR",
+    ("sec_interval", 6): "INTERVAL DAY TO MINUTE",
+    ("sec_interval", 7): "INTERVAL DAY TO SECOND",
     ("sec_interval", 8): "INTERVAL HOUR",
+    ("sec_interval", 9): "INTERVAL HOUR TO MINUTE",
+    ("sec_interval", 10): "INTERVAL HOUR TO SECOND",
     ("sec_interval", 11): "INTERVAL MINUTE",
+    ("sec_interval", 12): "INTERVAL MINUTE TO SECOND",
     ("sec_interval", 13): "INTERVAL SECOND",
 }
+
+MONTHS = frozenset(
+    name for (kind, _), name in _INTERVALS.items() if kind == "month_interval"
+)
+"""The types of intervals that are a number of months."""
 
 _ARROW: dict[str, pyarrow.DataType] = {
     "BOOLEAN": pyarrow.bool_(),
@@ -139,21 +153,65 @@ def arrow_type(type_name: str) -> pyarrow.DataType | None:
     return _ARROW.get(type_name)
 
 
-def survives_python(type_name: str) -> bool:
-    """Whether a value that was fetched and is written again is the same."""
-    return arrow_type(type_name) is not None and type_name != "REAL"
+@lru_cache(maxsize=512)
+def is_kept_as_text(type_name: str) -> bool:
+    """Whether the driver keeps a type's values as text that they are not themselves.
+
+    See :mod:`tique_backends.monetdb.keeping`.
+    """
+    return (
+        type_name.startswith(("TIME(", "TIMESTAMP(", "INTERVAL "))
+        or type_name.endswith(ZONE)
+        or type_name in ("REAL", "TIME")
+    )
 
 
 def reads_alike(type_name: str) -> bool:
-    """Whether Arrow and a fetched row give the same Python value.
-
-    Moments with a time zone do not: they are equal but print in another zone.
-    """
+    """Whether Arrow and a row that is kept give the same Python value."""
     return (
-        survives_python(type_name)
+        arrow_type(type_name) is not None
+        and not is_kept_as_text(type_name)
         and type_name not in _AS_TEXT
-        and not type_name.endswith("ZONE")
     )
+
+
+def to_time(text: str) -> time:
+    """Read a time of day in MonetDB's form."""
+    return time.fromisoformat(text)
+
+
+def year_of(text: str) -> tuple[int, str]:
+    """The year of a date or a moment, and what follows it.
+
+    MonetDB writes the year 999 with three digits, and those before 0 with a sign.
+    """
+    year, _, rest = text[1:].partition("-")
+    return int(text[0] + year), rest
+
+
+def _padded(text: str) -> str:
+    year, rest = year_of(text)
+    return f"{year:04}-{rest}"
+
+
+def to_date(text: str) -> date:
+    """Read a date in MonetDB's form."""
+    return date.fromisoformat(_padded(text))
+
+
+def to_timestamp(text: str) -> datetime:
+    """Read a moment in MonetDB's form."""
+    return datetime.fromisoformat(_padded(text))
+
+
+def to_seconds(text: str) -> timedelta:
+    """Read an interval, of a number of seconds."""
+    return timedelta(milliseconds=int(Decimal(text) * 1000))
+
+
+def to_days(text: str) -> int:
+    """Read an interval of days, the whole ones."""
+    return int(Decimal(text)) // 86400
 
 
 def rows_to_arrow(

@@ -11,7 +11,7 @@ commits, and bodies that depend on rows that they read lock them first.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
@@ -48,6 +48,7 @@ from tique_backends.postgresql.types import (
 )
 from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES
 from tique_backends.postgresql.views import views
+from tique_backends.postgresql.volatility import Volatility
 from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
 
@@ -118,6 +119,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
     settings = RULES
+    writes_storage: ClassVar[bool] = True
+    """Whether this role folds by statements of its own."""
 
     def __init__(
         self, presence: Presence, statistics: Statistics, sequencer: str | None
@@ -126,6 +129,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self.statistics = statistics
         self._wanted = sequencer
         self._presence = presence
+        self._volatility = Volatility(presence)
         self.shared: PostgreSQLSequencer = self._client()
         ((collation, self.search_path),) = self._presence.ask(_SURROUNDINGS)
         # A row store reads single rows; neighbours mostly share a block.
@@ -137,6 +141,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             widest_sum=32,
             alters_foreign_keys=True,
             nests_transactions=True,
+            reads_uncommitted_folds=self.writes_storage,
+            keeps_undone_rows=True,
         )
 
     def _client(self) -> PostgreSQLSequencer:
@@ -451,6 +457,42 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     def _own(self, session: Session) -> PostgreSQLSession:
         assert isinstance(session, PostgreSQLSession)
         return session
+
+    @override
+    def overwrite(
+        self, session: Session, table: Table, rows: Mapping[Row, Row | None]
+    ) -> None:
+        self._expect_own(session, table)
+        super().overwrite(session, table, rows)
+
+    @override
+    def overwrite_cached(
+        self, session: Session, table: Table, after: int, until: int
+    ) -> int:
+        self._expect_own(session, table)
+        return super().overwrite_cached(session, table, after, until)
+
+    def _expect_own(self, session: Session, table: Table) -> None:
+        """Let the role's own code alone run with its rights, as in a fold (P11)."""
+        session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
+
+    @override
+    def storage_rows(self, session: Session, table: Table) -> int:
+        # The planner's estimate, for a size of now; a row takes a hundred bytes until
+        # PostgreSQL has counted some.
+        ((rows,),) = session.execute(
+            "SELECT CASE WHEN reltuples > 0 AND relpages > 0 THEN reltuples / relpages * "
+            "pg_relation_size(oid) / 8192 ELSE pg_relation_size(oid) / 100 END "
+            "FROM pg_catalog.pg_class WHERE oid = "
+            f"CAST({quoted(storage_name(table))} AS pg_catalog.regclass)"
+        ).fetch_all()
+        return int(rows)
+
+    @override
+    def depend_on_rows(
+        self, calls: frozenset[str], parameters: Sequence[object]
+    ) -> bool:
+        return self._volatility.depend_on_rows(calls, parameters)
 
     @override
     def prune_log(self, session: Session, until: int, retention: float) -> None:

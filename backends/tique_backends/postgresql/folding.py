@@ -75,19 +75,27 @@ def claim_fold(
 
 def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
     """Replace storage rows by their newest versions with cts ≤ ``until``."""
+    overwrite_cached(session, table, 0, until)
+    return drop_versions(session, table, until)
+
+
+def overwrite_cached(
+    session: PostgreSQLSession, table: Table, after: int, until: int
+) -> int:
+    """The same with ``after`` < cts; return how many rows were written, nearly."""
     cache, storage = cache_name(table), storage_name(table)
     same = key_equality(table, table.primary_key, "_s.", "_v.")
-    session.change(
+    gone = session.change(
         f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
-        f"WHERE _v._cts <= {until} AND {same})"
+        f"WHERE _v._cts > {after} AND _v._cts <= {until} AND {same})"
     )
-    session.change(
+    there = session.change(
         f"INSERT INTO {storage} ({column_list(table)}) {_GIVEN} "
         f"SELECT {column_list(table, '_n.')} FROM {cache} AS _n "
-        f"WHERE _n._cts <= {until} AND NOT _n._deleted "
+        f"WHERE _n._cts > {after} AND _n._cts <= {until} AND NOT _n._deleted "
         f"AND {newest(table, cache, '_cts', '_n', until)}"
     )
-    return drop_versions(session, table, until)
+    return max(gone, there)
 
 
 def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:

@@ -324,6 +324,7 @@ class GuestEngine(PostgreSQLEngine):
     """A database that another role owns."""
 
     shared: GuestSequencer
+    writes_storage = False
 
     @override
     def _client(self) -> GuestSequencer:

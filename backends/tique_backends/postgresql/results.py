@@ -56,6 +56,10 @@ class PostgreSQLResult(Result):
         return rows_to_arrow(self.fetch_all(), self.columns)
 
     @override
+    def hold(self, most: int) -> bool:
+        return len(self._rows) <= most
+
+    @override
     def close(self) -> None:
         self._rows = []
 
@@ -148,6 +152,16 @@ class StreamedResult(Result):
     @override
     def arrow(self) -> pyarrow.Table:
         return rows_to_arrow(self.fetch_all(), self.columns)
+
+    @override
+    def hold(self, most: int) -> bool:
+        self._kept.extend(self._take(most + 1 - len(self._kept)))
+        is_held = len(self._kept) <= most
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            # The connection is another thread's from now on.
+            stream.close()
+        return is_held
 
     def drain(self) -> None:
         """Read all rows into memory, as the connection is needed.

@@ -23,6 +23,7 @@ owner calls too).
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,6 +56,7 @@ from tique_backends.sharing import (
     Appended,
     AppendingSequencer,
     FencedError,
+    GroupRefusedError,
     Position,
     SharedSnapshot,
     expect_none,
@@ -78,6 +80,15 @@ _LONGEST_COMMIT = 10.0
 
 _HURRY = "set_config('lock_timeout', '100ms', TRUE)"
 """For statements of a thread that has to renew the lease as well."""
+
+_EXPECT_WHOLE = (
+    "CASE WHEN CAST({whole} AS BOOLEAN) THEN CAST(coalesce((SELECT 'refused ' || "
+    "max(-_s) FROM unnest(stamps) AS _s WHERE _s <= 0), '0') AS INTEGER) END"
+)
+"""An expression that fails if a commit is refused (:func:`expect_free` says why so)."""
+
+_REFUSED = re.compile(r'"refused ([0-9]{1,19})"')
+_INVALID_TEXT = "22P02"
 
 _HELD_UP = "55P03"
 _NO_TABLE = "42P01"
@@ -268,12 +279,15 @@ class PostgreSQLSequencer(AppendingSequencer):
         write_sets: Sequence[Sequence[bytes]],
         commits: Sequence[CommitRecord],
         rows: Sequence[int] = (),
+        *,
+        whole: bool = False,
     ) -> Appended:
         with self._pool.connected() as connection:
             try:
-                ((stamps, covered, _),) = connection.ask(
+                ((stamps, covered, *_),) = connection.ask(
                     # The timestamps are taken before anything is looked for.
-                    f"SELECT stamps, sts, {expect_free('$7')} FROM "
+                    f"SELECT stamps, sts, {expect_free('$7')}, "
+                    f"{_EXPECT_WHOLE.format(whole='$8')} FROM "
                     f"{self._APPEND}($1, $2, $3, $4, $5, $6)",
                     [
                         self._client,
@@ -283,15 +297,16 @@ class PostgreSQLSequencer(AppendingSequencer):
                         [commit.txid for commit in commits],
                         _SEPARATOR.join(map(encode_content, commits)),
                         list(rows),
+                        whole,
                     ],
                     prepare=True,
                 )
             except EngineError as error:
                 if connection.is_lost:
                     self._presence.lost(connection)
-                locked = locked_rows(error)
-                if locked is not None:
-                    raise locked from error
+                found = locked_rows(error) or _refused_group(error)
+                if found is not None:
+                    raise found from error
                 raise
             except BaseException:
                 if connection.is_lost:
@@ -552,3 +567,9 @@ def unless_held_up() -> Iterator[None]:
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _refused_group(error: EngineError) -> GroupRefusedError | None:
+    """The error for ``_EXPECT_WHOLE``."""
+    found = _REFUSED.search(str(error)) if error.sqlstate == _INVALID_TEXT else None
+    return None if found is None else GroupRefusedError(int(found[1]))

@@ -78,6 +78,10 @@ _INCOMING = "tique_incoming"
 LOCK_PATIENCE = "5s"
 """How long DDL waits for a lock of PostgreSQL's."""
 
+FOLD_PATIENCE = "100ms"
+"""How long an uncommitted fold waits for one: less than until PostgreSQL looks for
+deadlocks, so that it is the one that gives up."""
+
 MOST_PARAMETERS = 65_535
 """In the protocol their number is of 16 bits."""
 
@@ -296,6 +300,7 @@ class PostgreSQLSession(Session):
 
     @override
     def assign(self, name: str, value: str | None) -> None:
+        self.is_as_opened = False
         if name == SEARCH_PATH:
             self._assign_path(value)
             return
@@ -469,6 +474,11 @@ class PostgreSQLSession(Session):
         """Start an engine transaction whose statements share one snapshot."""
         ending = self._without_timeouts("LOCAL")
         self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
+
+    @override
+    def begin_uncommitted_fold(self) -> None:
+        self.begin_repeatable()
+        self._run(f"SET LOCAL lock_timeout = '{FOLD_PATIENCE}'")
 
     @override
     def commit(self, ending: str = COMMIT) -> None:

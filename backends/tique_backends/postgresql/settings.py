@@ -123,5 +123,5 @@ RULES = SettingRules(
     fixed=frozenset({"client_encoding", "standard_conforming_strings"}),
     paths=frozenset({"search_path", "schema"}),
     split_path=split_path,
-    path_text=path_text,
+    path_text=lambda _, schemas: path_text(schemas),
 )

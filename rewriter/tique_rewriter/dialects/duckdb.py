@@ -107,6 +107,7 @@ RULES = Rules(
             *("SET", "RESET", "USE", "DESCRIBE", "DESC", "SHOW", "SUMMARIZE"),
             *("PRAGMA", "CALL", "PREPARE", "EXECUTE", "DEALLOCATE"),
             *("ANALYZE", "VACUUM", "CHECKPOINT", "FORCE", "LOAD"),
+            *("ATTACH", "DETACH"),
         )
     ),
     unknown_functions=frozenset({"reduce"}),
@@ -116,7 +117,7 @@ RULES = Rules(
     has_macros=True,
     explains=True,
     allowed_kinds=frozenset({exp.Pivot, exp.TableSample}),
-    allowed_parts=frozenset({"pivots", "sample", "key_expressions"}),
+    allowed_parts=frozenset({"pivots", "sample", "key_expressions", "catalog"}),
     inserts_by_position=True,
     indexes_expressions=True,
     generated=True,

@@ -305,7 +305,8 @@ class Rules:
         The words that may follow LIKE in CREATE TABLE, each with another one; "LIKE" if
         there is LIKE.
     views_look_at_home
-        Whether a name in a view is looked up in the view's own schema first.
+        Whether a name in a view, or of the table that a FOREIGN KEY references, is looked up
+        in the schema of the view or table first.
     serials
         The integer types of columns with a sequence of their own, by the names that
         these have, as :func:`~tique_rewriter.values.normal_type` writes them.

@@ -283,6 +283,20 @@ DEALLOCATE p@
 
 SET search_path = 'main'
 
+CREATE SCHEMA s@;
+USE s@;
+CREATE TABLE t@ (a INTEGER);
+SELECT * FROM s@.t@;
+DROP TABLE t@;
+USE main;
+DROP SCHEMA s@
+
+CREATE SCHEMA s@;
+SET search_path = 's@,main';
+SELECT count(*) FROM item;
+RESET search_path;
+DROP SCHEMA s@
+
 SET preserve_insertion_order = true
 
 SET enable_progress_bar = false

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import pytest
 
 import tique
 from tests.plugins.engine import MonetDBServer
-from tests.plugins.monetdb import connect_natively
+from tests.plugins.monetdb import connect_natively, small_files
 from tests.plugins.postgresql import private_cluster
 from tests.sqlalchemy.suite import requirements
 
@@ -31,7 +31,10 @@ def _database(engine: str) -> Iterator[str]:
         if engine == "duckdb":
             yield f"duckdb:///{folder}/suite.duckdb"
         elif engine == "monetdb":
-            with MonetDBServer(Path(folder) / "server") as server:
+            with ExitStack() as stack:
+                server = MonetDBServer(Path(folder) / "server")
+                with small_files():
+                    stack.enter_context(server)
                 # MonetDB's own relations, such as "users", are in the usual one.
                 with closing(connect_natively(server.url)) as native:
                     native.execute("CREATE SCHEMA app")

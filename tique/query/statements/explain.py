@@ -1,4 +1,4 @@
-"""EXPLAIN: the rewritten statement, and the engine's plan for it."""
+"""EXPLAIN: the rewritten statement, the engine's plan for it, and the forms of its tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
+from tique.query.forms import Form
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.change import ChangeStatement
 from tique.query.statements.insert import InsertQueryStatement
@@ -17,6 +18,7 @@ from tique_backends.records import ResultColumn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tique.query.forms import Choice
     from tique.query.transaction import Transaction
     from tique_rewriter.plan import Explain
 
@@ -39,16 +41,45 @@ class ExplainStatement(Statement):
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Fill the snapshot forms in and ask the engine for its plan."""
+        statement = self._statement
         if not isinstance(
-            self._statement,
+            statement,
             SelectStatement | ChangeStatement | InsertQueryStatement | MergeStatement,
         ):
             raise errors.NotSupportedError(
                 "EXPLAIN takes a SELECT, UPDATE, DELETE, MERGE or INSERT … SELECT"
             )
-        sql, bound = self._statement.query(transaction, parameters)
-        plans = transaction.session.explain(sql, bound, self._options)
-        if self._analyzes and not isinstance(self._statement, SelectStatement):
-            self._statement.run(transaction, parameters).close()
-        rows = [("rewritten statement", sql), *plans]
+        choices: list[Choice] = []
+        transaction.choices = choices
+        try:
+            rows, obstacle = self._plans(statement, transaction, parameters)
+        finally:
+            transaction.choices = None
+        rows += dict.fromkeys([choice.shown() for choice in choices])
+        if obstacle is not None and any(c.form is not Form.STORAGE for c in choices):
+            rows.append(("no uncommitted fold", obstacle))
+        if self._analyzes and not isinstance(statement, SelectStatement):
+            statement.run(transaction, parameters).close()
         return Outcome(len(rows), _COLUMNS, rows)
+
+    def _plans(
+        self,
+        statement: SelectStatement
+        | ChangeStatement
+        | InsertQueryStatement
+        | MergeStatement,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+    ) -> tuple[list[tuple[str, str]], str | None]:
+        """The statement and its plans, and why a query is in no uncommitted fold."""
+        obstacle = None
+        if isinstance(statement, SelectStatement):
+            sql, plans, obstacle = statement.explained(
+                transaction, parameters, self._options
+            )
+        else:
+            sql, bound = statement.query(transaction, parameters)
+            plans = transaction.session.explain(sql, bound, self._options)
+        if not transaction.engine.capabilities.reads_uncommitted_folds:
+            obstacle = None
+        return [("rewritten statement", sql), *plans], obstacle

@@ -54,7 +54,6 @@ class InsertStatement(WritingStatement):
             self.needs |= {(plan.table, "UPDATE")}
         self._is_exact = exactness(plan.table)
         self._assigned = Assigned(plan.table)
-        self.changes_rows = plan.conflict is not None
         self._conflict = (
             None
             if plan.conflict is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
+from tique.query.retyping import rename_type
 from tique.query.schemas import rename_schema, shape_of
 from tique.query.statements.base import Outcome, Statement
 from tique.query.statements.definition import alter_by
@@ -43,20 +44,24 @@ class DefineObjectsStatement(Statement):
         """Rename a type or a value of it.
 
         Rows in memory and in the log have values by their text, and statements the type by
-        its name: the table with such columns is made anew, as by ALTER TABLE.
+        its name: the tables with such columns are made anew, as by ALTER TABLE.
         """
-        table = self._table_of(transaction, name)
+        tables = self._tables_of(transaction, name)
 
         def expect() -> None:
-            if self._table_of(transaction, name) != table:
+            if self._tables_of(transaction, name) != tables:
                 raise errors.SerializationError(
                     f"other columns are of the type {name} by now; run the statement again"
                 )
 
-        if table is None:
+        if not tables:
             return self._run(transaction, expect)
+        text = self._define.text
         with transaction.statement():
-            alter_by(transaction, table, self._define.text, expect)
+            if len(tables) == 1:
+                alter_by(transaction, tables[0], text, expect)
+            else:
+                rename_type(transaction, text, tables, expect)
         return Outcome()
 
     def _run(
@@ -87,26 +92,27 @@ class DefineObjectsStatement(Statement):
         ddl.changes.change(transaction, define, dropped)
         return Outcome()
 
-    def _table_of(self, transaction: Transaction, name: str) -> Table | None:
-        """The one table whose recent versions have values of a type; None: there is none.
+    def _tables_of(self, transaction: Transaction, name: str) -> list[Table]:
+        """The tables whose recent versions have values of a type.
 
         Raises
         ------
         NotSupportedError
-            There are several: each would have to be made anew with the type.
+            One of them is not managed, as temporary tables are.
         """
         catalog = transaction.catalog
-        found = transaction.engine.tables_of_type(transaction.session, name)
-        tables = [catalog.named(*place) for place in found]
-        if len(tables) > 1 or None in tables:
-            names = ", ".join(".".join(place) for place in found)
-            raise errors.NotSupportedError(
-                f"to rename {name} or a value of it is not supported where more than one "
-                f"managed table has columns of it ({names}); make a new type, and change "
-                "the columns to it one by one",
-                sqlstate="0A000",
-            )
-        return tables[0] if tables else None
+        tables: list[Table] = []
+        for place in transaction.engine.tables_of_type(transaction.session, name):
+            table = catalog.named(*place)
+            if table is None:
+                raise errors.NotSupportedError(
+                    f"to rename {name} or a value of it is not supported while a table "
+                    f"that is not managed has columns of it ({'.'.join(place)}); drop "
+                    "that, or make a new type and change the columns to it one by one",
+                    sqlstate="0A000",
+                )
+            tables.append(table)
+        return tables
 
 
 class RenameSchemaStatement(Statement):

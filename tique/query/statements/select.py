@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
-from tique.checkpoint.uncommitted import LargeResultError
+from tique.checkpoint.uncommitted import LargeResultError, held_result
 from tique.commit.turns import Habit
 from tique.query.answers import Answer, group_answer
 from tique.query.contested import come_to
@@ -19,11 +19,19 @@ from tique_backends.records import ResultColumn
 from tique_rewriter.kernel import NotLocal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
     from tique_backends.session import Result, Session
     from tique_rewriter.plan import Select
+
+
+_Found = TypeVar("_Found")
+
+_NO_ANSWER = (
+    "another query was under way there, or it could not be brought to the snapshot (a table "
+    "without a key, a newer snapshot's rows, versions that storage refuses)"
+)
 
 
 class SelectStatement(Statement):
@@ -46,27 +54,41 @@ class SelectStatement(Statement):
         transaction.refresh()
         return self.ask(transaction, parameters)
 
-    def run_in(
-        self, session: Session, transaction: Transaction, parameters: Sequence[Any]
-    ) -> Outcome:
-        """Run the snapshot query in another session than the transaction's."""
-        transaction.refresh()
-        return self.ask(transaction, parameters, session)
-
-    def ask(
+    def run_apart(
         self,
+        open_session: Callable[[], Session],
         transaction: Transaction,
         parameters: Sequence[Any],
-        session: Session | None = None,
     ) -> Outcome:
+        """Run the snapshot query in another session than the transaction's.
+
+        None is opened if its rows are in memory, from the uncommitted fold.
+        """
+        transaction.refresh()
+        found = self._outcome_there(transaction, parameters)
+        if found is not None:
+            return found
+        return self._ask_in(open_session(), transaction, parameters)
+
+    def ask(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Run the query in the snapshot that the transaction has."""
-        result = None
-        if session is None:
-            result = self._from_uncommitted_fold(transaction, parameters)
-        if result is not None:
-            return Outcome(result.row_count, result.columns, result=result)
+        found = self._outcome_there(transaction, parameters)
+        if found is not None:
+            return found
+        return self._ask_in(transaction.session, transaction, parameters)
+
+    def _outcome_there(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome | None:
+        result = self._from_uncommitted_fold(transaction, parameters)
+        if result is None:
+            return None
+        return Outcome(result.row_count, result.columns, result=result)
+
+    def _ask_in(
+        self, session: Session, transaction: Transaction, parameters: Sequence[Any]
+    ) -> Outcome:
         sql, bound = self.query(transaction, parameters)
-        session = session or transaction.session
         result = session.execute(sql, bound, wide=self.text.is_wide)
         result.columns = self._names.of(transaction, result.columns, sql, bound)
         return Outcome(result.row_count, result.columns, result=result)
@@ -75,26 +97,89 @@ class SelectStatement(Statement):
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> Result | None:
         """The result, if the query may be asked there and gets an answer."""
-        calls, tables = self._calls, self.text.tables
-        if (
-            calls is None
-            or self._is_large
-            or not self.text.is_wide
-            or not transaction.reads_committed_rows(tables)
-            or not transaction.uncommitted.is_worthwhile(tables, transaction.sts)
-            or not transaction.engine.depend_on_rows(calls)
-        ):
+        if self._obstacle(transaction, parameters) is not None:
             return None
+        sql, bound = self._in_storage(transaction, parameters)
+        result = self._there(transaction, lambda there: held_result(there, sql, bound))
+        if result is not None:
+            columns = result.columns
+            result.columns = self._names.of(transaction, columns, sql, bound)
+        return result
+
+    def _obstacle(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> str | None:
+        """Why it may not be asked in the uncommitted fold; None: it may."""
+        calls, tables = self._calls, self.text.tables
+        if calls is None:
+            return "the query reads more than tables that tique manages"
+        if self._is_large:
+            return "the query had more rows, or other types, than are held in memory"
+        if not self.text.is_wide:
+            return "a column of the key is bound in every table"
+        if not transaction.reads_committed_rows(tables):
+            return "the transaction has changed a table or a setting, or has run DDL"
+        obstacle = transaction.uncommitted.obstacle(tables, transaction.sts)
+        if obstacle is None and not transaction.engine.depend_on_rows(
+            calls, parameters
+        ):
+            return "the query calls what does not depend on rows alone"
+        return obstacle
+
+    def _in_storage(
+        self, transaction: Transaction, parameters: Sequence[Any]
+    ) -> tuple[str, Sequence[Any]]:
+        """Its text and parameters where storage is as its snapshot."""
         (sql,), bound = self.text.fill(
             transaction, parameters, self._query, in_storage=True
         )
+        return sql, bound
+
+    def _there(
+        self, transaction: Transaction, run: Callable[[Session], _Found | None]
+    ) -> _Found | None:
+        """What ``run`` finds in the uncommitted fold; None: it gets no answer there."""
         try:
             return transaction.uncommitted.ask(
-                tables, transaction.sts, transaction.txid, sql, bound
+                self.text.tables,
+                transaction.sts,
+                transaction.txid,
+                run,
+                transaction.session,
             )
         except LargeResultError:
             self._is_large = True
+            transaction.uncommitted.large.append(self._words())
             return None
+
+    def _words(self) -> str:
+        """Its text without what is filled in: EXPLAIN of it has a plan of its own."""
+        return "".join([p for p in self._query if isinstance(p, str)]).strip()
+
+    def explained(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        options: Sequence[str],
+    ) -> tuple[str, list[tuple[str, str]], str | None]:
+        """The rewritten query, the engine's plans for it, and why no uncommitted fold serves it.
+
+        The last is None if one does.
+        """
+        self._is_large = self._words() in transaction.uncommitted.large
+        obstacle = self._obstacle(transaction, parameters)
+        if obstacle is None:
+            sql, bound = self._in_storage(transaction, parameters)
+            plans = self._there(
+                transaction, lambda there: there.explain(sql, bound, options)
+            )
+            if plans is not None:
+                return sql, plans, None
+            obstacle = self._obstacle(transaction, parameters) or _NO_ANSWER
+            if transaction.choices is not None:
+                transaction.choices.clear()
+        sql, bound = self.query(transaction, parameters)
+        return sql, transaction.session.explain(sql, bound, options), obstacle
 
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]

@@ -35,8 +35,6 @@ class WritingStatement(Statement):
 
     privileges: ClassVar[tuple[str, ...]]
     """The privileges on the table that it needs, besides SELECT."""
-    changes_rows: bool = True
-    """Whether it can write a row that was there before."""
 
     def __init__(
         self,

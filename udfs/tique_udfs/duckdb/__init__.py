@@ -11,7 +11,7 @@ from tique_udfs._native import NativeSequencer
 
 __all__ = ["Connection", "load"]
 
-_logger = logging.getLogger("tique")
+_logger = logging.getLogger("tique.sequencer")
 
 # The announced handle is one per process: only one LOAD at a time may take it.
 _loading = Lock()

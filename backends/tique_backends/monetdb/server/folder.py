@@ -18,7 +18,10 @@ from tique_backends.monetdb.server.errors import ServerError
 DATABASE = "tique"
 """The database's name: MonetDB takes the last part of its folder's path for it."""
 
-_LOCK, _PASSWORD, _LOG = "lock", "password", "server.log"
+LOG = "server.log"
+"""The file with MonetDB's output."""
+
+_LOCK, _PASSWORD = "lock", "password"
 
 
 class ServerFolder:
@@ -58,7 +61,7 @@ class ServerFolder:
     @property
     def log(self) -> Path:
         """The file with MonetDB's output."""
-        return self.path / _LOG
+        return self.path / LOG
 
     def _lock(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

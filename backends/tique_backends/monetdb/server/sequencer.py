@@ -15,7 +15,7 @@ from tique_udfs.monetdb import register
 if TYPE_CHECKING:
     from tique_backends.monetdb.server.mserver import MServer
 
-_logger = logging.getLogger("tique")
+_logger = logging.getLogger("tique.sequencer")
 
 
 def load_sequencer(monetdb: MServer) -> object:

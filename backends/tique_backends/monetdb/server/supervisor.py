@@ -10,6 +10,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from tique_backends.monetdb.server.errors import ServerError
+from tique_backends.monetdb.server.folder import LOG
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -57,7 +58,13 @@ class MonetDBServer:
 
     @property
     def url(self) -> str:
-        """The running server's URL, with its password."""
+        """The running server's URL, with its password.
+
+        Raises
+        ------
+        ServerError
+            If it does not run, with its status and log if it ended by itself.
+        """
         self._running()
         return self._url
 
@@ -115,14 +122,18 @@ class MonetDBServer:
 
     def kill(self) -> None:
         """Kill the server as a crash would, and wait for its end."""
-        process = self._running()
-        self._process = None
+        process, self._process = self._process, None
+        if process is None:
+            raise ServerError("the server does not run")
         process.kill()
         process.communicate()
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             raise ServerError("the server does not run")
+        if (status := self._process.poll()) is not None:
+            log = os.path.join(self._arguments[0], LOG)
+            raise ServerError(f"the server ended with status {status}; see {log}")
         return self._process
 
     def __enter__(self) -> MonetDBServer:

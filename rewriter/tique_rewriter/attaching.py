@@ -1,0 +1,171 @@
+"""ATTACH and DETACH of other databases, which queries read beside the managed tables.
+
+Only their tables are read, and nothing changes them while they are attached: a query needs
+no snapshot of them, and their names stay in its text. A view of theirs is code that
+might read anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tique_rewriter.errors import UnknownTable
+from tique_rewriter.names import PRIVATE_SCHEMA
+from tique_rewriter.session import SessionPlan, finish, rest_of, unread
+from tique_rewriter.shape import starts_at
+
+if TYPE_CHECKING:
+    from sqlglot import expressions as exp
+
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.source import Source
+
+ATTACHING_VERBS = frozenset({"ATTACH", "DETACH"})
+"""The first words of the statements that :func:`plan_attaching` reads."""
+
+_READ_ONLY = (["READ_ONLY"], ["READ_ONLY", "TRUE"], ["READ_ONLY", "1"])
+_DUCKDB = (["TYPE", "DUCKDB"], ["TYPE", "'duckdb'"], ["TYPE", "'DUCKDB'"])
+
+
+@dataclass(frozen=True)
+class AttachDatabase(SessionPlan):
+    """ATTACH of a file, read-only; ``is_enough`` that one of the name is attached."""
+
+    path: str
+    name: str
+    is_enough: bool
+
+
+@dataclass(frozen=True)
+class DetachDatabase(SessionPlan):
+    """DETACH; ``may_lack`` that there is none."""
+
+    name: str
+    may_lack: bool
+
+
+def plan_attaching(source: Source) -> SessionPlan:
+    """Return the plan of ``ATTACH 'file' AS name (READ_ONLY)`` or DETACH.
+
+    Raises
+    ------
+    UnsupportedSQL
+        Without a name or READ_ONLY, and for other options.
+    """
+    verb, rest = source.words[0].keyword, rest_of(source)
+    number = 0
+    if rest.keywords()[:1] == ["DATABASE"]:
+        number = 1
+    if verb == "DETACH":
+        may_lack = rest.keywords(number)[:2] == ["IF", "EXISTS"]
+        number += 2 if may_lack else 0
+        if number >= len(rest.words):
+            raise rest.syntax("a name is missing", source.words[0].start)
+        finish(rest, number + 1)
+        return DetachDatabase(0, (), rest.identifier(rest.words[number]), may_lack)
+    is_enough = rest.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]
+    number += 3 if is_enough else 0
+    words = rest.words[number:]
+    raw = rest.text[words[0].start : words[0].end] if words else ""
+    if not raw.startswith("'"):
+        place = words[0].start if words else source.words[0].start
+        raise unread(
+            rest,
+            rest.unsupported("ATTACH without a file's name in quotes", place),
+        )
+    if len(words) < 3 or words[1].keyword != "AS":
+        raise unread(
+            rest,
+            rest.unsupported(
+                "ATTACH without a name", words[0].start, "write ATTACH … AS name"
+            ),
+        )
+    name = rest.identifier(words[2])
+    _check_options(rest, number + 3)
+    return AttachDatabase(0, (), raw[1:-1].replace("''", "'"), name, is_enough)
+
+
+def _check_options(source: Source, number: int) -> None:
+    """Refuse all but READ_ONLY, which has to be there, and the engine's own format."""
+    words = source.words[number:]
+    is_read_only = False
+    if words and words[0].keyword == "(":
+        end = source.closing(words)
+        option: list[str] = []
+        for word in [*words[1:end], None]:
+            if word is not None and word.keyword != ",":
+                shown = source.text[word.start : word.end]
+                option.append(word.keyword or shown)
+                continue
+            if option in _READ_ONLY:
+                is_read_only = True
+            elif option not in _DUCKDB:
+                raise unread(
+                    source,
+                    source.unsupported(
+                        f"ATTACH ({' '.join(option)})",
+                        words[0].start,
+                        "tique attaches DuckDB's files, with (READ_ONLY)",
+                    ),
+                )
+            option = []
+        number += end + 1
+    if not is_read_only:
+        place = words[0].start if words else source.words[-1].start
+        raise unread(
+            source,
+            source.unsupported(
+                "ATTACH without (READ_ONLY)",
+                place,
+                "what a transaction wrote there would be in no snapshot: attach it "
+                "(READ_ONLY), or connect() to it",
+            ),
+        )
+    finish(source, number)
+
+
+def is_attached(source: Source, node: exp.Table, catalog: Definitions) -> bool:
+    """Whether a relation is a table of another database, and can be read.
+
+    Raises
+    ------
+    UnknownTable
+        For a name that is none of that database's tables.
+    UnsupportedSQL
+        For one of its views.
+    """
+    name = node.catalog or node.db
+    found = catalog.attached(name) if name else None
+    if found is None:
+        return False
+    schema = node.db if node.catalog else source.rules.default_schema
+    key = (schema.lower(), node.name.lower())
+    shown = ".".join(part.name for part in node.parts)
+    if key in found.views:
+        raise source.unsupported(
+            f'the view "{shown}" of another database',
+            starts_at(node),
+            "read the tables that it reads",
+        )
+    if key not in found.tables or schema.lower() == PRIVATE_SCHEMA:
+        raise source.error(UnknownTable, f'unknown table "{shown}"', starts_at(node))
+    return True
+
+
+def check_not_attached(
+    source: Source, catalog: Definitions, name: str, start: int
+) -> None:
+    """Refuse to write to another database, or to make a schema with its name.
+
+    Raises
+    ------
+    UnsupportedSQL
+        A database of that name is attached.
+    """
+    if name and catalog.attached(name) is not None:
+        raise source.unsupported(
+            f'a change in "{name}", a database that is attached,',
+            start,
+            "it is there to be read: connect() to it",
+        )

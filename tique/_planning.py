@@ -1,0 +1,147 @@
+"""A connection's way from a statement's text to what runs it.
+
+What a name means depends on the connection: its temporary tables come first, then the
+tables along its search path, then the definitions of the database or, while its
+transaction has DDL, of that. Plans are kept by the rewriter that made them, of which
+there is one for each of these; statements that run are kept here, and forgotten when
+the definitions are others.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import proxy
+
+from tique.query.statements import Statement, executable
+from tique.store.search_paths import CatalogAlong
+from tique_rewriter.errors import RewriteError
+from tique_rewriter.plan import TransactionControl
+from tique_rewriter.session import SessionPlan
+
+if TYPE_CHECKING:
+    from tique._connection import Connection
+    from tique.database.database import Database
+    from tique.query.temporary import Temporaries
+    from tique.store.catalog import ManagedCatalog
+    from tique_rewriter import Prepared, Rewriter
+
+_STATEMENTS = 1000
+
+
+class Planner:
+    """Plans the statements of one connection, under its lock.
+
+    Parameters
+    ----------
+    connection
+        The connection.
+    database
+        Its database.
+    paramstyle
+        PEP 249's, of the connection's statements.
+    temporaries
+        The connection's temporary tables.
+    """
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        database: Database,
+        paramstyle: str,
+        temporaries: Temporaries,
+    ) -> None:
+        self._connection: Connection[Any] = proxy(connection)
+        self._database = database
+        self._is_shared = database.timeline.is_shared
+        self._paramstyle = paramstyle
+        self._temporaries = temporaries
+        self._catalog = database.catalog
+        self._without_temporaries = database.rewriters[paramstyle]
+        self._along: CatalogAlong | None = None
+        """The tables along the search path, if the application has set it."""
+        self._along_at = -1
+        """The version of the definitions for which that was asked; -1: not yet."""
+        self._statements: dict[Prepared, Statement] = {}
+
+    @property
+    def rewriter(self) -> Rewriter:
+        """Plans by the definitions as they are now."""
+        return self._temporaries.rewriter or self._without_temporaries
+
+    def plan(self, query: str, has_parameters: bool) -> Prepared:
+        """Plan a statement, by the catalog with which its transaction begins.
+
+        Raises
+        ------
+        RewriteError
+            If the statement is not understood, or not supported.
+        """
+        begins = self._is_shared and self._connection.txid is None
+        if begins or self._along is not None:
+            # Another process may have created or changed a table meanwhile.
+            with suppress(RewriteError):
+                prepared = self.rewriter.plan(query, has_parameters)
+                # (ROLLBACK is possible where nothing can be asked any more.)
+                if isinstance(prepared.plan, TransactionControl):
+                    return prepared
+                if isinstance(prepared.plan, SessionPlan):
+                    if self._along is None:
+                        return prepared
+                    self._follow_path()
+                    return self.rewriter.plan(query, has_parameters)
+            if begins:
+                self._connection._begin()
+            if self._along is not None:
+                self._follow_path()
+        rewriter = self._temporaries.rewriter or self._without_temporaries
+        return rewriter.plan(query, has_parameters)
+
+    def statement(self, prepared: Prepared) -> Statement | None:
+        """Return what runs a plan; None for those of transactions and the session."""
+        statement = self._statements.get(prepared)
+        if statement is None and not isinstance(
+            prepared.plan, TransactionControl | SessionPlan
+        ):
+            if len(self._statements) >= _STATEMENTS:
+                self._statements.clear()
+            statement = self._statements[prepared] = executable(prepared.plan)
+        return statement
+
+    def plan_by(self, catalog: ManagedCatalog) -> None:
+        """Take these definitions for those of the database."""
+        self._catalog = catalog
+        self._along_at = -1
+        self._choose_rewriter()
+        self._statements.clear()
+
+    @property
+    def definitions(self) -> ManagedCatalog | CatalogAlong:
+        """The tables and views that are no connection's, as this one finds them."""
+        if self._along is None:
+            return self._catalog
+        self._follow_path()
+        return self._along
+
+    def look_along(self, path: str | None) -> None:
+        """Look for names along the session's path, which is this one; None: the first."""
+        self._along = None if path is None else CatalogAlong(self._catalog, ())
+        self._along_at = -1
+        if path is None:
+            self._choose_rewriter()
+
+    def _choose_rewriter(self) -> None:
+        self._without_temporaries = self._database.rewriter(
+            self._catalog, self._paramstyle, self._along
+        )
+        self._temporaries.plan_by(self._catalog, self._along)
+
+    def _follow_path(self) -> None:
+        """Ask which schemas the search path leads to, if definitions have changed."""
+        if self._along_at == self._catalog.version:
+            return
+        session, version = self._connection._live_session(), self._catalog.version
+        found = self._database.engine.resolve_path(session)
+        self._along = CatalogAlong(self._catalog, *found)
+        self._choose_rewriter()
+        self._along_at = version

@@ -1,0 +1,312 @@
+"""The metrics of a database, from its status: names, units, values and labels.
+
+Every way out takes them from here: Prometheus' text, and OpenTelemetry. No value of a row or
+of a key is among them (P11); names of tables and threads are labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tique.commit.figures import PhaseFigures
+    from tique.database.status import Status, TableStatus
+    from tique.store.policy import CacheInfo
+
+Labels: TypeAlias = "dict[str, str]"
+
+
+class Sample(NamedTuple):
+    """A value of a metric, and its labels."""
+
+    labels: Labels
+    value: float
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that is one number for each set of labels.
+
+    Attributes
+    ----------
+    name : str
+        Its name, without the prefix, and without its unit if that is seconds.
+    kind : str
+        ``"gauge"``, or ``"counter"``, which never decreases while the database is open.
+    unit : str
+        In the Unified Code for Units of Measure.
+    help : str
+        One sentence.
+    samples : callable
+        Its samples in a state.
+    """
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    unit: str
+    help: str
+    samples: Callable[[Status], list[Sample]]
+
+
+def _one(value: Callable[[Status], float]) -> Callable[[Status], list[Sample]]:
+    return lambda status: [Sample({}, value(status))]
+
+
+def _tables(value: Callable[[TableStatus], float]) -> Callable[[Status], list[Sample]]:
+    return lambda status: [
+        Sample({"table": table.name}, value(table)) for table in status.tables
+    ]
+
+
+def _caches(value: Callable[[CacheInfo], float]) -> Callable[[Status], list[Sample]]:
+    return lambda status: [
+        Sample({"cache": cache.name}, value(cache)) for cache in status.caches
+    ]
+
+
+def _info(status: Status) -> list[Sample]:
+    facts = {
+        "database": status.database,
+        "sequencer": status.sequencer,
+        "certifier": status.certifier,
+        "format": str(status.format_version),
+    }
+    return [Sample(facts, 1)]
+
+
+def _holder(status: Status) -> list[Sample]:
+    oldest = max(status.transactions, key=lambda each: each.age, default=None)
+    if oldest is None or oldest.thread is None:
+        return []
+    labels = {"connection": f"{oldest.connection}", "thread": oldest.thread}
+    return [Sample(labels, 1)]
+
+
+def _hot(at: int) -> Callable[[Status], list[Sample]]:
+    def samples(status: Status) -> list[Sample]:
+        sums: dict[str, int] = {}
+        for key in status.hot_keys:
+            sums[key.table] = sums.get(key.table, 0) + (key.conflicts, key.merges)[at]
+        return [Sample({"table": name}, count) for name, count in sums.items()]
+
+    return samples
+
+
+def _last_checkpoint(status: Status) -> list[Sample]:
+    last = status.checkpoint.last
+    return [] if last is None else [Sample({}, last.timestamp())]
+
+
+METRICS = (
+    Metric("info", "gauge", "1", "The open database.", _info),
+    Metric(
+        "processes",
+        "gauge",
+        "{process}",
+        "Processes that use the database.",
+        _one(lambda status: status.processes),
+    ),
+    Metric(
+        "sts",
+        "gauge",
+        "1",
+        "The timestamp that a new transaction reads at.",
+        _one(lambda status: status.sts),
+    ),
+    Metric(
+        "cts",
+        "gauge",
+        "1",
+        "The last commit timestamp.",
+        _one(lambda status: status.cts),
+    ),
+    Metric(
+        "lambda",
+        "gauge",
+        "1",
+        "The timestamp up to which versions can be folded.",
+        _one(lambda status: status.stable),
+    ),
+    Metric(
+        "open_transactions",
+        "gauge",
+        "{transaction}",
+        "Open transactions of this process.",
+        _one(lambda status: len(status.transactions)),
+    ),
+    Metric(
+        "oldest_snapshot_age",
+        "gauge",
+        "s",
+        "Age of this process's oldest snapshot; 0 without one.",
+        _one(lambda status: max((t.age for t in status.transactions), default=0)),
+    ),
+    Metric(
+        "oldest_snapshot_holder",
+        "gauge",
+        "1",
+        "1 for the connection, and the thread, that hold the oldest snapshot.",
+        _holder,
+    ),
+    Metric(
+        "set_aside_entries",
+        "gauge",
+        "{entry}",
+        "Parts of other processes' commits that cannot be applied.",
+        _one(lambda status: len(status.set_aside)),
+    ),
+    Metric(
+        "commits",
+        "counter",
+        "{transaction}",
+        "Transactions with writes that this process committed.",
+        _one(lambda status: status.commits.committed),
+    ),
+    Metric(
+        "conflicts",
+        "counter",
+        "{transaction}",
+        "Commits that failed because another transaction had committed first.",
+        _one(lambda status: status.commits.conflicts),
+    ),
+    Metric(
+        "retries",
+        "counter",
+        "{transaction}",
+        "Transactions that a connection began next after such a failure.",
+        _one(lambda status: status.commits.retries),
+    ),
+    Metric(
+        "merges",
+        "counter",
+        "{update}",
+        "Updates that were computed again on another transaction's row.",
+        _one(lambda status: status.commits.merges),
+    ),
+    Metric(
+        "cached_versions",
+        "gauge",
+        "{version}",
+        "Recent versions that no checkpoint has folded yet.",
+        _tables(lambda table: table.cached_rows),
+    ),
+    Metric(
+        "cached_tombstones",
+        "gauge",
+        "{version}",
+        "Deletions among the recent versions.",
+        _tables(lambda table: table.tombstones),
+    ),
+    Metric(
+        "fold_obstructed",
+        "gauge",
+        "1",
+        "1 if the table could not be folded the last time that this process tried.",
+        _tables(lambda table: table.obstacle is not None),
+    ),
+    Metric(
+        "hot_key_conflicts",
+        "gauge",
+        "{conflict}",
+        "Conflicts on this process's hottest keys, by their table.",
+        _hot(0),
+    ),
+    Metric(
+        "hot_key_merges",
+        "gauge",
+        "{update}",
+        "Merges on this process's hottest keys, by their table.",
+        _hot(1),
+    ),
+    Metric(
+        "checkpoint_rounds",
+        "counter",
+        "{round}",
+        "Checkpoints that have ended in this process.",
+        _one(lambda status: status.checkpoint.rounds),
+    ),
+    Metric(
+        "checkpoint_folded_versions",
+        "counter",
+        "{version}",
+        "Versions that this process's checkpoints brought to storage.",
+        _one(lambda status: status.checkpoint.folded_rows),
+    ),
+    Metric(
+        "checkpoint_lag",
+        "gauge",
+        "{timestamp}",
+        "Timestamps from the oldest version that is not folded up to sts.",
+        _one(lambda status: status.checkpoint.lag),
+    ),
+    Metric(
+        "checkpoint_failing",
+        "gauge",
+        "1",
+        "1 if the last checkpoint failed or could not fold some table.",
+        _one(lambda status: status.checkpoint.last_error is not None),
+    ),
+    Metric(
+        "checkpoint_last_timestamp",
+        "gauge",
+        "s",
+        "When the last checkpoint ended, in seconds since 1970.",
+        _last_checkpoint,
+    ),
+    Metric(
+        "cache_entries",
+        "gauge",
+        "{entry}",
+        "Rows or ranges of rows in memory.",
+        _caches(lambda cache: cache.entries),
+    ),
+    Metric(
+        "cache_bytes",
+        "gauge",
+        "By",
+        "Their size; 0 for rows, which are counted.",
+        _caches(lambda cache: cache.bytes),
+    ),
+    Metric(
+        "cache_capacity",
+        "gauge",
+        "1",
+        "Bytes at the most; for rows, their number per table.",
+        _caches(lambda cache: cache.capacity),
+    ),
+    Metric(
+        "cache_hits",
+        "counter",
+        "{entry}",
+        "Entries that were found.",
+        _caches(lambda cache: cache.hits),
+    ),
+    Metric(
+        "cache_misses",
+        "counter",
+        "{entry}",
+        "Entries that were not found.",
+        _caches(lambda cache: cache.misses),
+    ),
+    Metric(
+        "cache_evictions",
+        "counter",
+        "{entry}",
+        "Entries that were evicted.",
+        _caches(lambda cache: cache.evictions),
+    ),
+)
+"""All metrics but the histogram; each is this process's where it says so."""
+
+PHASES = "commit_phase"
+"""The name of the only histogram, in seconds, labelled with the phase."""
+PHASES_HELP = "Time that group commits spent in a phase."
+
+
+def phases(status: Status) -> Iterator[tuple[Labels, PhaseFigures]]:
+    """The samples of the histogram."""
+    for phase in status.commits.phases:
+        yield {"phase": phase.name}, phase
