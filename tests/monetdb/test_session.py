@@ -300,9 +300,12 @@ def test_staging(session, managed, home, engine):
 
 
 def test_a_stage_stays_for_the_next_transaction(session, managed):
-    """MonetDB cannot always drop it; no row is in it twice, not after a rollback either."""
+    """MonetDB cannot always drop it; no row is in it twice, not after a rollback either.
+
+    The stage of a table that was altered, or made anew, is another one.
+    """
     table = managed("s", "k INTEGER PRIMARY KEY, v VARCHAR(3) NOT NULL")
-    tables = "SELECT id FROM sys.tables WHERE name LIKE 'tique_stage_%'"
+    tables = "SELECT id FROM sys.tables WHERE name LIKE 'tique_stage_%' ORDER BY id"
     session.create_stage(table)
     first = session.execute(tables).fetch_all()
     session.stage(Versions(table, [(1, "a")], [1], [False]))
@@ -316,6 +319,9 @@ def test_a_stage_stays_for_the_next_transaction(session, managed):
     altered = replace(other, name="s")
     session.create_stage(altered)
     session.stage(Versions(altered, [(1, "longer")], [1], [False]))
+    assert session.execute(tables).fetch_all()[:-1] == first
+    session.create_stage(table)
+    assert session.append_staged(table, 8) == 0
 
 
 @pytest.mark.parametrize(

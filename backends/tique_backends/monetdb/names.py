@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.monetdb.literals import read_as, typed
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
 
 
 def stage_name(table: Table) -> str:
-    """The session's staging table; local temporary tables live in schema tmp."""
-    return f"tmp.{quote(stage_label(table))}"
+    """The session's staging table; local temporary tables live in schema tmp.
+
+    Another layout is another table, as MonetDB does not always drop one (HY013).
+    """
+    layout = blake2b(stage_columns(table).encode(), digest_size=8).hexdigest()
+    return f"tmp.{quote(f'{stage_label(table)}_{layout}')}"
+
+
+def stage_columns(table: Table) -> str:
+    """Column definitions of a staging table; NOT NULL is the engine's to check."""
+    return version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
 
 
 def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:

@@ -49,7 +49,7 @@ from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.keeping import are_shown_otherwise, shown_rows
 from tique_backends.monetdb.literals import quoted
 from tique_backends.monetdb.log import NOW, encode_commits
-from tique_backends.monetdb.names import stage_name, version_columns
+from tique_backends.monetdb.names import stage_columns, stage_name
 from tique_backends.monetdb.paths import setting_schema
 from tique_backends.monetdb.reading import (
     key_condition,
@@ -117,8 +117,8 @@ class MonetDBSession(Session):
         """The statements that gave it its settings, by name."""
         self._made: set[str] = set()
         """Temporary tables that the open transaction has made and not dropped."""
-        self._stages: dict[str, str] = {}
-        """The staging tables that are there, with their layouts."""
+        self._stages: set[str] = set()
+        """The staging tables that are there."""
         self._is_another = False
         """Whether it went on with another connection."""
         connection.ask(_optimizer(_NARROW))
@@ -381,7 +381,7 @@ class MonetDBSession(Session):
                 with suppress(EngineError):
                     self._ask(f"DROP TABLE {place}", wide=self._is_wide)
                     self._made.remove(place)
-                    self._stages.pop(place, None)
+                    self._stages.discard(place)
             # In an aborted transaction the optimizer cannot be changed.
             insist(lambda: self._run("ROLLBACK", wide=self._is_wide))
             self._go_on_readably()
@@ -405,9 +405,12 @@ class MonetDBSession(Session):
 
     @override
     def create_temporary(self, place: str, layout: str) -> None:
+        self._create(place, layout)
+
+    def _create(self, place: str, layout: str, condition: str = "") -> None:
         self._run(
-            f"CREATE LOCAL TEMPORARY TABLE {place.partition('.')[2]} ({layout}) "
-            "ON COMMIT PRESERVE ROWS"
+            f"CREATE LOCAL TEMPORARY TABLE {condition}{place.partition('.')[2]} "
+            f"({layout}) ON COMMIT PRESERVE ROWS"
         )
         if self._in_transaction:
             self._made.add(place)
@@ -529,18 +532,14 @@ class MonetDBSession(Session):
 
     @override
     def create_stage(self, table: Table) -> None:
-        # NOT NULL is the engine's: a statement that breaks it fails here.
-        layout = version_columns(table, "_sequence BIGINT", "_deleted BOOLEAN")
         place = stage_name(table)
-        if self._stages.get(place) == layout:
+        if place in self._stages:
             # Its rows may be back, by a rollback.
             self.drop_stage(table)
             return
-        self._stages.pop(place, None)
-        # There may be one whose removal was interrupted.
-        self.drop_temporary(place)
-        self.create_temporary(place, layout)
-        self._stages[place] = layout
+        # It is there if the session was interrupted when it had made it.
+        self._create(place, stage_columns(table), "IF NOT EXISTS ")
+        self._stages.add(place)
 
     @override
     def stage(self, versions: Versions) -> None:
