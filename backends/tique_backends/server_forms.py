@@ -53,6 +53,12 @@ class ServerForms(Forms):
     ) -> str:
         """Equality of columns; NULL is the same as NULL."""
 
+    def stored_list(
+        self, table: Table, columns: Sequence[int], prefix: str = ""
+    ) -> str:
+        """Columns of the storage table, as another subquery may be joined with them."""
+        return key_list(table, columns, prefix)
+
     @override
     def scan(
         self,
@@ -97,7 +103,8 @@ class ServerForms(Forms):
         """The storage rows of which there is no version."""
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         return (
-            f"(SELECT {column_list(table, '_s.')} FROM {storage_name(table)} AS _s "
+            f"(SELECT {self.stored_list(table, range(len(table.columns)), '_s.')} "
+            f"FROM {storage_name(table)} AS _s "
             f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
         )
 

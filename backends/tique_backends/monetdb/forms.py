@@ -37,8 +37,6 @@ from tique_backends.monetdb.names import (
 from tique_backends.monetdb.types import INTEGERS, text_length
 from tique_backends.names import (
     cache_name,
-    column_list,
-    key_list,
     quote,
     storage_name,
 )
@@ -132,8 +130,24 @@ class MonetDBForms(ServerForms):
         if table.is_temporary:
             return storage_name(table)
         return (
-            f"({_still_there(table)}SELECT {column_list(table)} "
+            f"({_still_there(table)}"
+            f"SELECT {self.stored_list(table, range(len(table.columns)))} "
             f"FROM {storage_name(table)})"
+        )
+
+    @override
+    def stored_list(
+        self, table: Table, columns: Sequence[int], prefix: str = ""
+    ) -> str:
+        # Of two subqueries that are joined by the first column of a composite key MonetDB
+        # makes a semijoin, as if it were unique (README.md). It does not look through this.
+        first = table.primary_key[0] if len(table.primary_key) > 1 else None
+        names = [(i == first, quote(table.columns[i].name)) for i in columns]
+        return ", ".join(
+            f"ifthenelse(TRUE, {prefix}{name}, {prefix}{name}) AS {name}"
+            if is_first
+            else f"{prefix}{name}"
+            for is_first, name in names
         )
 
     @override
@@ -166,8 +180,9 @@ class MonetDBForms(ServerForms):
             conditions.append(condition)
         query = (
             f"{_still_there(table)}"
-            f"SELECT {key_list(table, columns, '_s.')} FROM {storage_name(table)} "
-            f"AS _s{join}{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
+            f"SELECT {self.stored_list(table, columns, '_s.')} "
+            f"FROM {storage_name(table)} AS _s{join}"
+            f"{' WHERE ' if conditions else ''}{' AND '.join(conditions)}"
         )
         if not rows:
             return (f"({query})",)
