@@ -105,6 +105,68 @@ def test_an_older_snapshot(engine, one, two):
     assert rows(two) == [(12,)]
 
 
+@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [("ADD COLUMN w INTEGER", "c"), ("RENAME TO d", "d")],
+)
+def test_an_older_snapshot_after_another_change(one, two, change, name, begins):
+    """P1: the rows stay newer than it, with the definitions that follow, and when folded."""
+    assert two.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(11,)]
+    one.execute("UPDATE t SET v = 12 WHERE id = 1")
+    one.commit()
+    one.execute("CREATE TABLE c AS SELECT v FROM t WHERE id = 1")
+    one.commit()
+    one.execute("BEGIN") if begins else None
+    one.execute(f"ALTER TABLE c {change}")
+    one.commit()
+    one.checkpoint()
+    query = f"SELECT v FROM {name}"
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        two.execute(query)
+    two.rollback()
+    assert rows(two, query) == [(12,)]
+
+
+def test_an_older_snapshot_after_changes_in_and_after_a_transaction(one, two):
+    """P1: rows that a transaction with DDL has moved to storage itself."""
+    assert two.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(11,)]
+    one.autocommit = True
+    for statement in (
+        "BEGIN",
+        "CREATE TABLE c (v INTEGER)",
+        "INSERT INTO c VALUES (1)",
+        "ALTER TABLE c ADD COLUMN w INTEGER",
+        "COMMIT",
+        "ALTER TABLE c ADD COLUMN x INTEGER",
+    ):
+        one.execute(statement)
+    one.checkpoint()
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        two.execute("SELECT v FROM c")
+    two.rollback()
+    assert rows(two, "SELECT v FROM c") == [(1,)]
+
+
+def test_a_snapshot_between_a_table_and_its_change(one, two):
+    """A later change does not make the rows newer than they are."""
+    one.execute("CREATE TABLE c AS SELECT v FROM t WHERE id = 1")
+    one.execute("UPDATE t SET v = 12 WHERE id = 1")
+    one.commit()
+    assert two.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(12,)]
+    one.execute("UPDATE t SET v = 13 WHERE id = 1")
+    one.commit()
+    one.autocommit = True
+    for statement in (
+        "ALTER TABLE c ADD COLUMN w INTEGER",
+        "BEGIN",
+        "ALTER TABLE c ADD COLUMN x INTEGER",
+        "COMMIT",
+    ):
+        one.execute(statement)
+    assert rows(two, "SELECT v FROM c") == [(11,)]
+
+
 def test_not_within_uncommitted_writes(one):
     one.execute("UPDATE t SET v = 0")
     with pytest.raises(tique.NotSupportedError, match="uncommitted writes"):

@@ -109,6 +109,27 @@ def test_beside_an_older_snapshot(database, one):
     other.close()
 
 
+@pytest.mark.parametrize(
+    ("change", "table"),
+    [(RENAME, "new.k"), ("ALTER TYPE old.mood RENAME VALUE 'sad' TO 'blue'", "old.k")],
+)
+def test_a_table_that_is_newer_than_a_snapshot(database, one, change, table):
+    """P1: its rows are so after the change too."""
+    one.checkpoint()
+    other = database.connect()
+    other.execute("SELECT 1 FROM out")
+    one.execute("UPDATE out SET p = 1")
+    one.commit()
+    one.execute(
+        "CREATE TABLE old.k AS SELECT p, CAST('glad' AS old.mood) AS m FROM out"
+    )
+    one.execute(change)
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        other.execute(f"SELECT * FROM {table}")
+    other.rollback()
+    assert other.execute(f"SELECT * FROM {table}").fetchall() == [(1, "glad")]
+
+
 def test_what_is_refused(database, one):
     with pytest.raises(tique.NotSupportedError, match="looked for in it"):
         one.execute("ALTER SCHEMA public RENAME TO new")

@@ -96,6 +96,27 @@ def test_rows_that_come_with_a_table(pair, process):
     assert first.rows("SELECT count(*) FROM c") == [(3,)]
 
 
+def test_rows_that_came_with_a_table_that_is_altered(pair):
+    """P1: an older snapshot of the process that alters it does not see them."""
+    first, second = pair
+    assert second.run("SELECT v FROM t WHERE id = 1").fetchall() == [(0,)]
+    first.commit("UPDATE t SET v = 1")
+    first.commit("CREATE TABLE c AS SELECT v FROM t")
+    for one in (second.another(), first.another()):
+        one.execute("ALTER TABLE c RENAME v TO w")
+        one.execute("ALTER TABLE c RENAME w TO v")
+        one.checkpoint()
+        one.close()
+        second.database.timeline.catch_up()
+        with pytest.raises(
+            tique.SerializationError, match="after this transaction began"
+        ):
+            second.run("SELECT * FROM c")
+    second.connection.rollback()
+    for process in pair:
+        assert process.rows("SELECT * FROM c") == [(1,), (1,)]
+
+
 def test_altered_beside_a_writer(pair):
     """P9: its rows are of the old definition, and the transaction is run again."""
     first, second = pair

@@ -7,7 +7,9 @@ Argument
 checkpoint step as any other; it waits until all open snapshots see them (λ). From
 then on storage is what each of these snapshots sees, and it stays so as long as they are
 open: what is committed later lies in the cache table and is not folded below them. So
-an older transaction of this process reads the right rows, by the new definition (P1).
+an older transaction of this process reads the right rows, by the new definition (P1). Only
+rows that came with the table, which no version shows to be newer, stay out of the reach of
+snapshots that are older than these: the new number is since then too, as the old one was.
 
 *Another number.* In one engine transaction the storage table is changed, its cache table is
 dropped and made anew, and the table gets another number, by which the log, the index of
@@ -96,15 +98,15 @@ class Alterations:
             sts = [
                 changes.gather(t, transaction) for t in (before, *parents, *children)
             ]
-            since: dict[int, int] = {}
+            since: dict[int, float] = {}
 
             def change() -> None:
                 since.clear()
                 is_remade = bool(plan.changes or plan.statement)
-                has_rows = is_remade and changes.absorb(before, transaction)
+                oldest = changes.absorb(before, transaction) if is_remade else 0
                 after = self._change(session, plan, sts[0])
-                if has_rows:
-                    since[after.id] = transaction.sts
+                if is_remade:
+                    since[after.id] = oldest
 
             changes.transact(session, change, since)
             self._catalog.reload(session, since)

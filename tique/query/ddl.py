@@ -76,7 +76,7 @@ class DDL:
                     "under tique's management; take it in with 'tique adopt'",
                     sqlstate="42P07",
                 )
-            since: dict[int, int] = {}
+            since: dict[int, float] = {}
 
             def create() -> None:
                 since.clear()

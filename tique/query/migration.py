@@ -113,7 +113,7 @@ class Migration(SchemaChanges):
         self._absorbing: set[int] = set()
         """Ids of tables to whose storage own writes are moved, or may be."""
         self._filled: set[int] = set()
-        """Ids of tables with rows in storage that have no commit timestamp."""
+        """Ids of tables with the transaction's own rows in storage."""
         self.has_failed = False
         """Whether a statement has: nothing goes on before a rollback."""
         self._is_open = True
@@ -351,12 +351,13 @@ class Migration(SchemaChanges):
         self,
         session: Session,
         body: Callable[[], _Outcome],
-        since: Mapping[int, int] = MappingProxyType({}),
+        since: Mapping[int, float] = MappingProxyType({}),
     ) -> _Outcome:
         if self._aside is None:
             self._begin()
         outcome = body()
-        self._filled.update(since)
+        sts = self._transaction.sts
+        self._filled.update([n for n, oldest in since.items() if oldest == sts])
         return outcome
 
     def _begin(self) -> None:
@@ -424,11 +425,10 @@ class Migration(SchemaChanges):
         )
 
     @override
-    def absorb(self, table: Table, mine: Transaction) -> bool:
+    def absorb(self, table: Table, mine: Transaction) -> float:
         writes = mine.writes.get(table.id)
-        is_filled = table.id in self._filled
         if not writes:
-            return is_filled
+            return super().absorb(table, mine)
         check_deferred(mine)
         session = mine.session
         writes.switch_to_stage(session)
@@ -439,7 +439,7 @@ class Migration(SchemaChanges):
         self.engine.fold(session, table, cts)
         writes.discard(session)
         del mine.writes[table.id]
-        return True
+        return mine.sts
 
     def _expect_new_rows(self, table: Table, session: Session) -> None:
         """Refuse staged rows that take the place of rows in storage."""
@@ -527,14 +527,15 @@ class Migration(SchemaChanges):
         session.log([record])
         return staged
 
-    def _since(self, ticket: Ticket) -> dict[int, int]:
-        """Tables that older snapshots may not see, and when they were made."""
-        numbers = {writes.table.id for writes in ticket.writes} | self._filled
+    def _since(self, ticket: Ticket) -> dict[int, float]:
+        """Tables that others do not know, and the oldest snapshots that may see them."""
+        own = {writes.table.id for writes in ticket.writes} | self._filled
         return {
-            number: ticket.cts
-            for number in numbers
-            if number in self.catalog.by_id()
-            and self._lasting.find_versions(number) is None
+            versions.table.id: ticket.cts
+            if versions.table.id in own
+            else versions.since
+            for versions in self.catalog.all_versions()
+            if self._lasting.find_versions(versions.table.id) is None
         }
 
     def _reload(self, ticket: Ticket) -> None:

@@ -46,22 +46,21 @@ def rename_type(
         changes.refuse_users(tables, transaction)
         for table in tables:
             changes.settle(table, transaction)
-        since: dict[int, int] = {}
+        since: dict[int, float] = {}
 
         def change() -> None:
             expect()
             since.clear()
-            filled = [changes.absorb(table, transaction) for table in tables]
+            oldest = [changes.absorb(table, transaction) for table in tables]
             for table in tables:
                 engine.unmanage(session, table)
             session.execute(text).close()
             known = {(t.schema, t.name): t for t in catalog if t.fault is None}
-            for table, has_rows in zip(tables, filled, strict=True):
+            for table, sts in zip(tables, oldest, strict=True):
                 described = engine.describe(session, table.schema, table.name)
                 engine.check_definition(session, described)
                 made = engine.manage(session, described)
-                if has_rows:
-                    since[made.id] = transaction.sts
+                since[made.id] = sts
                 known[table.schema, table.name] = replace(
                     made, foreign_keys=table.foreign_keys
                 )

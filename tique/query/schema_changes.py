@@ -119,12 +119,12 @@ class SchemaChanges:
         self,
         session: Session,
         body: Callable[[], _Outcome],
-        since: Mapping[int, int] = MappingProxyType({}),
+        since: Mapping[int, float] = MappingProxyType({}),
     ) -> _Outcome:
         """Change the schema; if that fails, read the catalog again.
 
         ``since`` has, when ``body`` is over, the ids of tables that it made with rows,
-        and the sts of these.
+        and the oldest snapshots that may see these.
         """
         try:
             return self.timeline.define(session, body)
@@ -176,12 +176,13 @@ class SchemaChanges:
         self.catalog.versions(table).drain(mine.session)
         return self.timeline.position().sts
 
-    def absorb(self, table: Table, mine: Transaction) -> bool:
-        """Move the transaction's own writes to a table to storage; whether it has any.
+    def absorb(self, table: Table, mine: Transaction) -> float:
+        """Move the transaction's own writes to a table to storage.
 
-        In the engine transaction that changes the table's definition.
+        In the engine transaction that changes the table's definition. Returns the oldest
+        snapshot that may see the rows there (P1); 0: all of them.
         """
-        return False
+        return self.catalog.versions(table).since
 
     def settle(self, table: Table, mine: Transaction) -> None:
         """Fold all versions of a table, alone: storage is what every snapshot sees.

@@ -60,7 +60,7 @@ def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:
         changes.refuse_users(tables, transaction)
         for table in tables:
             changes.settle(table, transaction)
-        since: dict[int, int] = {}
+        since: dict[int, float] = {}
 
         def renamed(table: Table) -> Table:
             keys = [
@@ -73,17 +73,16 @@ def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:
 
         def change() -> None:
             since.clear()
-            filled = [changes.absorb(table, transaction) for table in tables]
+            oldest = [changes.absorb(table, transaction) for table in tables]
             for table in tables:
                 engine.unmanage(session, table)
             session.execute(plan.text)
             known = {(table.schema, table.name): renamed(table) for table in others}
-            for table, has_rows in zip(tables, filled, strict=True):
+            for table, sts in zip(tables, oldest, strict=True):
                 described = engine.describe(session, after, table.name)
                 engine.check_definition(session, described)
                 made = engine.manage(session, described)
-                if has_rows:
-                    since[made.id] = transaction.sts
+                since[made.id] = sts
                 keys = renamed(table).foreign_keys
                 known[after, table.name] = replace(made, foreign_keys=keys)
             for table in known.values():

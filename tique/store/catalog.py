@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 
-_NO_ROWS: Mapping[int, int] = MappingProxyType({})
+_NO_ROWS: Mapping[int, float] = MappingProxyType({})
 
 
 class ManagedCatalog:
@@ -268,7 +268,7 @@ class ManagedCatalog:
     def reload(
         self,
         session: Session,
-        since: Mapping[int, int] = _NO_ROWS,
+        since: Mapping[int, float] = _NO_ROWS,
         others: float = 0,
     ) -> None:
         """Read the managed tables' definitions again after one changed.
@@ -283,7 +283,7 @@ class ManagedCatalog:
         self,
         tables: Iterable[Table],
         views: Iterable[View] = (),
-        since: Mapping[int, int] = _NO_ROWS,
+        since: Mapping[int, float] = _NO_ROWS,
         functions: Iterable[Function] = (),
         others: float = 0,
     ) -> None:
