@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tique_backends.settings import SettingRules
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.plan import Beside
-    from tique_rewriter.schema import Attached, Function, Table, View
+    from tique_rewriter.schema import Attached, Function, HiddenCall, Table, View
     from tique_udfs import Sequencer
 
 
@@ -289,6 +289,10 @@ class Engine(ABC):
 
     def functions(self, session: Session) -> list[Function]:
         """Functions that are not its own; a statement may not call any of them."""
+        return []
+
+    def hidden_calls(self, session: Session) -> list[HiddenCall]:
+        """What calls one of these, or one of its own that may write, without its name."""
         return []
 
     def check_macro(self, session: Session, name: str, expression: str) -> None:

@@ -12,17 +12,24 @@ whatever the schema and the arguments (the rewriter does not know which one is m
 
 No name that the engine's own functions have, and no set-returning function, aggregate or
 function with settings of its own is among them.
+
+What a statement calls without a name (:mod:`tique_rewriter.hidden_calls`) is judged by the one
+function that it is, by the same rule; of extensions that are on no list, what is not VOLATILE
+is believed there.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import RewriteError
+from tique_rewriter.hidden_calls import HiddenCalls
 from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
+from tique_rewriter.schema import HiddenCall, Named
 from tique_rewriter.shape import check_query
 from tique_rewriter.source import Source
 from tique_rewriter.words import check_cut, check_functions
@@ -65,18 +72,21 @@ class SafeFunctions:
 NO_FUNCTIONS = SafeFunctions((), ())
 
 
-def safe_functions(
+def judged(
     functions: Iterable[Function],
+    hidden: Iterable[HiddenCall],
     rules: Rules,
     relations: Iterable[str],
     trusted: Mapping[str, str],
-) -> SafeFunctions:
-    """Return those of the functions that may be called.
+) -> tuple[SafeFunctions, HiddenCalls]:
+    """Return the functions that may be called, and the hidden calls that may not.
 
     Parameters
     ----------
     functions
         All that are not the engine's own.
+    hidden
+        All hidden calls.
     rules
         The dialect's.
     relations
@@ -87,24 +97,89 @@ def safe_functions(
     functions = list(functions)
     names = {name.lower() for name in relations}
     own = {function.name.lower() for function in functions}
+    believed = {f.signature for f in functions if _is_believed(f, rules)}
+    vouched = {
+        function.signature
+        for function in functions
+        if trusted.get(function.signature) == function.digest
+        and why_unsafe(function) is None
+        and why_untrusted(function, names) is None
+    }
+    expressions = {
+        function.signature: f"{function.body} {function.defaults}"
+        for function in functions
+        if function.is_plain
+        and function.language == "sql"
+        and not (rules.before_brackets is None and _calls(function, own))
+        and _is_expression(function, rules)
+    }
+    named = [_by_name(f) for f in functions if f.is_shadowed]
+    named += [_by_name(f, Named.DEFAULT) for f in functions if f.extension is None]
+    while True:
+        harmless = believed | vouched | expressions.keys()
+        calls = HiddenCalls(
+            replace(call, advice=_advice(call, functions, names, rules))
+            for call in (*hidden, *named)
+            if not _is_harmless(call, harmless, rules)
+        )
+        # An expression may have a hidden call of another function.
+        caught = [
+            signature
+            for signature, text in expressions.items()
+            if calls.in_definition(text, rules) is not None
+        ]
+        if not caught:
+            break
+        for signature in caught:
+            del expressions[signature]
     safe = [
         function
         for function in functions
         if why_unsafe(function) is None
         and (
             _is_known(function, rules)
-            or (
-                function.language == "sql"
-                and not (rules.before_brackets is None and _calls(function, own))
-                and _is_expression(function, rules)
-            )
-            or (
-                trusted.get(function.signature) == function.digest
-                and why_untrusted(function, names) is None
-            )
+            or function.signature in vouched
+            or function.signature in expressions
         )
     ]
-    return SafeFunctions(safe, functions)
+    return SafeFunctions(safe, functions), calls
+
+
+def _by_name(function: Function, named: Named = Named.FUNCTION) -> HiddenCall:
+    """Return the call of a function by a name that statements may call."""
+    return HiddenCall(
+        named,
+        function.schema,
+        function.name,
+        f"the function {function.name}()",
+        function.signature,
+    )
+
+
+def _is_harmless(call: HiddenCall, harmless: Collection[str], rules: Rules) -> bool:
+    if not call.is_engines:
+        return call.function in harmless
+    known = rules.before_brackets
+    return known is not None and known.fullmatch(call.function) is not None
+
+
+def _advice(
+    call: HiddenCall,
+    functions: Iterable[Function],
+    relations: Collection[str],
+    rules: Rules,
+) -> str:
+    """What to do about a call that is refused."""
+    found = [f for f in functions if f.signature == call.function]
+    if not found:
+        return "use another function"
+    if call.named is Named.FUNCTION and found[0].is_shadowed:
+        return f"rename it, or write {rules.function_schema}.{call.name}()"
+    reason = why_unsafe(found[0]) or why_untrusted(found[0], relations)
+    trust = f"Connection.trust_function({call.function!r})"
+    if reason is None:
+        return f"if it reads no table, call {trust}"
+    return f"{reason}, then call {trust}" if found[0].is_volatile else reason
 
 
 def why_unsafe(function: Function) -> str | None:
@@ -144,6 +219,13 @@ def _is_known(function: Function, rules: Rules) -> bool:
     if volatile is None:
         return False
     return not function.is_volatile or function.name in volatile
+
+
+def _is_believed(function: Function, rules: Rules) -> bool:
+    """Whether an extension's function may be called where no text names it."""
+    if _is_known(function, rules):
+        return True
+    return function.extension is not None and not function.is_volatile
 
 
 def _is_expression(function: Function, rules: Rules) -> bool:

@@ -35,6 +35,7 @@ from tique_rewriter.defining_functions import (
 from tique_rewriter.definition import plan_create_table
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import ParameterError, UnsupportedSQL
+from tique_rewriter.hidden_calls import check_defaults, check_hidden, check_statement
 from tique_rewriter.insert import plan_insert
 from tique_rewriter.locking import has_lock_clause, plan_locking, without_rows
 from tique_rewriter.locking_parts import (
@@ -306,6 +307,7 @@ class Rewriter:
             return None
         if "PREPARE" not in self._rules.session_verbs:
             raise _refusal(source)
+        check_hidden(source, self._catalog)
         plan = plan_prepare(source)
         self.plan_body(plan.body)
         return plan
@@ -333,6 +335,7 @@ class Rewriter:
         if keywords[0] not in known:
             raise _refusal(source)
         self._checked(source)
+        check_statement(source, self._catalog)
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
         if (into := into_of(source)) is not None:
@@ -399,7 +402,9 @@ class Rewriter:
         source = through_view(source, self._catalog)
         keywords = source.keywords()
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]
-        return _CHANGES.get(verb, plan_query)(source, self._catalog)
+        plan = _CHANGES.get(verb, plan_query)(source, self._catalog)
+        check_defaults(source, plan, self._catalog)
+        return plan
 
     def _explain(self, source: Source) -> Explain:
         """Read the words after EXPLAIN afresh: the parser does not cut them."""

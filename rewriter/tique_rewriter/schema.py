@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.plan import ViewQuery
 
 
@@ -228,6 +229,34 @@ class Function:
     digest: str
 
 
+class Named(Enum):
+    """What it is whose name in a text calls the function."""
+
+    OPERATOR = "operator"
+    TYPE = "type"
+    RELATION = "relation"
+    FUNCTION = "function"
+    DEFAULT = "default"
+    ANYTHING = "anything"
+
+
+@dataclass(frozen=True)
+class HiddenCall:
+    """A name that calls a function which may not be called.
+
+    ``behind`` says how, for messages. ``function`` is the signature, or the bare name of
+    one that is the engine's own (``is_engines``).
+    """
+
+    named: Named
+    schema: str
+    name: str
+    behind: str
+    function: str
+    is_engines: bool = False
+    advice: str = ""
+
+
 @dataclass(frozen=True)
 class Attached:
     """Another database, which nothing changes: the places of its relations, folded."""
@@ -282,6 +311,10 @@ class Definitions(Protocol):
 
     def is_unsafe(self, name: str) -> bool:
         """Whether one of that name is there, whatever its case and schema."""
+
+    @property
+    def hidden_calls(self) -> HiddenCalls:
+        """The names that call functions of the application's which may not be called."""
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that (case-insensitive) name, or None."""

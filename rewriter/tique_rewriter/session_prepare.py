@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.errors import SyntaxProblem, UnsupportedSQL
+from tique_rewriter.hidden_calls import check_hidden
 from tique_rewriter.operands import operand
 from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.plan import Literal, Parameter
@@ -108,6 +109,7 @@ def plan_execute(source: Source, catalog: Catalog) -> ExecuteStatement:
     """
     rest = rest_of(source)
     rest.check_placeholders()
+    check_hidden(source, catalog)
     words = rest.words
     name = _name(rest)
     arguments: list[tuple[str, Operand | None]] = []

@@ -29,6 +29,7 @@ from tique_rewriter.views import WithViews, plan_create_temporary_view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Attached, Definitions, Table, View
     from tique_rewriter.source import Word
 
@@ -320,6 +321,11 @@ class Lasting:
     def is_unsafe(self, name: str) -> bool:
         """As of all."""
         return self._all.is_unsafe(name)
+
+    @property
+    def hidden_calls(self) -> HiddenCalls:
+        """As of all."""
+        return self._all.hidden_calls
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that name."""

@@ -21,6 +21,7 @@ from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
+from tique_rewriter.hidden_calls import check_hidden
 from tique_rewriter.names import check_reserved, refusal
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Select, ViewQuery
@@ -33,6 +34,7 @@ from tique_rewriter.words import OF_SEQUENCES, check_cut
 
 if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
+    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Attached, Definitions, View
 
 _MOST_TABLES = 1000
@@ -114,6 +116,11 @@ class WithViews:
     def is_unsafe(self, name: str) -> bool:
         """As the catalog's."""
         return self._catalog.is_unsafe(name)
+
+    @property
+    def hidden_calls(self) -> HiddenCalls:
+        """As the catalog's."""
+        return self._catalog.hidden_calls
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that name; no view may read one.
@@ -480,6 +487,7 @@ def _plan_body(header: _Header, catalog: WithViews) -> Select:
         raise source.unsupported(f"{keyword} as a view", source.words[0].start)
     source.check_placeholders()
     check_cut(source)
+    check_hidden(source, catalog)
     return plan_query(source, catalog)
 
 

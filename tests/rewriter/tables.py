@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tique_rewriter.hidden_calls import HiddenCalls
 from tique_rewriter.schema import Attached, Column, Generated, Table, View
 
 ACCOUNT = Table(
@@ -92,6 +93,7 @@ class Tables:
     all_views: tuple[View, ...] = ()
     functions: tuple[tuple[str | None, str], ...] = ()
     unsafe_functions: tuple[str, ...] = ()
+    hidden_calls = HiddenCalls(())
 
     def __init__(self) -> None:
         self.tables = {(t.schema.lower(), t.name.lower()): t for t in self.all}

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.ddl_plans import CreateTemporaryView
+    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Attached, Definitions, Table, View
     from tique_rewriter.temporary import CreateTemporary
 
@@ -521,6 +522,11 @@ class SessionDefinitions:
     def is_unsafe(self, name: str) -> bool:
         """Whether one of that name is there, whatever its case and schema."""
         return self._catalog.is_unsafe(name)
+
+    @property
+    def hidden_calls(self) -> HiddenCalls:
+        """The names that call functions which may not be called."""
+        return self._catalog.hidden_calls
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that name."""

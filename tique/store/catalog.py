@@ -13,7 +13,8 @@ from tique.store.cache import Cache
 from tique.store.policy import CacheInfo, CachePolicy
 from tique.store.versions import TableVersions
 from tique_rewriter.dialects import rules_of
-from tique_rewriter.functions import NO_FUNCTIONS, safe_functions
+from tique_rewriter.functions import NO_FUNCTIONS, judged
+from tique_rewriter.hidden_calls import NO_CALLS
 from tique_rewriter.values import kind_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_backends.sharing import SharedSequencer
-    from tique_rewriter.schema import Attached, ForeignKey, Function, Table, View
+    from tique_rewriter.schema import (
+        Attached,
+        ForeignKey,
+        Function,
+        HiddenCall,
+        Table,
+        View,
+    )
 
 _Found = TypeVar("_Found")
 
@@ -51,6 +59,11 @@ class ManagedCatalog:
         self._referencing: dict[int, list[tuple[Table, ForeignKey]]] = {}
         self._trusted: dict[str, str] = {}
         self._callable = NO_FUNCTIONS
+        self._hidden: tuple[HiddenCall, ...] = ()
+        self.all_hidden_calls = NO_CALLS
+        """Those that are refused, along any path."""
+        self.hidden_calls = NO_CALLS
+        """Those that are refused along the usual path."""
         self._version = 0
         self.attachments = Attachments(engine)
         """The other databases: shared by all copies, as they are the engine's."""
@@ -148,12 +161,14 @@ class ManagedCatalog:
         self._version += 1
 
     def _note(self, functions: Iterable[Function]) -> None:
-        self._callable = safe_functions(
+        self._callable, self.all_hidden_calls = judged(
             functions,
+            self._hidden,
             rules_of(self._engine.capabilities.dialect),
             self.relations(),
             self._trusted,
         )
+        self.hidden_calls = self.all_hidden_calls.along(self._search_path)
 
     def apart(self) -> Self:
         """Return a catalog of its own with the same content: a change of one is its own.
@@ -277,7 +292,8 @@ class ManagedCatalog:
         """
         tables = self._engine.managed_tables(session)
         views, functions = self._engine.views(session), self._engine.functions(session)
-        self.load(tables, views, since, functions, others)
+        hidden = self._engine.hidden_calls(session)
+        self.load(tables, views, since, functions, others, hidden)
 
     def load(
         self,
@@ -286,6 +302,7 @@ class ManagedCatalog:
         since: Mapping[int, float] = _NO_ROWS,
         functions: Iterable[Function] = (),
         others: float = 0,
+        hidden: Iterable[HiddenCall] = (),
     ) -> None:
         """Replace the catalog's content; known tables keep their versions.
 
@@ -306,6 +323,7 @@ class ManagedCatalog:
         self._referencing = _referencing(tables)
         self._tables = {(t.schema.lower(), t.name.lower()): t for t in tables}
         self._views = _by_name(views)
+        self._hidden = tuple(hidden)
         self._note(functions)
         self._version += 1
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.store.catalog import ManagedCatalog
+    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Attached, Table, View
 
 _NO_SCHEMA = "(no schema: the search path has none that is there)"
@@ -112,6 +113,12 @@ class CatalogAlong:
     def is_unsafe(self, name: str) -> bool:
         """As that of the catalog."""
         return self._catalog.is_unsafe(name)
+
+    @property
+    def hidden_calls(self) -> HiddenCalls:
+        """As that of the catalog, along both paths: its own sessions have the usual one."""
+        path = {*self._catalog.search_path, *self.search_path}
+        return self._catalog.all_hidden_calls.along(path)
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that name."""

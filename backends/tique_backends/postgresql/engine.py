@@ -24,6 +24,7 @@ from tique_backends.postgresql import folding, introspection, purity
 from tique_backends.postgresql.bounds import STORED
 from tique_backends.postgresql.forms import PostgreSQLForms
 from tique_backends.postgresql.functions import functions
+from tique_backends.postgresql.hidden_calls import hidden_calls
 from tique_backends.postgresql.installing import (
     Form,
     expect_nobody_of_before,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from tique_backends.postgresql.presence import Presence
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Function, Table, View
+    from tique_rewriter.schema import Function, HiddenCall, Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -338,6 +339,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def functions(self, session: Session) -> list[Function]:
         return functions(session)
+
+    @override
+    def hidden_calls(self, session: Session) -> list[HiddenCall]:
+        return hidden_calls(session)
 
     @override
     def views(self, session: Session) -> list[View]:
