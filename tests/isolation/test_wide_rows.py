@@ -183,13 +183,11 @@ def test_a_crash_loses_nothing_of_rows_known_in_part(engine, values, seed):
             model[key] = (*key, *random_values(random.Random(seed), values, NAMES[2:]))
             marks = ", ".join(["%s"] * len(NAMES))
             connection.execute(f"INSERT INTO wide VALUES ({marks})", model[key])
-    # Only the server's parent can tell whether it runs.
-    url = engine.url
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            child_connection = tique.connect(url, checkpoint="manual")
+            child_connection = tique.connect(engine.url, checkpoint="manual")
             work(child_connection, dict(model), seed, values)
             status = 0
         finally:

@@ -211,6 +211,17 @@ time.sleep(100)
 """
 
 
+def test_a_forked_child_knows_its_url(server):
+    expected = server.url
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(server.url != expected)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_it_ends_with_the_process_that_started_it(folder):
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, str(folder)],

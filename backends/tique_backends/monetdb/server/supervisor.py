@@ -54,6 +54,7 @@ class MonetDBServer:
         if socket is not None:
             self._arguments.append(f"--socket={os.fspath(socket)}")
         self._process: subprocess.Popen[str] | None = None
+        self._parent = 0
         self._url = ""
 
     @property
@@ -83,6 +84,7 @@ class MonetDBServer:
         """
         if self._process is not None:
             raise ServerError("the server was started already")
+        self._parent = os.getpid()
         self._process = process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", __package__ or "", *self._arguments],
             stdin=subprocess.PIPE,
@@ -131,7 +133,9 @@ class MonetDBServer:
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             raise ServerError("the server does not run")
-        if (status := self._process.poll()) is not None:
+        # In a forked child the server is no child, and seems to have ended.
+        is_parent = os.getpid() == self._parent
+        if is_parent and (status := self._process.poll()) is not None:
             log = os.path.join(self._arguments[0], LOG)
             raise ServerError(f"the server ended with status {status}; see {log}")
         return self._process
