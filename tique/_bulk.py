@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
 
 from tique import errors
 from tique._append import columns_by_name, fitted
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique._connection import Connection
+    from tique._execution import Execution
     from tique.query.transaction import Transaction
     from tique_rewriter.schema import Table
 
@@ -27,22 +26,21 @@ if TYPE_CHECKING:
 class BulkStatements:
     """What cursors of one connection ask for beside the text of statements."""
 
-    def __init__(self, connection: Connection) -> None:
-        # A plain reference would keep an abandoned connection from being finalized.
-        self._connection: Connection = proxy(connection)
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
 
     def copies_in(self, query: str) -> bool:
         """Whether a COPY takes rows; else it gives some."""
-        with self._connection._statement():
+        with self._execution.guarded():
             is_in = isinstance(self._copy_statement(query), CopyInStatement)
-            self._connection._drop_statement()
+            self._execution.drop_statement()
             return is_in
 
     def copy(self, query: str, run: Callable[[Any, Transaction], Outcome]) -> Outcome:
         """Execute a COPY between the application and the engine."""
-        with self._connection._statement():
+        with self._execution.guarded():
             statement = self._copy_statement(query)
-            return self._connection._in_transaction(
+            return self._execution.run_in_transaction(
                 statement, (), lambda transaction, _: run(statement, transaction)
             )
 
@@ -54,23 +52,20 @@ class BulkStatements:
         ProgrammingError
             If there is no such table (42P01), or it lacks one of the columns.
         """
-        connection = self._connection
-        with connection._statement():
-            if (
-                connection._database.timeline.is_shared
-                and not connection.in_transaction
-            ):
+        execution = self._execution
+        with execution.guarded():
+            if execution.database.timeline.is_shared and not execution.in_transaction:
                 # As for any statement that is planned.
-                connection._begin()
+                execution.begin()
             table = self._find(schema, name)
             columns = columns_by_name(table, data.column_names)
             data = fitted(data, [table.columns[i].type for i in columns])
             statement = AppendStatement(table, columns)
-            return connection._in_transaction(statement, (data,), statement.run)
+            return execution.run_in_transaction(statement, (data,), statement.run)
 
     def _find(self, schema: str | None, name: str) -> Table:
-        temporary = self._connection._temporaries.find(schema, name)
-        table = temporary or self._connection._planner.definitions.find(schema, name)
+        temporary = self._execution.temporaries.find(schema, name)
+        table = temporary or self._execution.planner.definitions.find(schema, name)
         if table is None:
             shown = name if schema is None else f"{schema}.{name}"
             raise errors.ProgrammingError(
@@ -80,8 +75,8 @@ class BulkStatements:
         return table
 
     def _copy_statement(self, query: str) -> CopyInStatement | CopyOutStatement:
-        connection = self._connection
-        planner = connection._planner
+        execution = self._execution
+        planner = execution.planner
         statement = planner.statement(planner.plan(query, False))
         if (
             not isinstance(statement, CopyInStatement | CopyOutStatement)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from weakref import proxy
 
 from tique import errors
 from tique.query.transaction import IsolationLevel, Transaction
@@ -14,24 +13,23 @@ from tique_rewriter.plan import Control, TransactionControl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tique._connection import Connection
+    from tique._execution import Execution
 
 
 class Controls:
     """The transaction control of a connection by SQL statements."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, execution: Execution) -> None:
         self.is_explicit = False
         """Whether BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
         self.read_only: bool | None = None
-        # A plain reference would keep an abandoned connection from being finalized.
-        self._connection: Connection = proxy(connection)
+        self._execution = execution
         self._numbers = itertools.count(1)
         self._handlers: dict[Control, Callable[[TransactionControl], None]] = {
             Control.BEGIN: self._begin,
-            Control.COMMIT: lambda c: self._finish(c, self._connection.commit),
-            Control.ROLLBACK: lambda c: self._finish(c, self._connection.rollback),
+            Control.COMMIT: lambda c: self._finish(c, self._execution.commit),
+            Control.ROLLBACK: lambda c: self._finish(c, self._execution.rollback),
             Control.SET_TRANSACTION: self._set,
             Control.SAVEPOINT: lambda c: self._open().savepoint(_name(c)),
             Control.ROLLBACK_TO: lambda c: self._rollback_to(_name(c)),
@@ -53,7 +51,7 @@ class Controls:
         return default if self.read_only is None else self.read_only
 
     def _begin(self, control: TransactionControl) -> None:
-        if self._connection.in_transaction:
+        if self._execution.in_transaction:
             raise errors.ProgrammingError(
                 "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
             )
@@ -61,7 +59,7 @@ class Controls:
         self.is_explicit = True
 
     def _set(self, control: TransactionControl) -> None:
-        if self._connection.txid is not None:
+        if self._execution.txid is not None:
             raise errors.ProgrammingError(
                 "SET TRANSACTION must come before the transaction's first statement",
                 sqlstate="25001",
@@ -76,13 +74,13 @@ class Controls:
         if not control.chains:
             end()
             return
-        connection = self._connection
-        if connection.autocommit and not self.is_explicit:
+        execution = self._execution
+        if execution.autocommit and not self.is_explicit:
             raise errors.ProgrammingError(
                 "AND CHAIN needs a transaction: BEGIN first, or turn autocommit off",
                 sqlstate="25P01",
             )
-        transaction = connection._holder.transaction
+        transaction = execution.transaction
         isolation, read_only = self.isolation, self.read_only
         if transaction is not None:
             isolation, read_only = transaction.isolation, transaction.read_only
@@ -91,21 +89,21 @@ class Controls:
         self.isolation, self.read_only = isolation, read_only
 
     def _open(self) -> Transaction:
-        connection = self._connection
-        if connection.autocommit and not self.is_explicit:
+        execution = self._execution
+        if execution.autocommit and not self.is_explicit:
             raise errors.ProgrammingError(
                 "savepoints need a transaction: BEGIN first, or turn autocommit off",
                 sqlstate="25P01",
             )
-        return connection._holder.transaction or connection._begin()
+        return execution.transaction or execution.begin()
 
     def _rollback_to(self, name: str) -> None:
         transaction = self._open()
         sequence = transaction.rollback_to(name)
         if transaction.migration is None:
-            self._connection._leave_migration()
-        self._connection._sessions.settings.rollback_to(sequence)
-        self._connection._portals.rollback_to(sequence)
+            self._execution.leave_migration()
+        self._execution.sessions.settings.rollback_to(sequence)
+        self._execution.portals.rollback_to(sequence)
 
     @contextmanager
     def savepoint(

@@ -75,6 +75,7 @@ class Cursor(Generic[RowT]):
         self.arraysize = 1
         self.row_factory = row_factory
         self._connection = connection
+        self._execution = connection._execution
         self._closed = False
         self._outcome: Outcome | None = None
         self._following: Iterator[Outcome] = _NOTHING
@@ -157,7 +158,7 @@ class Cursor(Generic[RowT]):
             and its place.
         """
         self._reset()
-        self._outcome = self._connection._run(query, parameters)
+        self._outcome = self._execution.run(query, parameters)
         self._query = query
         return self
 
@@ -178,9 +179,7 @@ class Cursor(Generic[RowT]):
             to the next. Else ``rowcount`` is the number of all rows that were changed.
         """
         self._reset()
-        self._outcome = self._connection._run_many(
-            query, parameters, returning=returning
-        )
+        self._outcome = self._execution.run_many(query, parameters, returning=returning)
         self._following = iter(self._outcome.more)
         self._query = query
         return self
@@ -218,7 +217,7 @@ class Cursor(Generic[RowT]):
             If the engine has no such COPY.
         """
         self._reset()
-        if self._connection._bulk.copies_in(query):
+        if self._execution.bulk.copies_in(query):
             return Copy(partial(self._copy_in, query), None)
         return Copy(None, partial(self._copy_out, query))
 
@@ -226,7 +225,7 @@ class Cursor(Generic[RowT]):
         self, query: str, parts: list[CopyPart], types: Sequence[int | str]
     ) -> None:
         self._reset()
-        self._outcome = self._connection._bulk.copy(
+        self._outcome = self._execution.bulk.copy(
             query, lambda statement, within: statement.load(within, parts, types)
         )
         self._query = query
@@ -242,7 +241,7 @@ class Cursor(Generic[RowT]):
             return Outcome(count)
 
         self._reset()
-        self._outcome = self._connection._bulk.copy(query, run)
+        self._outcome = self._execution.bulk.copy(query, run)
         self._query = query
         return found
 
@@ -264,7 +263,7 @@ class Cursor(Generic[RowT]):
             The table's schema; by default it is looked for as in SQL.
         """
         self._reset()
-        self._outcome = self._connection._bulk.append(table, schema, arrow_of(data))
+        self._outcome = self._execution.bulk.append(table, schema, arrow_of(data))
         return self
 
     def nextset(self) -> bool | None:
@@ -342,7 +341,7 @@ class Cursor(Generic[RowT]):
         """Drop the result, with the rows that were not fetched."""
         outcome, self._outcome = self._outcome, None
         if outcome is not None and outcome.result is not None:
-            with self._connection._lock, suppress(EngineError):
+            with self._execution.lock, suppress(EngineError):
                 outcome.close()
 
     # Results
@@ -350,7 +349,7 @@ class Cursor(Generic[RowT]):
     def _require_result(self) -> Outcome:
         if self._closed:
             raise errors.InterfaceError("the cursor is closed", sqlstate="08003")
-        self._connection._check_usable()
+        self._execution.check_usable()
         outcome = self._outcome
         if outcome is None or outcome.columns is None:
             raise errors.ProgrammingError("there is no result to fetch from")
@@ -418,7 +417,7 @@ class Cursor(Generic[RowT]):
         The number of rows that were taken from the engine is not known then.
         """
         try:
-            with self._connection._lock, translating():
+            with self._execution.lock, translating():
                 yield
         except BaseException as error:
             process.park_if_exiting()
@@ -428,7 +427,7 @@ class Cursor(Generic[RowT]):
                 sqlstate="57014",
             )
             outcome.error = error if isinstance(error, errors.Error) else lost
-            with self._connection._lock, suppress(EngineError):
+            with self._execution.lock, suppress(EngineError):
                 outcome.close()
             raise
 
@@ -484,7 +483,7 @@ class Cursor(Generic[RowT]):
         columns = self._require_result().columns or ()
         rows = self._take(size)
         with translating():
-            return self._connection._arrow(rows, columns)
+            return self._execution.database.engine.arrow(rows, columns)
 
     def fetch_record_batch(
         self, rows_per_batch: int = 100_000

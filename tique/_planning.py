@@ -10,8 +10,7 @@ the definitions are others.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
-from weakref import proxy
+from typing import TYPE_CHECKING
 
 from tique.query.statements import Statement, executable
 from tique.store.search_paths import CatalogAlong
@@ -20,7 +19,7 @@ from tique_rewriter.plan import TransactionControl
 from tique_rewriter.session import SessionPlan
 
 if TYPE_CHECKING:
-    from tique._connection import Connection
+    from tique._execution import Execution
     from tique.database.database import Database
     from tique.query.temporary import Temporaries
     from tique.store.catalog import ManagedCatalog
@@ -34,8 +33,8 @@ class Planner:
 
     Parameters
     ----------
-    connection
-        The connection.
+    execution
+        What runs them.
     database
         Its database.
     paramstyle
@@ -46,12 +45,12 @@ class Planner:
 
     def __init__(
         self,
-        connection: Connection[Any],
+        execution: Execution,
         database: Database,
         paramstyle: str,
         temporaries: Temporaries,
     ) -> None:
-        self._connection: Connection[Any] = proxy(connection)
+        self._execution = execution
         self._database = database
         self._is_shared = database.timeline.is_shared
         self._paramstyle = paramstyle
@@ -77,7 +76,7 @@ class Planner:
         RewriteError
             If the statement is not understood, or not supported.
         """
-        begins = self._is_shared and self._connection.txid is None
+        begins = self._is_shared and self._execution.txid is None
         if begins or self._along is not None:
             # Another process may have created or changed a table meanwhile.
             with suppress(RewriteError):
@@ -91,7 +90,7 @@ class Planner:
                     self._follow_path()
                     return self.rewriter.plan(query, has_parameters)
             if begins:
-                self._connection._begin()
+                self._execution.begin()
             if self._along is not None:
                 self._follow_path()
         rewriter = self._temporaries.rewriter or self._without_temporaries
@@ -140,7 +139,7 @@ class Planner:
         """Ask which schemas the search path leads to, if definitions have changed."""
         if self._along_at == self._catalog.version:
             return
-        session, version = self._connection._live_session(), self._catalog.version
+        session, version = self._execution.live_session(), self._catalog.version
         found = self._database.engine.resolve_path(session)
         self._along = CatalogAlong(self._catalog, *found)
         self._choose_rewriter()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from weakref import proxy
 
 from tique import errors
 from tique.query.statements import Outcome, executable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tique._connection import Connection
+    from tique._execution import Execution
     from tique.query.transaction import Transaction
     from tique_backends.records import Row
     from tique_rewriter.session_cursors import CloseCursor, DeclareCursor, FetchCursor
@@ -118,15 +117,14 @@ class _Portal:
 class Portals:
     """The open cursors of one connection, by name."""
 
-    def __init__(self, connection: Connection) -> None:
-        # A plain reference would keep an abandoned connection from being finalized.
-        self._connection: Connection = proxy(connection)
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
         self._open: dict[str, _Portal] = {}
 
     def declare(self, plan: DeclareCursor, bound: Sequence[Any]) -> Outcome:
         """Open a cursor: run its query."""
-        connection = self._connection
-        if connection._commits_each and not plan.holds:
+        execution = self._execution
+        if execution.commits_each and not plan.holds:
             raise errors.ProgrammingError(
                 "DECLARE needs a transaction: BEGIN first, turn autocommit off, or "
                 "declare it WITH HOLD",
@@ -150,10 +148,10 @@ class Portals:
             opened.append(portal)
             return Outcome()
 
-        if connection._holder.transaction is None:
-            connection._begin()
-        is_committed = connection._commits_each
-        done = connection._in_transaction(statement, bound, run)
+        if execution.transaction is None:
+            execution.begin()
+        is_committed = execution.commits_each
+        done = execution.run_in_transaction(statement, bound, run)
         opened[0].is_committed = is_committed
         self._open[plan.name] = opened[0]
         return done

@@ -58,7 +58,7 @@ class ServerCursor(Cursor[RowT]):
     ) -> Self:
         """Execute a query; its rows stay in the engine until they are fetched."""
         self._reset()
-        self._outcome = self._connection._run_apart(query, parameters)
+        self._outcome = self._execution.run_apart(query, parameters)
         self._query = query
         return self
 

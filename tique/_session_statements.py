@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import proxy
 
 from tique import errors
 from tique._settings import Settings
@@ -48,7 +47,7 @@ from tique_rewriter.session_set_config import SetConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tique._connection import Connection
+    from tique._execution import Execution
     from tique_rewriter.plan import Operand
 
 _LEVELS = {
@@ -83,19 +82,18 @@ class _Named:
 class SessionStatements:
     """The settings and the prepared statements of one connection."""
 
-    def __init__(self, connection: Connection) -> None:
-        # A plain reference would keep an abandoned connection from being finalized.
-        self._connection: Connection = proxy(connection)
-        self._rules = connection._database.engine.settings
-        self._first_isolation = connection._isolation
-        self._first_lock_timeout = connection.lock_timeout
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
+        self._rules = execution.database.engine.settings
+        self._first_isolation = execution.isolation
+        self._first_lock_timeout = execution.lock_timeout
         self.is_read_only = False
         """Whether transactions are read-only that do not say so themselves."""
         self.settings = Settings(
             self._assign, is_transactional=self._rules.is_transactional
         )
         self._prepared: dict[str, _Named] = {}
-        portals = connection._portals
+        portals = execution.portals
         self._handlers: dict[
             type[SessionPlan], Callable[[Any, Sequence[Any]], Outcome]
         ] = {
@@ -144,7 +142,7 @@ class SessionStatements:
             return Outcome()
         if name in rules.instance:
             value = None if plan.values is None else ", ".join(plan.values)
-            self._connection._session.assign(name, value)
+            self._execution.session.assign(name, value)
             return Outcome()
         self._change(name, plan.values, is_local=plan.scope is Scope.LOCAL)
         return Outcome()
@@ -156,7 +154,7 @@ class SessionStatements:
             return False
         if values is None:
             return self._rules.resets_all
-        rows = self._connection._live_session().execute(query).fetch_all()
+        rows = self._execution.live_session().execute(query).fetch_all()
         return [*values] in [[row[0]] for row in rows]
 
     def _check_scope(self, name: str, scope: Scope) -> None:
@@ -184,25 +182,25 @@ class SessionStatements:
     def _change(
         self, name: str, values: Sequence[str] | None, *, is_local: bool
     ) -> None:
-        connection = self._connection
-        if is_local and connection._commits_each:
+        execution = self._execution
+        if is_local and execution.commits_each:
             # Its transaction would end with it.
             return
-        transaction = connection._holder.transaction
+        transaction = execution.transaction
         sequence = 0
         if transaction is not None:
             transaction.sequence += 2
             transaction.visible_sequence = sequence = transaction.sequence
         value = None if values is None else ", ".join(values)
-        connection._live_session()
+        execution.live_session()
         self.settings.change(name, value, sequence, is_local=is_local)
-        if connection._commits_each:
+        if execution.commits_each:
             self.settings.end(committed=True)
 
     def _assign(self, name: str, value: str | None) -> None:
-        connection = self._connection
+        execution = self._execution
         if name == DEFAULT_ISOLATION:
-            connection._isolation = (
+            execution.isolation = (
                 self._first_isolation if value is None else IsolationLevel.parse(value)
             )
         elif name == DEFAULT_READ_ONLY:
@@ -213,12 +211,12 @@ class SessionStatements:
                 )
             self.is_read_only = folded in _ON
         else:
-            connection._session.assign(name, value)
+            execution.session.assign(name, value)
             if name == SEARCH_PATH:
-                connection._planner.look_along(value)
+                execution.planner.look_along(value)
             if name == "lock_timeout":
                 # Row locks are the driver's.
-                connection.lock_timeout = (
+                execution.lock_timeout = (
                     self._first_lock_timeout if value is None else _seconds(value)
                 )
 
@@ -242,13 +240,13 @@ class SessionStatements:
         return Outcome()
 
     def _show(self, plan: ShowSetting, bound: Sequence[Any]) -> Outcome:
-        connection = self._connection
+        execution = self._execution
         name = plan.name if plan.name is None else self._rules.name(plan.name)
         own = self._own_values() if self._rules.is_transactional else {}
         if name in own:
             column = ResultColumn(str(name), "TEXT")
             return Outcome(1, [column], [(own[str(name)],)])
-        result = connection._live_session().show(name)
+        result = execution.live_session().show(name)
         if name is not None:
             return Outcome(result.row_count, result.columns, result=result)
         rows = [
@@ -260,30 +258,30 @@ class SessionStatements:
 
     def _own_values(self) -> dict[str, str]:
         """The settings of transactions, which the driver has."""
-        connection = self._connection
-        controls = connection._controls
-        transaction = connection._holder.transaction
-        level, is_read_only = controls.isolation or connection._isolation, False
+        execution = self._execution
+        controls = execution.controls
+        transaction = execution.transaction
+        level, is_read_only = controls.isolation or execution.isolation, False
         if transaction is not None:
             level, is_read_only = transaction.isolation, transaction.read_only
         else:
             is_read_only = controls.is_read_only(default=self.is_read_only)
         return {
             ISOLATION: _LEVELS[level],
-            DEFAULT_ISOLATION: _LEVELS[connection._isolation],
+            DEFAULT_ISOLATION: _LEVELS[execution.isolation],
             READ_ONLY: "on" if is_read_only else "off",
             DEFAULT_READ_ONLY: "on" if self.is_read_only else "off",
         }
 
     def _discard(self, plan: Discard, bound: Sequence[Any]) -> Outcome:
-        connection = self._connection
-        if plan.what in ("ALL", "TEMP") and connection.in_transaction:
+        execution = self._execution
+        if plan.what in ("ALL", "TEMP") and execution.in_transaction:
             raise errors.ProgrammingError(
                 f"DISCARD {plan.what} cannot run inside a transaction", sqlstate="25001"
             )
-        session = connection._live_session()
+        session = execution.live_session()
         if plan.what in ("ALL", "TEMP"):
-            connection._temporaries.forget()
+            execution.temporaries.forget()
         if plan.what != "ALL":
             session.discard(plan.what)
             return Outcome()
@@ -291,7 +289,7 @@ class SessionStatements:
             self._change(name, None, is_local=False)
         self.settings.end(committed=True)
         self._prepared.clear()
-        connection._portals.close_all()
+        execution.portals.close_all()
         session.discard("TEMP")
         session.discard("SEQUENCES")
         return Outcome()
@@ -321,7 +319,7 @@ class SessionStatements:
             if split is not None and value is not None and name == SEARCH_PATH:
                 values = tuple(split(value))
             self._set(SetSetting(0, (), name, values, scope), ())
-            is_gone = scope is Scope.LOCAL and self._connection._commits_each
+            is_gone = scope is Scope.LOCAL and self._execution.commits_each
             shown = None if is_gone else self._shown(name)
             results.append(value if shown is None else shown)
         columns = [ResultColumn(each.result, "TEXT") for each in plan.settings]
@@ -335,14 +333,14 @@ class SessionStatements:
         return str(rows[0][0])
 
     def _set_constraints(self, plan: SetConstraints, bound: Sequence[Any]) -> Outcome:
-        connection = self._connection
-        if connection._commits_each:
+        execution = self._execution
+        if execution.commits_each:
             # Its transaction would end with it.
             return Outcome()
-        transaction = connection._holder.transaction or connection._begin()
+        transaction = execution.transaction or execution.begin()
         names = None
         if plan.names is not None:
-            path = connection._planner.definitions.search_path
+            path = execution.planner.definitions.search_path
             names = named_constraints(transaction.catalog, plan.names, path)
         set_constraints(transaction, names, is_deferred=plan.is_deferred)
         return Outcome()
@@ -356,11 +354,11 @@ class SessionStatements:
             for operand in (plan.channel, plan.payload)
         )
         message = checked(channel, payload)
-        connection = self._connection
-        if connection._commits_each:
-            connection._live_session().notify([message])
+        execution = self._execution
+        if execution.commits_each:
+            execution.live_session().notify([message])
         else:
-            transaction = connection._holder.transaction or connection._begin()
+            transaction = execution.transaction or execution.begin()
             with transaction.statement():
                 transaction.notifications.add(transaction.sequence, message)
         if plan.result is None:
@@ -370,21 +368,21 @@ class SessionStatements:
     # Maintenance
 
     def _checkpoint(self, plan: Checkpoint, bound: Sequence[Any]) -> Outcome:
-        self._connection.checkpoint()
+        self._execution.database.checkpointer.checkpoint_now()
         return Outcome()
 
     def _maintain(self, plan: Maintain, bound: Sequence[Any]) -> Outcome:
-        self._connection._live_session().maintain(plan.text)
+        self._execution.live_session().maintain(plan.text)
         return Outcome()
 
     def _attach(self, plan: AttachDatabase, bound: Sequence[Any]) -> Outcome:
-        self._connection._database.catalog.attachments.attach(
+        self._execution.database.catalog.attachments.attach(
             plan.path, plan.name, is_enough=plan.is_enough
         )
         return Outcome()
 
     def _detach(self, plan: DetachDatabase, bound: Sequence[Any]) -> Outcome:
-        self._connection._database.catalog.attachments.detach(
+        self._execution.database.catalog.attachments.detach(
             plan.name, may_lack=plan.may_lack
         )
         return Outcome()
@@ -403,11 +401,11 @@ class SessionStatements:
                 sqlstate="54000",
             )
         body = plan.body.rstrip("; \t\r\n")
-        connection = self._connection
-        session = connection._live_session()
-        if self._rules.prepares_once and connection._temporaries:
+        execution = self._execution
+        session = execution.live_session()
+        if self._rules.prepares_once and execution.temporaries:
             # The engine looks at the text for its types, and knows them by other names.
-            body_plan = connection._planner.rewriter.plan_body(body).plan
+            body_plan = execution.planner.rewriter.plan_body(body).plan
             tables = [table for table, _ in executable(body_plan).needs]
             tables += [reference.table for reference in body_plan.references]
             if any(table.is_temporary for table in tables):
@@ -420,28 +418,28 @@ class SessionStatements:
         return Outcome()
 
     def _execute(self, plan: ExecuteStatement, bound: Sequence[Any]) -> Outcome:
-        connection = self._connection
+        execution = self._execution
         named = self._prepared.get(plan.name)
         if named is None:
             raise _no_statement(plan.name)
         values = self._values(plan.arguments, named, bound)
-        if connection._holder.transaction is None:
-            connection._begin()
-        prepared = connection._planner.rewriter.plan_body(named.body)
+        if execution.transaction is None:
+            execution.begin()
+        prepared = execution.planner.rewriter.plan_body(named.body)
         positions = [int(position) for position in prepared.arguments]
         count = len(named.types) or max(positions, default=-1) + 1
         if len(values) != count:
-            connection._drop_statement()
+            execution.drop_statement()
             raise errors.ProgrammingError(
                 f'prepared statement "{plan.name}" has {count} '
                 f"parameter{'' if count == 1 else 's'}, but {len(values)} "
                 f"{'was' if len(values) == 1 else 'were'} given",
                 sqlstate="42601",
             )
-        statement = connection._planner.statement(prepared)
+        statement = execution.planner.statement(prepared)
         assert statement is not None  # PREPARE takes no other.
         bound = [values[position] for position in positions]
-        return connection._in_transaction(statement, bound, statement.run)
+        return execution.run_in_transaction(statement, bound, statement.run)
 
     def _values(
         self,
@@ -462,7 +460,7 @@ class SessionStatements:
                 asked.append(number)
             values.append(value)
         if asked:
-            found = self._connection._live_session().typed(
+            found = self._execution.live_session().typed(
                 [named.types[number] for number in asked] if named.types else (),
                 [arguments[number][0] for number in asked],
             )

@@ -187,7 +187,9 @@ def judge(report, engine, states, acknowledged, txids):
     if is_recovered and not all(one.is_empty for one in versions):
         raise AssertionError("recovery left versions in memory")
     for table in database.catalog:
-        if is_recovered and database.engine.cached_commits(connection._session, table):
+        if is_recovered and database.engine.cached_commits(
+            connection._execution.session, table
+        ):
             raise AssertionError(f"recovery left versions of {table.name}")
     for txid in txids:
         if (outcome := connection.outcome(txid)) == "aborted":

@@ -32,7 +32,9 @@ def connection(engine):
 
 def apart(cursor):
     """Whether its rows are in an engine session of their own."""
-    return cursor.connection._apart is getattr(cursor._outcome.result, "_apart", None)
+    return cursor.connection._execution._apart is getattr(
+        cursor._outcome.result, "_apart", None
+    )
 
 
 @dataclass
@@ -86,7 +88,7 @@ def test_the_state_of_the_transaction(connection):
     assert status() is TransactionStatus.IDLE
     connection.execute(ALL)
     assert status() is TransactionStatus.INTRANS
-    connection._fail(connection.txid)
+    connection._execution.fail(connection.txid)
     assert status() is TransactionStatus.INERROR
     connection.rollback()
     connection.close()
@@ -167,7 +169,7 @@ def test_a_named_cursor_beside_other_statements(connection):
     assert apart(cursor)
     assert cursor.fetchmany(3) == [(2, 0), (3, 0), (4, 0)]
     assert [row for (row, _) in cursor] == list(range(5, 5000))
-    assert not connection._apart._results or not list(cursor)
+    assert not connection._execution._apart._results or not list(cursor)
     assert cursor.fetchall() == []
 
 
@@ -227,7 +229,7 @@ def test_a_named_cursor_is_for_queries(connection):
 
 def test_the_session_of_a_named_cursor_ends(engine, connection):
     """P6: with the cursor, with the connection, or with the last reference."""
-    results = connection._apart._results
+    results = connection._execution._apart._results
 
     def opened():
         cursor = connection.cursor("named").execute(ALL)

@@ -438,8 +438,8 @@ def test_nothing_is_left_in_the_engine(engine, one):
     one.execute("DROP TABLE s")
     one.commit()
     assert one._database.catalog._temporary == {}
-    assert not one._temporaries
-    assert one._temporaries.rewriter is None
+    assert not one._execution.temporaries
+    assert one._execution.temporaries.rewriter is None
 
 
 def test_other_statements(engine, one):
@@ -551,7 +551,7 @@ def test_a_lost_session(one):
     make(one)
     one.execute("INSERT INTO s VALUES (1, 'x')")
     one.commit()
-    one._sessions.settings.is_unsure = True
+    one._execution.sessions.settings.is_unsure = True
     assert len(content(one, "t")) == 3
     for statement in ("SELECT * FROM s", "INSERT INTO s VALUES (2, 'y')"):
         with pytest.raises(tique.OperationalError, match="gone: its connection"):
@@ -570,9 +570,9 @@ def test_the_commit_stands_if_they_fail(one, two, monkeypatch):
     one.execute("UPDATE s SET v = 'y'")
     one.execute("UPDATE t SET v = 'y'")
     one.execute("DROP TABLE IF EXISTS none")
-    (storage,) = one._temporaries._there
-    one._session.execute(
-        f'DROP TABLE {one._temporaries.schema}."tique_temporary_{storage}"'
+    (storage,) = one._execution.temporaries._there
+    one._execution.session.execute(
+        f'DROP TABLE {one._execution.temporaries.schema}."tique_temporary_{storage}"'
     )
     one.commit()
     assert content(two, "t") == [(1, "y"), (2, "y"), (3, "y")]

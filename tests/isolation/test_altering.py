@@ -159,8 +159,8 @@ def test_statements_that_were_prepared(engine, one, two):
     """P9: another session has prepared reads of the column by key."""
     one.checkpoint()
     before = two._database.catalog.find(None, "t")
-    assert two._session.read_row(before, (1,))[1] == 10
-    assert two._session.read_rows(before, [(1,)])[(1,)][1] == 10
+    assert two._execution.session.read_row(before, (1,))[1] == 10
+    assert two._execution.session.read_rows(before, [(1,)])[(1,)][1] == 10
     two.execute("UPDATE t SET v = v + 1 WHERE id = 2")
     two.commit()
     one.checkpoint()
@@ -172,8 +172,8 @@ def test_statements_that_were_prepared(engine, one, two):
     one.commit()
     table = two._database.catalog.find(None, "t")
     for key in (1,), (2,):
-        assert "x" in two._session.read_row(table, key)
-        assert "x" in two._session.read_rows(table, [key])[key]
+        assert "x" in two._execution.session.read_row(table, key)
+        assert "x" in two._execution.session.read_rows(table, [key])[key]
     two.execute("UPDATE t SET v = 'y' WHERE id = 2")
     two.commit()
     one.checkpoint()

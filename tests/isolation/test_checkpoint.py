@@ -59,7 +59,7 @@ def test_only_what_every_snapshot_sees_is_moved(engine, connection):
     connection.checkpoint()
     left = versions(connection)
     assert left.rows == 12
-    assert left.oldest > middle._holder.transaction.sts
+    assert left.oldest > middle._execution.transaction.sts
     assert contents(middle) == between
     assert contents(connection) == after
     connection.rollback()

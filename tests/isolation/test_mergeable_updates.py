@@ -451,20 +451,26 @@ def test_a_ticket_that_is_certified_again(engine, row):
         database = first._database
         tickets = []
         for connection in (first, second):
-            connection._autocommit = True
-            transaction = connection._begin()
-            planner = connection._planner
+            connection._execution.autocommit = True
+            transaction = connection._execution.begin()
+            planner = connection._execution.planner
             statement = planner.statement(planner.plan(ADD[0], True))
             statement.run(transaction, ADD[1:])
             tickets.append(Ticket(transaction))
         certifier = database.committer._certifier
-        assert certifier.certify(list(tickets), first._session) == (tickets, [])
+        assert certifier.certify(list(tickets), first._execution.session) == (
+            tickets,
+            [],
+        )
 
         def values():
             return [ticket.writes[0].rows[1,].row[1] for ticket in tickets]
 
         assert values() == [1, 2]
-        assert certifier.certify(tickets[1:], first._session) == (tickets[1:], [])
+        assert certifier.certify(tickets[1:], first._execution.session) == (
+            tickets[1:],
+            [],
+        )
         assert values() == [1, 1]
 
 

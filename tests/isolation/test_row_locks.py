@@ -354,7 +354,7 @@ def test_a_bulk_writer_waits(engine, table):
         holder.execute(LOCK)
         writer.execute("SELECT id FROM t").fetchall()
         writer.execute("INSERT INTO t SELECT id + 100, n FROM t WHERE id > 1")
-        transaction = writer._holder.transaction
+        transaction = writer._execution.transaction
         for writes in transaction.writes.values():
             writes.switch_to_stage(transaction.session)
         waiting = Background(writer.commit)

@@ -89,7 +89,7 @@ def test_it_begins_anew_when_it_has_written_much(engine, table, monkeypatch):
     """Beside an old snapshot, which no fold passes, its memory is bounded."""
     monkeypatch.setattr(uncommitted, "_MOST_WRITTEN", 5)
     begun = []
-    kind = type(table._session)
+    kind = type(table._execution.session)
     begin = kind.begin_uncommitted_fold
     monkeypatch.setattr(
         kind, "begin_uncommitted_fold", lambda self: (begun.append(self), begin(self))
@@ -664,7 +664,7 @@ def test_an_interruption_leaves_nothing_of_it(engine, table, monkeypatch):
 def test_a_query_that_does_not_stop_is_given_up(engine, table, monkeypatch):
     monkeypatch.setattr(uncommitted, "_PATIENCE", 0.01)
     monkeypatch.setattr(uncommitted, "_GIVE_UP", 0.2)
-    session = type(table._session)
+    session = type(table._execution.session)
     monkeypatch.setattr(session, "interrupt", lambda _: None)
     add(table, 1, 1)
     with engine.connect(checkpoint="manual", uncommitted_fold_rows=0) as other:

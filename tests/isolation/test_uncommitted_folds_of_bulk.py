@@ -71,7 +71,7 @@ def bulk(connection, statement):
 def begun(table, monkeypatch):
     """The engine transactions that began for it."""
     found = []
-    fold, kind = folds(table), type(table._session)
+    fold, kind = folds(table), type(table._execution.session)
     begin = kind.begin_uncommitted_fold
 
     def noted(session):

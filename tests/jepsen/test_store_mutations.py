@@ -142,7 +142,7 @@ def read_across_a_fold(connect):
 
     answers = []
     thread = threading.Thread(target=read)
-    session, engine = type(reader._holder.session), type(connection._database.engine)
+    session, engine = type(reader._execution.session), type(connection._database.engine)
     with once(session, "read_range", after=pause), once(engine, "store", before=start):
         try:
             connection.checkpoint()

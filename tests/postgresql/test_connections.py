@@ -175,7 +175,7 @@ def test_a_role_settings_do_not_change_what_text_means(cluster):
         timeout = connection.execute("SELECT current_setting('statement_timeout')")
         assert timeout.fetchall() == [("0",)]
         # Through tique the level is that of its own transactions.
-        level = connection._session.execute("SHOW transaction_isolation")
+        level = connection._execution.session.execute("SHOW transaction_isolation")
         assert level.fetch_all() == [("read committed",)]
         connection.execute("CREATE TABLE t (v TEXT PRIMARY KEY, d DATE)")
         hostile = ["\\'; DROP TABLE t; --", "\\", "'", "é\U0001f600"]

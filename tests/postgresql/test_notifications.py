@@ -63,7 +63,7 @@ def test_a_commit_stands_if_its_messages_cannot_be_sent(url, caplog):
         connection.commit()
         connection.execute("INSERT INTO t VALUES (1)")
         connection.execute("NOTIFY news, 'secret'")
-        pid = connection._session._connection.pid
+        pid = connection._execution.session._connection.pid
         with closing(psycopg.connect(url, autocommit=True)) as native:
             native.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         connection.commit()

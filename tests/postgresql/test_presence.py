@@ -40,7 +40,7 @@ def test_nobody_waits_long_for_a_process_that_was_about_to_fold(database, number
 def test_a_session_that_idles_in_a_transaction_is_ended(database):
     """Its locks would hold up all processes' folds and reads."""
     connection = database.connect()
-    session = connection._session
+    session = connection._execution.session
     ((seconds,),) = session.execute(
         "SELECT extract(epoch FROM "
         "current_setting('idle_in_transaction_session_timeout')::interval)"

@@ -157,7 +157,7 @@ def test_versions_reach_the_cache_table_once(shared_engine, pair):
     for one in (first, second, first):
         one.run("SELECT 1 FROM t WHERE id = 1")
         for versions in one.database.catalog.all_versions():
-            versions.drain(one.connection._holder.session)
+            versions.drain(one.connection._execution.session)
         one.connection.rollback()
     session = first.database.engine.session()
     stamps = session.execute("SELECT _cts, id FROM tique.tique_cache_1").fetch_all()

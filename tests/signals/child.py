@@ -255,7 +255,7 @@ def locks(url, interrupter):
 
         def ask(sql, parameters):
             """The main thread may have been interrupted in its own statement."""
-            with connection._lock:
+            with connection._execution.lock:
                 try:
                     connection.execute(sql, parameters).fetchall()
                 except tique.OperationalError as error:

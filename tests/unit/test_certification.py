@@ -58,12 +58,12 @@ def test_both_certifiers_agree(engine, first, mine, later):
     run(two, mine)
     run(one, later)
     one.commit()
-    transaction = two._holder.transaction
+    transaction = two._execution.transaction
     memory = two._database.certifier
     query = memory._query
     for writes in transaction.writes.values():
-        found = memory.conflict(writes, two._session)
-        defined = query.conflict(writes, two._session)
+        found = memory.conflict(writes, two._execution.session)
+        defined = query.conflict(writes, two._execution.session)
         assert (found is None) == (defined is None)
     two.rollback()
     one.checkpoint()

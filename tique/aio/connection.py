@@ -229,7 +229,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def cancel_safe(self) -> None:
         """Make the statement that another task runs on this connection fail."""
-        self._connection._check_usable()
+        self._connection._execution.check_usable()
         await asyncio.to_thread(self._connection.cancel)
 
     # Transactions
@@ -317,7 +317,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def __aenter__(self) -> Self:
         """Enter a block at whose end the connection is closed."""
-        self._connection._check_usable()
+        self._connection._execution.check_usable()
         return self
 
     async def __aexit__(

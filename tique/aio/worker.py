@@ -259,7 +259,7 @@ class Worker:
     def _put(self, call: _Call[Any]) -> None:
         if self.connection is not None and self._refusal is None:
             # In a process that was forked there is no thread.
-            self.connection._check_usable()
+            self.connection._execution.check_usable()
         with self._mutex:
             if self._refusal is not None:
                 raise self._refusal()
@@ -285,7 +285,7 @@ class Worker:
     def fail(self, txid: int | None) -> None:
         """Let a transaction fail, if it is still open."""
         if txid is not None and self.connection is not None:
-            self.connection._fail(txid)
+            self.connection._execution.fail(txid)
 
     def _close(self) -> None:
         if self.connection is not None:

@@ -1,0 +1,633 @@
+"""How a connection runs statements, each in a transaction.
+
+A connection is what the application holds, and this is what it does: its cursors, and the
+statements about transactions, settings, cursors and rows in bulk, come together here.
+
+Nothing here refers to the :class:`~tique.Connection`, so that one that the application has
+dropped without closing it is finalized at once (:meth:`Execution.abandon`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tique import _observer, errors
+from tique._apart import Apart, runs_apart
+from tique._bulk import BulkStatements
+from tique._connection_info import TransactionStatus
+from tique._control import Controls
+from tique._log import fields
+from tique._notices import Notices
+from tique._planning import Planner
+from tique._portals import Portals
+from tique._session_statements import SessionStatements
+from tique._translation import judged, translated, translating
+from tique._variables import plan_with_variables, run_with_variables
+from tique.commit.behind_locks import commit_behind_locks
+from tique.commit.turns import Contender
+from tique.database import process
+from tique.database.database import release
+from tique.query.foreign_keys import check_deferred
+from tique.query.lockable import expect_kept_locked
+from tique.query.redefinition import redefined
+from tique.query.statements import Outcome, Statement
+from tique.query.temporary import Temporaries
+from tique.query.transaction import IsolationLevel
+from tique_backends.errors import EngineError
+from tique_rewriter.errors import RewriteError, UnknownTable
+from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
+from tique_rewriter.session import SessionPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tique.database.database import Database
+    from tique.query.migration import Migration
+    from tique.query.transaction import Transaction
+    from tique.store.catalog import ManagedCatalog
+    from tique_backends.records import Notice
+    from tique_backends.session import Session
+
+logger = logging.getLogger("tique.commit")
+
+_TRIES_FOR = 10.0
+"""For so many seconds a statement in autocommit is run again after it lost."""
+_PAUSE = 0.0005
+
+
+class Execution:
+    """Runs the statements of one connection, one at a time, under its lock.
+
+    Parameters
+    ----------
+    owner
+        The connection; what is left open is abandoned when it is gone.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        database: Database,
+        *,
+        isolation: IsolationLevel,
+        autocommit: bool,
+        paramstyle: str,
+        merges: bool,
+        lock_timeout: float | None,
+        transactional_ddl: bool,
+        python_variables: bool,
+    ) -> None:
+        capabilities = database.engine.capabilities
+        self._reads_variables = python_variables and capabilities.reads_variables
+        self.lock_timeout = lock_timeout
+        self._merges = merges
+        self._transactional_ddl = transactional_ddl
+        self.database = database
+        self.number = database.number()
+        self.isolation = isolation
+        self.autocommit = autocommit
+        self.lock = threading.RLock()
+        self._process = process.current()
+        self.transaction: Transaction | None = None
+        """The open one."""
+        self.migration: Migration | None = None
+        """Its DDL."""
+        self.temporaries = Temporaries(database.engine, database.catalog, paramstyle)
+        self.planner = Planner(self, database, paramstyle, self.temporaries)
+        with translating():
+            self.session = database.engine.session()
+        self.contender = Contender(database.turns)
+        self.controls = Controls(self)
+        self.portals = Portals(self)
+        self._apart = Apart(database)
+        self.sessions = SessionStatements(self)
+        self.bulk = BulkStatements(self)
+        self._notices = Notices()
+        self._finalizer = weakref.finalize(owner, self.abandon)
+        self._finalizer.atexit = False
+
+    def abandon(self) -> None:
+        """End the transaction and leave the rest to the checkpointer's thread.
+
+        Runs as a finalizer: at any point of any thread, so it takes no lock.
+        """
+        database = self.database
+        if self.transaction is not None:
+            database.sequencer.end(self.transaction.txid)
+            database.transactions.pop(self.transaction.txid, None)
+            database.locks.abandon(self.transaction.txid)
+        self.temporaries.forget()
+        database.abandon(self.session, self.migration)
+
+    # State
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return not self._finalizer.alive
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self.transaction is not None or self.controls.is_explicit
+
+    @property
+    def txid(self) -> int | None:
+        """The open transaction's id."""
+        transaction = self.transaction
+        return None if transaction is None else transaction.txid
+
+    def check_usable(self) -> None:
+        if process.is_exiting:
+            process.park_if_exiting()
+        if not self._finalizer.alive:
+            raise errors.InterfaceError("the connection is closed", sqlstate="08003")
+        if self._process != process.current():
+            raise errors.InterfaceError(
+                "the connection belongs to the process that this one was forked from",
+                sqlstate="08003",
+            )
+
+    @property
+    def commits_each(self) -> bool:
+        """Whether every statement is a transaction of its own."""
+        return self.autocommit and not self.controls.is_explicit
+
+    def transaction_status(self) -> TransactionStatus:
+        if self.closed:
+            return TransactionStatus.UNKNOWN
+        transaction = self.transaction
+        migration = self.migration
+        if transaction is not None and (
+            transaction.has_failed or (migration is not None and migration.has_failed)
+        ):
+            return TransactionStatus.INERROR
+        if self.in_transaction:
+            return TransactionStatus.INTRANS
+        return TransactionStatus.IDLE
+
+    def set_autocommit(self, value: bool) -> None:
+        """Change it, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "autocommit cannot change inside a transaction", sqlstate="25001"
+                )
+            # Its settings are as if they had been committed each.
+            self.sessions.settings.end(committed=True)
+            self.autocommit = value
+
+    def set_isolation(self, value: str | IsolationLevel) -> None:
+        """Change the level of the transactions to come, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "the isolation level cannot change inside a transaction",
+                    sqlstate="25001",
+                )
+            self.isolation = IsolationLevel.parse(value)
+            self.sessions.settings.note(DEFAULT_ISOLATION, self.isolation.value)
+
+    def newest_catalog(self) -> ManagedCatalog:
+        """The definitions that the open transaction sees, or the next one."""
+        with self.guarded():
+            if self.database.timeline.is_shared and not self.in_transaction:
+                # Another process may have changed some meanwhile.
+                self.begin()
+            migration = self.migration
+            catalog = self.database.catalog if migration is None else migration.catalog
+            self.drop_statement()
+            return catalog
+
+    def add_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call it with each notice of the statements."""
+        with self.lock:
+            self.check_usable()
+            self._notices.add(handler, self.session)
+
+    def remove_notice_handler(self, handler: Callable[[Notice], None]) -> None:
+        """Call it no more."""
+        with self.lock:
+            self._notices.remove(handler)
+
+    # Statements
+
+    def run(self, query: str, parameters: Any) -> Outcome:
+        """Execute one statement for a cursor."""
+        with self.lock:
+            if not self._finalizer.alive or self._process != process.current():
+                self.check_usable()
+            commits = self.commits_each
+            try:
+                return self._run_once(query, parameters)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            except RuntimeError:
+                # When the interpreter ends, a module that is imported then raises it.
+                process.park_if_exiting()
+                raise
+            return self._run_again(lambda: self._run_once(query, parameters))
+
+    def _run_once(self, query: str, parameters: Any) -> Outcome:
+        try:
+            try:
+                prepared = self.planner.plan(query, parameters is not None)
+            except UnknownTable as error:
+                if not self._reads_variables:
+                    raise
+                return self._run_with_variables(query, parameters, error)
+            bound = prepared.bind(parameters)
+            statement = self.planner.statement(prepared)
+            if statement is None:
+                return self._run_other(prepared.plan, bound)
+            return self.run_in_transaction(statement, bound, statement.run)
+        except (EngineError, RewriteError) as error:
+            process.park_if_exiting()
+            self.drop_statement()
+            raise self._translated(error) from error
+
+    def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
+        """Run a statement about transactions or the session."""
+        if isinstance(plan, TransactionControl):
+            self.controls.run(plan)
+            return Outcome()
+        assert isinstance(plan, SessionPlan)
+        if self.transaction is not None:
+            self.transaction.expect_sound()
+        return self.sessions.run(plan, bound)
+
+    def run_apart(self, query: str, parameters: Any) -> Outcome:
+        """Execute one query, whose rows wait in the engine."""
+        with self.guarded():
+            prepared = self.planner.plan(query, parameters is not None)
+            statement = self.planner.statement(prepared)
+            if statement is None or statement.writes or statement.defines:
+                raise errors.ProgrammingError("a named cursor takes queries only")
+            bound = prepared.bind(parameters)
+            settings = self.sessions.settings
+
+            def run(transaction: Transaction, values: Sequence[Any]) -> Outcome:
+                if not settings.names() and runs_apart(statement, transaction):
+                    return self._apart.run(statement, transaction, values)
+                return statement.run(transaction, values)
+
+            return self.run_in_transaction(statement, bound, run)
+
+    def _run_with_variables(
+        self, query: str, parameters: Any, error: UnknownTable
+    ) -> Outcome:
+        has_parameters = parameters is not None
+        plan = partial(self.planner.rewriter.plan_beside, query, has_parameters)
+        prepared, data = plan_with_variables(plan, error)
+        bound = prepared.bind(parameters)
+        statement = self.planner.statement(prepared)
+        if statement is None:
+            return self._run_other(prepared.plan, bound)
+        run = partial(run_with_variables, statement, data)
+        return self.run_in_transaction(statement, bound, run)
+
+    def _run_again(self, run: Callable[[], Outcome]) -> Outcome:
+        """Run a statement that is a transaction of its own, and lost, until it wins.
+
+        The application has seen nothing of the attempts that lost (P6).
+        """
+        latest = time.monotonic() + _TRIES_FOR
+        while True:
+            try:
+                return run()
+            except errors.SerializationError:
+                if time.monotonic() > latest:
+                    raise
+                # The turn was waited for; but the conflict may be another process's.
+                time.sleep(_PAUSE)
+
+    def run_many(
+        self, query: str, parameter_rows: Iterable[Any], *, returning: bool
+    ) -> Outcome:
+        rows = list(parameter_rows)
+        with self.lock:
+            commits = self.commits_each
+            try:
+                return self._run_many_once(query, rows, returning=returning)
+            except errors.SerializationError:
+                if not commits:
+                    raise
+            return self._run_again(
+                lambda: self._run_many_once(query, rows, returning=returning)
+            )
+
+    def _run_many_once(
+        self, query: str, parameter_rows: Sequence[Any], *, returning: bool
+    ) -> Outcome:
+        with self.guarded():
+            prepared = self.planner.plan(query, True)
+            statement = self.planner.statement(prepared)
+            if statement is None:
+                raise errors.ProgrammingError(
+                    "executemany() takes INSERT, UPDATE or DELETE"
+                )
+            bound = [prepared.bind(parameters) for parameters in parameter_rows]
+            if not bound:
+                self.drop_statement()
+                return Outcome(0)
+            run = partial(statement.run_many, returning=returning)
+            return self.run_in_transaction(statement, bound, run)
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """One statement's work: no other runs, and errors are those of PEP 249."""
+        with self.lock:
+            self.check_usable()
+            try:
+                yield
+            except errors.Error:
+                self.drop_statement()
+                raise
+            except (EngineError, RewriteError) as error:
+                process.park_if_exiting()
+                self.drop_statement()
+                raise self._translated(error) from error
+
+    def _translated(self, error: EngineError | RewriteError) -> errors.Error:
+        """The error to raise; the engine says whether an unknown construct is SQL."""
+        if isinstance(error, RewriteError) and error.text is not None:
+            try:
+                # An error there must not end an engine transaction that is held.
+                session = self.session.aside or self.session
+                is_sql = session.understands(error.text)
+            except EngineError as problem:
+                return translated(problem)
+            if is_sql is not None:
+                error = judged(error, is_sql=is_sql)
+        return translated(error)
+
+    def drop_statement(self) -> None:
+        """End a transaction that began for a statement that failed."""
+        if self.commits_each and self.transaction is not None:
+            self.rollback()
+
+    def run_in_transaction(
+        self,
+        statement: Statement,
+        bound: Sequence[Any],
+        run: Callable[[Transaction, Sequence[Any]], Outcome],
+    ) -> Outcome:
+        transaction = self.transaction
+        if transaction is None:
+            transaction = self.begin()
+        elif transaction.has_failed:
+            transaction.expect_sound()
+        transaction.lock_timeout = self.lock_timeout
+        commits = self.commits_each
+        migrates = transaction.migration is not None or (
+            statement.defines and self._defines_within
+        )
+        if migrates:
+            migration = transaction.migration or self._migrate(transaction)
+            run = partial(migration.run, run, defines=statement.defines)
+        observer = _observer.observer
+        if observer is not None:
+            kind = type(statement).__name__.removesuffix("Statement")
+            run = observer.observed(self._system, kind, run)
+        shared = self.database.engine.shared
+        try:
+            if shared is not None:
+                shared.expect_privileges(statement.needs)
+            outcome = run(transaction, bound)
+            self.database.timeline.check()
+        except BaseException as error:
+            if commits:
+                self.rollback()
+            if isinstance(error, EngineError):
+                tables = {table for table, _ in statement.needs}
+                if migrates:
+                    # Its own definitions are not there for others.
+                    lasting = self.database.catalog.by_id()
+                    tables = {table for table in tables if table.id in lasting}
+                changed = redefined(error, self.database.engine, tables)
+                if changed is not None:
+                    raise changed from error
+            raise
+        if commits:
+            self.commit()
+        self.database.committer.let_work()
+        return outcome
+
+    @property
+    def _defines_within(self) -> bool:
+        """Whether DDL is a part of the transaction."""
+        if self.controls.is_explicit:
+            return True
+        return self._transactional_ddl and not self.autocommit
+
+    def _migrate(self, transaction: Transaction) -> Migration:
+        """Begin the DDL of a transaction."""
+        migration = self.migration = self.database.migration(transaction)
+        migration.open()
+        self.planner.plan_by(migration.catalog)
+        return migration
+
+    def leave_migration(self) -> None:
+        """Note that the transaction has no DDL, or no longer."""
+        if self.migration is not None:
+            self.migration.close()
+            self.migration = None
+            self.planner.plan_by(self.database.catalog)
+
+    # Transactions
+
+    def begin(self) -> Transaction:
+        session = self.live_session()
+        transaction = self.database.begin(
+            session,
+            self.controls.isolation or self.isolation,
+            read_only=self.controls.is_read_only(default=self.sessions.is_read_only),
+            merges=self._merges,
+            contender=self.contender,
+            temporaries=self.temporaries,
+        )
+        transaction.is_single = self.commits_each
+        transaction.holder = self.number, threading.current_thread().name
+        self.transaction = transaction
+        self.database.transactions[transaction.txid] = transaction
+        if self.contender.begin():
+            self.database.commits.note_retry()
+        return transaction
+
+    def live_session(self) -> Session:
+        """The session, or another one with the same settings if it is of no use."""
+        settings = self.sessions.settings
+        if self.session.is_lost or settings.is_unsure:
+            with suppress(EngineError):
+                self.session.close()
+            if self.temporaries:
+                self.temporaries.lose("its connection to the engine was lost")
+                self.temporaries.forget_engine()
+            self.session = self.database.engine.session()
+            self._notices.follow(self.session)
+            settings.is_unsure = True
+            settings.give_all()
+        return self.session
+
+    def commit(self) -> None:
+        observer, transaction = _observer.observer, self.transaction
+        if (
+            observer is None
+            or transaction is None
+            or not (transaction.has_writes or transaction.migration)
+        ):
+            self._commit_or_lose()
+            return
+        with observer.commit(self._system, transaction.txid):
+            self._commit_or_lose()
+
+    @property
+    def _system(self) -> str:
+        return self.database.engine.capabilities.dialect
+
+    def _commit_or_lose(self) -> None:
+        transaction, locks = self.transaction, self.database.locks
+        committed = has_lost = False
+        own = {}
+        if self.temporaries and transaction is not None:
+            own = self.temporaries.withdraw(transaction)
+        try:
+            if transaction is not None:
+                transaction.expect_sound()
+            if transaction is not None and (
+                transaction.has_writes or transaction.migration is not None
+            ):
+                if transaction.deferred:
+                    with translating():
+                        check_deferred(transaction)
+                if not locks.are_held or not locks.of(transaction.txid):
+                    self.contender.give_way(transaction)
+                elif transaction.locked:
+                    with translating():
+                        expect_kept_locked(transaction)
+                committer, migration = self.database.committer, transaction.migration
+                if migration is None:
+                    commit_behind_locks(
+                        committer, locks, transaction, self.lock_timeout
+                    )
+                else:
+                    locks.enter(transaction, self.lock_timeout, whole=True)
+                    with translating():
+                        migration.commit()
+            committed = True
+            if transaction is not None:
+                transaction.notifications.send(transaction.session)
+            if self.temporaries and transaction is not None:
+                self.temporaries.keep(transaction, own)
+        except RuntimeError:
+            process.park_if_exiting()
+            raise
+        except errors.Error as error:
+            process.park_if_exiting()
+            if isinstance(error, errors.SerializationError) and transaction is not None:
+                has_lost = True
+                self.database.commits.note_conflict()
+                # No key: its values are the application's (P11).
+                logger.debug(
+                    "a commit met a conflict on %s",
+                    error.table,
+                    extra=fields(
+                        "conflict",
+                        table=error.table,
+                        txid=transaction.txid,
+                        winner=error.winner,
+                        connection=self.number,
+                    ),
+                )
+                self.contender.lose(transaction, error)
+                if error.table is not None and error.key:
+                    self.database.hot_keys.note_conflict(error.table, error.key)
+            raise
+        finally:
+            if transaction is not None:
+                transaction.writes.update(own)
+                locks.leave(transaction.txid)
+            self.end(committed=committed, has_lost=has_lost)
+            if has_lost:
+                self.contender.wait()
+
+    def rollback(self) -> None:
+        self.end()
+
+    def end(self, *, committed: bool = False, has_lost: bool = False) -> None:
+        transaction, self.transaction = self.transaction, None
+        self.controls.reset()
+        self.leave_migration()
+        if transaction is not None and not has_lost:
+            self.contender.end(transaction)
+        if transaction is not None:
+            self.database.transactions.pop(transaction.txid, None)
+            transaction.end()
+        if self.temporaries:
+            self.temporaries.end(self.session, committed=committed)
+        # The transaction's outcome stands, even if a result cannot be closed.
+        with suppress(EngineError):
+            self.portals.end(committed=committed)
+            self.session.end_abandoned()
+        if self.sessions.settings.has_changes:
+            self.sessions.settings.end(committed=committed)
+
+    def fail(self, txid: int) -> None:
+        """Refuse all but a rollback to a transaction, if it is still open."""
+        with self.lock:
+            transaction = self.transaction
+            if transaction is not None and transaction.txid == txid:
+                transaction.has_failed = True
+
+    def cancel(self) -> None:
+        """Make the statement fail that runs; from any thread."""
+        self.check_usable()
+        txid = self.txid
+        if txid is not None:
+            self.database.locks.cancel(txid)
+            self.database.uncommitted.interrupt(txid)
+        self._apart.interrupt()
+        self.session.interrupt()
+
+    # The end
+
+    def seize(self, patience: float) -> None:
+        """Let the call under way end, and no other begin."""
+        if not self.lock.acquire(timeout=patience):
+            txid = self.txid
+            if txid is not None:
+                self.database.uncommitted.interrupt(txid)
+            with suppress(EngineError):
+                self.session.interrupt()
+            if not self.lock.acquire(timeout=patience):
+                return
+        if self.migration is not None:
+            # The last checkpoint would wait for its end.
+            with suppress(EngineError):
+                self.migration.close()
+
+    def close(self) -> None:
+        """Roll back, and give everything back. Idempotent."""
+        with self.lock:
+            if self._finalizer.detach() is None:
+                return
+            try:
+                if self._process == process.current():
+                    with suppress(EngineError, errors.Error):
+                        self.end()
+                        self.contender.end()
+                    self.temporaries.forget()
+                    self._apart.close()
+                    with suppress(EngineError):
+                        self.session.close()
+            finally:
+                if self._process == process.current():
+                    with translating():
+                        release(self.database)
