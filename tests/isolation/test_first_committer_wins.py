@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tique
+from tests.isolation.overtaking import together
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -106,6 +107,18 @@ def test_a_unique_key_that_an_update_takes(pair):
     one.commit()
     assert refused(two).key == ("same",)
     assert two.execute("SELECT * FROM u").fetchall() == [(1, "same")]
+
+
+def test_a_unique_key_that_two_of_a_batch_take(engine, pair):
+    """P3, P6: a value of another type than the primary key's."""
+    outcomes = together(
+        engine,
+        ("INSERT INTO u VALUES (8, 'same')",),
+        ("INSERT INTO u VALUES (9, 'same')",),
+        ("INSERT INTO u VALUES (10, 'other')",),
+    )
+    # The one that loses is run again, as it is the whole transaction.
+    assert outcomes == [1, tique.errors.UniqueViolation, 1]
 
 
 def test_one_copy_of_a_row_without_a_key(pair):

@@ -114,12 +114,9 @@ class BatchCertifier:
                 within = merger.merge(ticket, overtaken)
                 conflict = self._conflict(ticket, session)
                 if conflict is None and len(batch) > 1:
-                    conflict = self._claim(ticket, claimed, within)
+                    conflict = self._claim(ticket, claimed, within, merger)
                     if conflict is None:
                         merger.note(ticket)
-                    else:
-                        columns = merger.changed_columns(conflict.table, conflict.key)
-                        conflict = conflict._replace(columns=columns)
             except (errors.ProgrammingError, errors.SerializationError) as gone:
                 # Another process has dropped a table, or changed its definition.
                 ticket.settle(gone)
@@ -163,7 +160,11 @@ class BatchCertifier:
             )
 
     def _claim(
-        self, ticket: Ticket, claimed: _Claims, within: set[tuple[int, Key]]
+        self,
+        ticket: Ticket,
+        claimed: _Claims,
+        within: set[tuple[int, Key]],
+        merger: Merger,
     ) -> Conflict | None:
         """Claim a ticket's keys for it, unless one has been claimed.
 
@@ -171,14 +172,17 @@ class BatchCertifier:
         """
         claims = set()
         for writes in ticket.writes:
+            table = writes.table
             for positions, entries in written_keys(writes):
                 for key, write in entries:
-                    claim = (writes.table.id, positions, key)
+                    claim = (table.id, positions, key)
                     if claim in claimed.written and not (
-                        within and self._is_within(writes.table, write, within)
+                        within and self._is_within(table, write, within)
                     ):
-                        last = self._sequencer.cts()
-                        return Conflict(writes.table, key, last)
+                        columns: tuple[str, ...] = ()
+                        if table.primary_key and positions == table.primary_key:
+                            columns = merger.changed_columns(table, key)
+                        return Conflict(table, key, self._sequencer.cts(), columns)
                     claims.add(claim)
         references = ticket.references
         for claim, held in references.shared.items():
