@@ -304,3 +304,23 @@ def test_of_two_schemas(engine, three):
     one.execute("INSERT INTO s.t VALUES (1, 1), (2, 1)")
     one.rollback()
     one.execute("DROP SCHEMA s CASCADE")
+
+
+@pytest.mark.written_for(["duckdb"], reason="a fault of DuckDB 1.5")
+def test_a_first_fold_after_the_start(engine):
+    """P4: values that are handed on, before DuckDB has bound the index to its table."""
+    native = engine.native()
+    native.execute(CREATE)
+    native.execute("CREATE TABLE k (u INTEGER, n INTEGER)")
+    for table in ("t", "k"):
+        native.execute(f"CREATE UNIQUE INDEX of_{table} ON {table} (u)")
+    native.execute("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b')")
+    native.execute("INSERT INTO k VALUES (1, 10), (2, 20)")
+    native.close()
+    tique.adopt(engine.url)
+    connection = engine.connect(checkpoint="manual")
+    connection.execute("UPDATE t SET u = 30 - u")
+    connection.execute("UPDATE k SET u = 3 - u")
+    connection.commit()
+    connection.checkpoint()
+    assert rows(connection) == [(1, 20), (2, 10)]

@@ -463,6 +463,7 @@ class DuckDBEngine(Engine):
         recent = f"(SELECT * FROM {cache_name(table)} WHERE _cts > {after} AND _cts <= {until})"
         changed = newest(table, recent, "_cts")
         same = key_equality(table, table.primary_key, "_s.", "_r.")
+        session.bind_indexes(table)
         gone = session.execute(
             f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
             f"WHERE _r._deleted AND {same}"
@@ -491,6 +492,7 @@ class DuckDBEngine(Engine):
         return session.transact(lambda: fold(session, table, until))
 
     def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
+        _bind_indexes(session, table)
         cache, storage = cache_name(table), storage_name(table)
         columns, keys = column_list(table), key_list(table, table.primary_key)
         session.execute(
@@ -518,6 +520,7 @@ class DuckDBEngine(Engine):
         deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
         tombstones = session.execute(f"SELECT count(*) FROM ({deleted})").fetch_all()
         if tombstones[0][0]:
+            _bind_indexes(session, table)
             same = _same_rows(table, "_s.")
             session.execute(
                 f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
@@ -587,6 +590,11 @@ class DuckDBEngine(Engine):
     @override
     def close(self) -> None:
         self._instance.close()
+
+
+def _bind_indexes(session: Session, table: Table) -> None:
+    assert isinstance(session, DuckDBSession)
+    session.bind_indexes(table)
 
 
 def _asking(session: Session) -> macros.Ask:

@@ -420,6 +420,7 @@ class DuckDBSession(Session):
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
         if keys:
+            self.bind_indexes(table)
             same = key_equality(table, table.primary_key, "_s.", "_r.")
             gone = arrow_table(table, keys, table.primary_key)
             with self._relation(gone) as relation:
@@ -430,6 +431,16 @@ class DuckDBSession(Session):
                 )
         if rows:
             self._insert(arrow_table(table, rows), storage_name(table))
+
+    def bind_indexes(self, table: Table) -> None:
+        """Have DuckDB know the table's unique indexes before it deletes rows.
+
+        DuckDB 1.5 else takes no note of the values that a first DELETE after its start
+        gives up, and an INSERT of them fails (README).
+        """
+        if any(table.unique_names):
+            storage = storage_name(table)
+            self._run(f"INSERT INTO {storage} SELECT * FROM {storage} WHERE FALSE", ())
 
     def update(self, table: Table, columns: Sequence[int], rows: Sequence[Row]) -> None:
         """Set ``columns`` (the key among them) of the storage rows to ``rows``."""
