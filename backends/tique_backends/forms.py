@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import ForeignKey
+    from tique_rewriter.schema import ComputedKey, ForeignKey
 
 STAGED_STAMPS = 1 << 62
 """Added to a staged row's sequence number: newer than every commit timestamp."""
@@ -223,6 +223,30 @@ class Forms(ABC):
             f"AND NOT _n._deleted AND {same}) "
             f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
         )
+
+    def computed_duplicate(
+        self, table: Table, key: ComputedKey, sts: int, first: int, sequence: int
+    ) -> str:
+        """As :meth:`unique_duplicate` for a key whose values the engine computes."""
+        raise NotImplementedError
+
+    def computed_keys(
+        self, table: Table, key: ComputedKey, rows: Sequence[tuple[Row, int]]
+    ) -> str:
+        """A query for the values of such a key of some rows, and their certification.
+
+        Each of ``rows`` is the values of the key's columns, and an sts. The result has
+        ``(number, hash, cts)`` for each (counted from 0) whose value is not NULL: equal
+        values have the same hash; ``cts`` is that of a version with the value that is
+        later than the sts, or NULL.
+        """
+        raise NotImplementedError
+
+    def staged_computed_conflicts(
+        self, table: Table, key: ComputedKey, sts: int
+    ) -> str:
+        """As :meth:`staged_conflicts` for such a key: rows ``(values…, cts)``."""
+        raise NotImplementedError
 
     def wanted(self, table: Table, columns: Sequence[int], keys: Sequence[Row]) -> str:
         """A parenthesised query of at least one key, with its number (from 0).

@@ -44,7 +44,8 @@ def whole_in_keys(
     An UPDATE of storage would meet the value that another row is about to give up: such
     rows are deleted before any is inserted.
     """
-    unique = {i for columns in table.unique for i in columns} - {*table.primary_key}
+    keys = (*table.unique, *(key.columns for key in table.computed_keys))
+    unique = {i for columns in keys for i in columns} - {*table.primary_key}
     gaps = {
         key: row
         for key, row in rows.items()

@@ -55,7 +55,7 @@ def plan_alternative(
         return Conflict(keys)
     if word != "REPLACE":
         raise source.unsupported(f"INSERT OR {word}", start, "use ON CONFLICT")
-    key = _only(source, keys, start)
+    key = _only(source, table, keys, start)
     width = len(table.columns)
     assignments = tuple(
         (i, Expression((proposed_name(i),), ColumnValue(width + i)))
@@ -77,7 +77,8 @@ def plan_conflict(
     start = words[0].start
     table = target.table
     nothing = [word.keyword for word in words[2:]] == ["DO", "NOTHING"]
-    if nothing and not source.rules.conflict_needs_key and not _all_keys(table):
+    needs_key = source.rules.conflict_needs_key and not table.computed_keys
+    if nothing and not needs_key and not _all_keys(table):
         return None
     keys = _keys(source, table, start)
     key, action = _target(source, table, keys, words[2:])
@@ -86,7 +87,7 @@ def plan_conflict(
             return Conflict(keys if key is None else (key,))
         case ["DO", "UPDATE", "SET", *_]:
             if key is None:
-                key = _only(source, keys, start)
+                key = _only(source, table, keys, start)
             update = _plan_update(source, tree, target, action[3:], reads)
             return Conflict((key,), update)
         case ["ON", "CONSTRAINT", *_]:
@@ -125,8 +126,8 @@ def _keys(source: Source, table: Table, start: int) -> tuple[Key, ...]:
     return keys
 
 
-def _only(source: Source, keys: Sequence[Key], start: int) -> Key:
-    if len(keys) > 1:
+def _only(source: Source, table: Table, keys: Sequence[Key], start: int) -> Key:
+    if len(keys) + len(table.computed_keys) > 1:
         raise source.error(
             UnknownKey,
             "an update of rows in conflict with one of several keys",

@@ -118,12 +118,14 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         # It is made alone in any case, and in an engine transaction.
         left_out.add(source.find("CONCURRENTLY"))
     is_computed = "where" in used
+    rules = source.rules
+    may_compute = rules.keys_of_expressions if is_unique else rules.indexes_expressions
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
         if isinstance(column, exp.Opclass) and source.rules.index_parts:
             column = column.this
         if not isinstance(column, exp.Column):
-            if source.rules.indexes_expressions and not is_unique:
+            if may_compute:
                 is_computed = True
                 continue
             raise source.unsupported(
@@ -134,7 +136,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             raise unknown_column(
                 source, table, column.name, column.this.meta.get("start", 0)
             )
-    if is_unique and is_computed:
+    if is_unique and "where" in used:
         raise source.unsupported(
             "a unique index with a condition",
             source.find("WHERE"),

@@ -52,6 +52,19 @@ class Generated:
 
 
 @dataclass(frozen=True)
+class ComputedKey:
+    """A unique index on expressions, whose values the engine computes.
+
+    ``texts`` are SQL text over the table's bare column names, one for each part of the
+    index; ``columns`` are the positions of all columns in them.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Check:
     """A CHECK constraint: SQL text over the table's bare column names."""
 
@@ -118,6 +131,7 @@ class Table:
     ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
     behind those that its expression names. ``indexed`` are the expressions of storage's
     indexes that may be an error for a row, where a staging table has to find that.
+    ``computed_keys`` are the unique indexes on expressions.
     """
 
     schema: str
@@ -139,6 +153,7 @@ class Table:
     is_temporary: bool = False
     generated: tuple[Generated, ...] = ()
     indexed: tuple[str, ...] = ()
+    computed_keys: tuple[ComputedKey, ...] = ()
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -171,7 +186,7 @@ class Table:
     @cached_property
     def judges_rows(self) -> bool:
         """Whether the engine has to say which rows the table takes."""
-        return bool(self.checks or self.generated or self.indexed)
+        return bool(self.checks or self.generated or self.indexed or self.computed_keys)
 
     def unique_index(self, columns: tuple[int, ...]) -> str | None:
         """The name of the index that keeps these columns UNIQUE, if one does."""

@@ -47,6 +47,31 @@ def together(engine, *statements):
     return outcomes
 
 
+def committed_together(engine, connections):
+    """Commit the transactions of connections in one batch; what each raises."""
+    outcomes = [None] * len(connections)
+
+    def commit(number):
+        try:
+            connections[number].commit()
+        except tique.Error as error:
+            outcomes[number] = type(error)
+            connections[number].rollback()
+
+    with held_up(engine) as committer:
+        threads = [
+            threading.Thread(target=commit, args=(number,))
+            for number in range(len(connections))
+        ]
+        for number, thread in enumerate(threads):
+            thread.start()
+            while thread.is_alive() and len(committer._queue) < number + 1:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
 def overtaken(engine, statements, others, **options):
     """Run statements in a transaction, others in between; commit both.
 

@@ -16,13 +16,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
-from tique.commit.certification import written_keys
+from tique.commit.certification import ComputedKeys, written_keys
 from tique.commit.mergeable import Merger
 from tique.commit.referential import ReferentialCertifier
 from tique.store.rows import key_of
 from tique.writes.tickets import Conflict, serialization_error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tique.commit.certification import Certifier
     from tique.store.catalog import ManagedCatalog
     from tique.store.rows import Key
@@ -80,6 +82,7 @@ class BatchCertifier:
         self._sequencer = sequencer
         self._certifier = certifier
         self._are_apart = are_apart
+        self._computed = ComputedKeys(catalog, forms)
         self._referential = ReferentialCertifier(
             catalog, forms, in_memory=certifier.name == "memory"
         )
@@ -114,7 +117,7 @@ class BatchCertifier:
                 within = merger.merge(ticket, overtaken)
                 conflict = self._conflict(ticket, session)
                 if conflict is None and len(batch) > 1:
-                    conflict = self._claim(ticket, claimed, within, merger)
+                    conflict = self._claim(ticket, claimed, within, merger, session)
                     if conflict is None:
                         merger.note(ticket)
             except (errors.ProgrammingError, errors.SerializationError) as gone:
@@ -165,6 +168,7 @@ class BatchCertifier:
         claimed: _Claims,
         within: set[tuple[int, Key]],
         merger: Merger,
+        session: Session,
     ) -> Conflict | None:
         """Claim a ticket's keys for it, unless one has been claimed.
 
@@ -173,17 +177,15 @@ class BatchCertifier:
         claims = set()
         for writes in ticket.writes:
             table = writes.table
-            for positions, entries in written_keys(writes):
-                for key, write in entries:
-                    claim = (table.id, positions, key)
-                    if claim in claimed.written and not (
-                        within and self._is_within(table, write, within)
-                    ):
-                        columns: tuple[str, ...] = ()
-                        if table.primary_key and positions == table.primary_key:
-                            columns = merger.changed_columns(table, key)
-                        return Conflict(table, key, self._sequencer.cts(), columns)
-                    claims.add(claim)
+            for claim, values, write in self._written(writes, session):
+                if claim in claimed.written and not (
+                    within and self._is_within(table, write, within)
+                ):
+                    columns: tuple[str, ...] = ()
+                    if table.primary_key and claim[1] == table.primary_key:
+                        columns = merger.changed_columns(table, values)
+                    return Conflict(table, values, self._sequencer.cts(), columns)
+                claims.add(claim)
         references = ticket.references
         for claim, held in references.shared.items():
             if claim in claimed.exclusive:
@@ -195,6 +197,20 @@ class BatchCertifier:
         claimed.shared.update(references.shared)
         claimed.exclusive.update(references.exclusive)
         return None
+
+    def _written(
+        self, writes: TableWrites, session: Session
+    ) -> Iterator[tuple[_Claim, Key, Write]]:
+        """The claims of a write set, with the values of each and their write."""
+        table = writes.table
+        for positions, entries in written_keys(writes):
+            for values, write in entries:
+                yield (table.id, positions, values), values, write
+        for key in table.computed_keys:
+            for write, value, _ in self._computed.values(writes, key, session):
+                # No other key has no columns.
+                claim = table.id, (), (key.name, value)
+                yield claim, key_of(key.columns, write.row), write
 
     @staticmethod
     def _is_within(table: Table, write: Write, within: set[tuple[int, Key]]) -> bool:
@@ -210,6 +226,11 @@ class BatchCertifier:
         keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
         for positions in keys:
             sql = self._forms.staged_conflicts(table, positions, sts)
+            rows = session.execute(sql).fetch_all()
+            if rows:
+                return Conflict(table, rows[0][:-1], rows[0][-1])
+        for key in table.computed_keys:
+            sql = self._forms.staged_computed_conflicts(table, key, sts)
             rows = session.execute(sql).fetch_all()
             if rows:
                 return Conflict(table, rows[0][:-1], rows[0][-1])

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tique_backends.forms import Forms
     from tique_backends.records import Row
     from tique_backends.session import Session
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import ComputedKey, Table
 
 _KEYS_PER_QUERY = 200
 
@@ -92,6 +92,46 @@ def canonical(value: object) -> object:
     return value
 
 
+class ComputedKeys:
+    """Values of unique indexes on expressions, which the engine alone can compute.
+
+    Parameters
+    ----------
+    catalog
+        The managed tables.
+    forms
+        The engine's SQL.
+    """
+
+    def __init__(self, catalog: ManagedCatalog, forms: Forms) -> None:
+        self._catalog = catalog
+        self._forms = forms
+
+    def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
+        """The first value that a later commit than its snapshot wrote, or None."""
+        table = writes.table
+        for key in table.computed_keys:
+            for write, _, winner in self.values(writes, key, session):
+                if winner is not None:
+                    return Conflict(table, key_of(key.columns, write.row), winner)
+        return None
+
+    def values(
+        self, writes: TableWrites, key: ComputedKey, session: Session
+    ) -> Iterator[tuple[Write, int, int | None]]:
+        """New rows with the hashes of their values, and the cts of a later one's."""
+        table = writes.table
+        new = [write for _, write in writes.buffered() if not write.deleted]
+        if new:
+            self._catalog.versions(table).drain(session)
+        for start in range(0, len(new), _KEYS_PER_QUERY):
+            part = new[start : start + _KEYS_PER_QUERY]
+            rows = [(key_of(key.columns, write.row), write.sts) for write in part]
+            sql = self._forms.computed_keys(table, key, rows)
+            for number, value, winner in session.execute(sql).fetch_all():
+                yield part[number], value, winner
+
+
 class QueryCertifier:
     """Certification computed by the engine over the cache tables."""
 
@@ -100,6 +140,7 @@ class QueryCertifier:
     def __init__(self, catalog: ManagedCatalog, forms: Forms) -> None:
         self._catalog = catalog
         self._forms = forms
+        self.computed = ComputedKeys(catalog, forms)
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
         """Ask the engine, a few hundred keys at a time."""
@@ -111,7 +152,7 @@ class QueryCertifier:
                 found = self._ask(writes.table, positions, part, session)
                 if found is not None:
                     return found
-        return None
+        return self.computed.conflict(writes, session)
 
     def _ask(
         self,
@@ -160,6 +201,8 @@ class MemoryCertifier:
                 winner = versions.last_unique_commit(constraint, values)
                 if winner > write.sts and None not in values:
                     return Conflict(table, values, winner)
+        if any(versions.last_cts > write.sts for write in writes.rows.values()):
+            return self._query.computed.conflict(writes, session)
         return None
 
 

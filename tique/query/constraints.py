@@ -105,13 +105,18 @@ def check_buffered(
     the first sequence number that it used, if it used several.
     """
     table = writes.table
-    unique = any(set(columns) & set(changed) for columns in table.unique)
+    unique = any(set(columns) & set(changed) for columns in _unique(table))
     if writes.is_doubtful:
         writes.guard(transaction.session)
     if unique or (table.judges_rows and changed) or writes.is_doubtful:
         writes.is_doubtful = False
         writes.spill(transaction.session)
         check_unique(transaction, table, changed, first)
+
+
+def _unique(table: Table) -> list[tuple[int, ...]]:
+    """The columns of each UNIQUE key, computed ones too."""
+    return [*table.unique, *(key.columns for key in table.computed_keys)]
 
 
 def check_staged_keys(transaction: Transaction, table: Table) -> None:
@@ -133,22 +138,27 @@ def check_unique(
     first: int | None = None,
 ) -> None:
     """Refuse duplicate UNIQUE values among staged and visible rows."""
+    forms = transaction.engine.forms
+    sequence = transaction.sequence
+    numbers = transaction.sts, sequence if first is None else first, sequence
     for columns in table.unique:
-        if not set(columns) & set(changed):
-            continue
-        transaction.prepare_scan(table)
-        sql = transaction.engine.forms.unique_duplicate(
-            table,
-            columns,
-            transaction.sts,
-            transaction.sequence if first is None else first,
-            transaction.sequence,
-        )
-        if _has_rows(transaction, sql):
-            names = ", ".join(table.columns[i].name for i in columns)
-            index = table.unique_index(columns)
-            of_index = "" if index is None else f" of the index {index}"
-            raise duplicate_key(table, f"UNIQUE ({names}){of_index}")
+        if set(columns) & set(changed):
+            transaction.prepare_scan(table)
+            if _has_rows(transaction, forms.unique_duplicate(table, columns, *numbers)):
+                names = ", ".join(table.columns[i].name for i in columns)
+                raise _duplicate_value(table, names, table.unique_index(columns))
+    for key in table.computed_keys:
+        if set(key.columns) & set(changed):
+            transaction.prepare_scan(table)
+            if _has_rows(transaction, forms.computed_duplicate(table, key, *numbers)):
+                raise _duplicate_value(table, ", ".join(key.texts), key.name)
+
+
+def _duplicate_value(
+    table: Table, names: str, index: str | None
+) -> errors.UniqueViolation:
+    of_index = "" if index is None else f" of the index {index}"
+    return duplicate_key(table, f"UNIQUE ({names}){of_index}")
 
 
 def _has_rows(transaction: Transaction, sql: str) -> bool:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 def shape_of(table: Table) -> tuple[object, ...]:
     """The parts of a table that do not go with the tables that it references."""
-    return table.columns, table.primary_key, table.unique, table.checks, table.generated
+    keys = table.primary_key, table.unique, table.computed_keys
+    return table.columns, keys, table.checks, table.generated
 
 
 def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:

@@ -424,7 +424,7 @@ class DuckDBEngine(Engine):
         since: int | None = None,
     ) -> None:
         assert isinstance(session, DuckDBSession)
-        if table.unique:
+        if table.unique or table.computed_keys:
             rows = {**rows, **whole_in_keys(session, table, rows)}
         whole, partly = _by_gaps(rows)
 

@@ -6,7 +6,7 @@ catalog has the expression, with a cast to the column's type, in the place of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.duckdb.purity import asked, nodes
 from tique_rewriter.schema import Generated
@@ -36,7 +36,10 @@ def generated_columns(
         for place, (column, type_name, _, _, default, _) in enumerate(described)
         if default is None and (expression := expressions[column]) is not None
     }
-    named = {column: _names(session, each.expression) for column, each in left.items()}
+    named = {
+        column: names_in(parsed_expression(session, each.expression))
+        for column, each in left.items()
+    }
     ordered: list[Generated] = []
     while left:
         # DuckDB lets none depend on itself.
@@ -46,8 +49,13 @@ def generated_columns(
     return tuple(ordered)
 
 
-def _names(session: Session, expression: str) -> set[str]:
-    parsed = asked(session, "json_serialize_sql", f"SELECT ({expression})")
+def parsed_expression(session: Session, expression: str) -> Any:
+    """DuckDB's tree of an expression."""
+    return asked(session, "json_serialize_sql", f"SELECT ({expression})")
+
+
+def names_in(parsed: Any) -> set[str]:
+    """The names of columns in such a tree, in small letters, with all that qualifies them."""
     return {
         str(name).lower()
         for node in nodes(parsed)

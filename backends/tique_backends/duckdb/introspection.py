@@ -10,10 +10,9 @@ from tique_backends.duckdb.generated import generated_columns
 from tique_backends.duckdb.unique_indexes import (
     INDEXES_OF_TABLES,
     fallible,
-    unique_indexes,
+    with_keys,
 )
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.keys import with_unique_indexes
 from tique_backends.names import quote
 from tique_backends.relations import Relations
 from tique_rewriter.schema import Check, Column, Table
@@ -169,4 +168,4 @@ def _described(
         generated=generated,
         indexed=fallible(indexes),
     )
-    return with_unique_indexes(table, unique_indexes(indexes, schema, name, positions))
+    return with_keys(session, table, indexes)

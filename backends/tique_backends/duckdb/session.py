@@ -438,7 +438,7 @@ class DuckDBSession(Session):
         DuckDB 1.5 else takes no note of the values that a first DELETE after its start
         gives up, and an INSERT of them fails (README).
         """
-        if any(table.unique_names):
+        if any(table.unique_names) or table.computed_keys:
             storage = storage_name(table)
             self._run(f"INSERT INTO {storage} SELECT * FROM {storage} WHERE FALSE", ())
 

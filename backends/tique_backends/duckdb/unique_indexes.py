@@ -2,7 +2,8 @@
 
 A unique index on columns keeps duplicates out just as a UNIQUE constraint on them does, so that
 certification has to know it as a key of the table. DuckDB's catalog has its columns as
-text: a name, quoted where it has to be. Everything else is an expression, in brackets.
+text: a name, quoted where it has to be. Everything else is an expression, in brackets. One
+on expressions is a key whose values the engine computes, from the rows' columns.
 
 An expression may be an error for a row. DuckDB computes it when a transaction commits, so
 that storage would refuse the row at a fold (P4): it is computed at the statement, too,
@@ -12,14 +13,22 @@ unless it is known to be an error for no row.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tique_backends.duckdb.generated import names_in, parsed_expression
+from tique_backends.duckdb.purity import nodes
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.keys import with_unique_indexes
+from tique_backends.names import quote
+from tique_rewriter.schema import ComputedKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from tique_backends.records import Row
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
 
 UNIQUE_INDEXES = """
 SELECT schema_name, table_name, index_name FROM duckdb_indexes()
@@ -49,34 +58,60 @@ def fallible(indexes: Iterable[Row]) -> tuple[str, ...]:
     )
 
 
-def unique_indexes(
-    indexes: Iterable[Row], schema: str, name: str, positions: Mapping[str, int]
-) -> dict[tuple[int, ...], str]:
-    """Return a table's unique indexes: the name of one by the positions of its columns.
-
-    ``indexes`` are all that it has, and ``positions`` those of the columns, by name in small
-    letters.
+def with_keys(session: Session, table: Table, indexes: Iterable[Row]) -> Table:
+    """Return a table with its unique indexes as keys; ``indexes`` are all that it has.
 
     Raises
     ------
     EngineError
-        UNSUPPORTED if one is on an expression.
+        UNSUPPORTED if one has a collation, or a generated column.
     """
-    found: dict[tuple[int, ...], str] = {}
-    for index, is_unique, columns in indexes:
+    plain: dict[tuple[int, ...], str] = {}
+    computed = []
+    for index, is_unique, texts in indexes:
         if not is_unique:
             continue
-        key = [positions.get(_column(text)) for text in columns]
-        if None in key:
-            raise EngineError(
-                ErrorKind.UNSUPPORTED,
-                f"table {schema}.{name} has a unique index on an expression, {index}; "
-                "certification takes a key of columns",
-            )
-        found.setdefault(tuple([i for i in key if i is not None]), index)
-    return found
+        key = tuple([i for text in texts if (i := _column(table, text)) is not None])
+        if len(key) == len(texts):
+            plain.setdefault(key, index)
+        else:
+            computed.append(_computed(session, table, index, texts))
+    return replace(with_unique_indexes(table, plain), computed_keys=tuple(computed))
 
 
-def _column(text: str) -> str:
+def _computed(
+    session: Session, table: Table, index: str, texts: Sequence[str]
+) -> ComputedKey:
+    parts, columns = [], set[int]()
+    for text in texts:
+        position = _column(table, text)
+        if position is not None:
+            parts.append(quote(table.columns[position].name))
+            columns.add(position)
+            continue
+        parsed = parsed_expression(session, text)
+        names = names_in(parsed)
+        if any(column.name.lower() in names for column in table.generated):
+            raise _refused(table, index, "with a generated column")
+        if any(node.get("class") == "COLLATE" for node in nodes(parsed)):
+            raise _refused(table, index, "with a collation")
+        named = [i for name, i in table.positions.items() if name in names]
+        if not named:
+            raise _refused(table, index, f"on {text}, which cannot be examined")
+        parts.append(text)
+        columns.update(named)
+    return ComputedKey(index, tuple(parts), tuple(sorted(columns)))
+
+
+def _refused(table: Table, index: str, what: str) -> EngineError:
+    return EngineError(
+        ErrorKind.UNSUPPORTED,
+        f"table {table.qualified_name} has a unique index {what}, {index}",
+    )
+
+
+def _column(table: Table, text: str) -> int | None:
+    """The position of the column that an index's text is; None for an expression."""
     quoted = _QUOTED.fullmatch(text)
-    return (quoted[1].replace('""', '"') if quoted else text).lower()
+    name = quoted[1].replace('""', '"') if quoted else text
+    return table.positions.get(name.lower())

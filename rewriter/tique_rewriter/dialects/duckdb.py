@@ -120,6 +120,7 @@ RULES = Rules(
     allowed_parts=frozenset({"pivots", "sample", "key_expressions", "catalog"}),
     inserts_by_position=True,
     indexes_expressions=True,
+    keys_of_expressions=True,
     generated=True,
     copies_generated=True,
     with_changes=True,

@@ -202,6 +202,8 @@ class Rules:
         not grouped by where the table's key is.
     indexes_expressions
         Whether an index that is not unique may be on expressions.
+    keys_of_expressions
+        Whether a unique one may be, too.
     index_parts
         The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. With "where" there may be expressions too: the
@@ -385,6 +387,7 @@ class Rules:
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
     indexes_expressions: bool = False
+    keys_of_expressions: bool = False
     unique_indexes: bool = True
     comma_may_end: bool = False
     conflict_needs_key: bool = False

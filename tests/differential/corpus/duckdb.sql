@@ -413,3 +413,8 @@ CREATE INDEX i@ ON t@ ((a + b))
 
 CREATE TABLE t@ (a VARCHAR);
 CREATE INDEX i@ ON t@ (lower(a))
+
+CREATE TABLE t@ (a VARCHAR, b INTEGER);
+CREATE UNIQUE INDEX i@ ON t@ (b, lower(a));
+INSERT INTO t@ VALUES ('x', 1), ('X', 2), (NULL, 1);
+SELECT * FROM t@ ORDER BY ALL
