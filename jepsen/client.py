@@ -112,7 +112,7 @@ class Client:
     def perform(self, operation: Operation) -> str:
         """Carry out an operation and record it; its outcome."""
         self._recorder.invoke(*operation)
-        self._points.enter("body")
+        self._points.enter("commit" if self._workload.commits_each else "body")
         kind, value, error = self._attempt(operation)
         self._points.enter("")
         self._recorder.complete(kind, operation.f, value, error)
@@ -122,10 +122,17 @@ class Client:
         connection = self._connection
         assert connection is not None
         try:
+            commits_each = self._workload.commits_each
             try:
+                connection.autocommit = commits_each
                 value = self._workload.apply(connection, operation)
+                if commits_each:
+                    return "ok", value, None
                 if self._chance.random() < _ROLLBACKS:
                     raise Refused("rolled back")
+            except tique.OutcomeUnknown as error:
+                self.close()
+                return "info", operation.value, _text(error)
             except (Refused, tique.Error) as error:
                 self._recover(error)
                 return "fail", operation.value, _text(error)

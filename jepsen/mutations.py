@@ -439,7 +439,12 @@ def _lacks_bulk_commits() -> None:
     _replace(TableVersions, changes_between)
 
 
-def _replace(owner: object, function: Callable[..., Any], name: str = "") -> None:
+def _believes_blind_answers() -> None:
+    """P2: a transaction that has not asked for a snapshot tells what its old one shows."""
+    _replace(Transaction, property(lambda _: True), "has_merging_rows_only")
+
+
+def _replace(owner: object, function: Any, name: str = "") -> None:
     setattr(owner, name or function.__name__, function)
 
 
@@ -492,11 +497,17 @@ DUCKDB_UNCOMMITTED: dict[str, Callable[[], None]] = {
 }
 """The same on DuckDB: of bulk commits, and of a fold that waits for no locks."""
 
+BLIND: dict[str, Callable[[], None]] = {
+    "believes-blind-answers": _believes_blind_answers,
+}
+"""Mutations of updates that begin without a snapshot of now: a schedule finds each."""
+
 MUTATIONS = {
     **PROTOCOL,
     **STORE,
     **UNCOMMITTED,
     **SHARED_UNCOMMITTED,
+    **BLIND,
     **DUCKDB_UNCOMMITTED,
 }
 """All by name; each is called once, in a process that has no connection yet."""

@@ -33,6 +33,7 @@ from tique.commit.behind_locks import commit_behind_locks
 from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import release
+from tique.query.blind import run_blindly
 from tique.query.foreign_keys import check_deferred
 from tique.query.lockable import expect_kept_locked
 from tique.query.redefinition import redefined
@@ -225,7 +226,7 @@ class Execution:
                 self.check_usable()
             commits = self.commits_each
             try:
-                return self._run_once(query, parameters)
+                return self._run_once(query, parameters, blindly=commits)
             except errors.SerializationError:
                 if not commits:
                     raise
@@ -235,8 +236,14 @@ class Execution:
                 raise
             return self._run_again(lambda: self._run_once(query, parameters))
 
-    def _run_once(self, query: str, parameters: Any) -> Outcome:
+    def _run_once(
+        self, query: str, parameters: Any, *, blindly: bool = False
+    ) -> Outcome:
         try:
+            if blindly and self.database.timeline.is_abreast:
+                outcome = self._run_blindly(query, parameters)
+                if outcome is not None:
+                    return outcome
             try:
                 prepared = self.planner.plan(query, parameters is not None)
             except UnknownTable as error:
@@ -252,6 +259,25 @@ class Execution:
             process.park_if_exiting()
             self.drop_statement()
             raise self._translated(error) from error
+
+    def _run_blindly(self, query: str, parameters: Any) -> Outcome | None:
+        """Run a statement that need not ask for a snapshot; None: it has to."""
+        isolation = self.controls.isolation or self.isolation
+        if (
+            isolation is not IsolationLevel.SNAPSHOT
+            or not self._merges
+            or self.transaction is not None
+        ):
+            return None
+        version = self.database.catalog.version
+        prepared = self.planner.plan_blindly(query, parameters is not None)
+        statement = prepared and self.planner.statement(prepared)
+        if not prepared or not statement or not statement.may_begin_blindly:
+            return None
+        bound = prepared.bind(parameters)
+        self.begin(planned_at=version)
+        run = partial(run_blindly, statement)
+        return self.run_in_transaction(statement, bound, run)
 
     def _run_other(self, plan: object, bound: Sequence[Any]) -> Outcome:
         """Run a statement about transactions or the session."""
@@ -443,7 +469,8 @@ class Execution:
 
     # Transactions
 
-    def begin(self) -> Transaction:
+    def begin(self, *, planned_at: int | None = None) -> Transaction:
+        """Begin a transaction, blindly if its statement was planned at a known version."""
         session = self.live_session()
         transaction = self.database.begin(
             session,
@@ -452,6 +479,7 @@ class Execution:
             merges=self._merges,
             contender=self.contender,
             temporaries=self.temporaries,
+            planned_at=planned_at,
         )
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name

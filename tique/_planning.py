@@ -96,6 +96,17 @@ class Planner:
         rewriter = self._temporaries.rewriter or self._without_temporaries
         return rewriter.plan(query, has_parameters)
 
+    def plan_blindly(self, query: str, has_parameters: bool) -> Prepared | None:
+        """Plan a statement by the definitions as far as they were followed.
+
+        None where others have to be asked for.
+        """
+        if self._along is not None:
+            return None
+        with suppress(RewriteError):
+            return self.rewriter.plan(query, has_parameters)
+        return None
+
     def statement(self, prepared: Prepared) -> Statement | None:
         """Return what runs a plan; None for those of transactions and the session."""
         statement = self._statements.get(prepared)

@@ -130,6 +130,9 @@ class SharedSequencer(ABC):
     keeps_row_locks = False
     """Whether processes see each other's row locks (:mod:`tique_backends.row_locks`)."""
 
+    tells_privileges = False
+    """Whether a snapshot says what this process's role may do (:meth:`expect_privileges`)."""
+
     appends_whole = False
     """Whether a group of commits can be appended as a whole or not at all."""
 

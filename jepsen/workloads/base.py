@@ -42,6 +42,8 @@ class Workload(ABC):
     """
 
     name: ClassVar[str]
+    commits_each = False
+    """Whether the operation is one statement in autocommit, which is its commit too."""
 
     def __init__(self, chance: random.Random, client: int, number: int) -> None:
         self.chance = chance
@@ -62,7 +64,7 @@ class Workload(ABC):
 
     @abstractmethod
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
-        """Run an operation up to, but not including, its commit.
+        """Run an operation up to, but not including, its commit (:attr:`commits_each`).
 
         Returns
         -------

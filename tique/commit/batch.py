@@ -7,6 +7,9 @@ it writes, those that it references (shared) and those of rows that it gives up
 (exclusive). A later ticket of the batch that claims one of these in a mode that does not
 agree is in conflict with it. So all certified tickets can be appended in one step.
 
+A transaction that began blindly (:mod:`tique.query.blind`) loses if definitions were followed
+since it was planned: those of its plan are no longer the newest.
+
 Only the leader of a group commit calls this, with every earlier commit published: no
 commit can slip between.
 """
@@ -132,6 +135,10 @@ class BatchCertifier:
 
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._certifier
+        if ticket.transaction.planned_at not in (None, self._catalog.version):
+            raise errors.SerializationError(
+                "definitions have changed since the statement was planned; run it again"
+            )
         for writes in ticket.writes:
             self._expect_current(writes.table)
             if writes.is_staged:

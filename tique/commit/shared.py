@@ -14,7 +14,7 @@ keys.
 
 *Publication (P2).* The log entry is durable before the timestamp is finished.
 ``commit()`` returns when the shared sts covers the timestamp; the index learns of it
-before the next transaction begins.
+before the next transaction begins, unless that begins blindly (:mod:`tique.query.blind`).
 
 There are two ways to do that; the engine says which.
 
@@ -151,6 +151,7 @@ class SharedCommitter(Committer):
         return stamped
 
     def _put_back(self, ticket: Ticket) -> None:
+        self._timeline.fall_behind()
         ticket.refusals += 1
         if ticket.refusals < _REFUSALS:
             self._queue.appendleft(ticket)

@@ -272,6 +272,7 @@ class Database:
         merges: bool,
         contender: Contender,
         temporaries: Temporaries | None = None,
+        planned_at: int | None = None,
     ) -> Transaction:
         """Begin a transaction; its connection adds it to the open ones.
 
@@ -297,6 +298,7 @@ class Database:
             merges=merges,
             contender=contender,
             temporaries=temporaries,
+            planned_at=planned_at,
         )
 
     def number(self) -> int:

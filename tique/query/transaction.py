@@ -173,6 +173,9 @@ class Transaction:
         Its connection, where several want the same rows; None: it waits for no turn.
     temporaries
         The connection's temporary tables.
+    planned_at
+        The version of the definitions by which its only statement was planned, if it begins
+        blindly (:mod:`tique.query.blind`).
     """
 
     migration: Migration | None = None
@@ -205,6 +208,7 @@ class Transaction:
         merges: bool = True,
         contender: Contender | None = None,
         temporaries: Temporaries | None = None,
+        planned_at: int | None = None,
     ) -> None:
         self.engine = engine
         self.catalog = catalog
@@ -246,7 +250,8 @@ class Transaction:
         self.seen = Seen()
         self._read: dict[tuple[int, Key], Row | None] = {}
         self._is_first_statement = True
-        self.txid, self.sts = timeline.begin()
+        self.planned_at = planned_at
+        self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
 
     @property
     def server_locks(self) -> Collection[int]:
@@ -310,6 +315,27 @@ class Transaction:
             return False
         self.sts = self.timeline.refresh(self.txid)
         return True
+
+    def begin_anew(self) -> None:
+        """Undo all that it did on an older snapshot, and take that of now."""
+        self.undo(0)
+        self.planned_at = None
+        self.seen = Seen()
+        self.touched.clear()
+        self._read.clear()
+        self.sts = self.timeline.refresh(self.txid)
+
+    @property
+    def has_merging_rows_only(self) -> bool:
+        """Whether it writes rows that merge, and has seen nothing besides these."""
+        written = [writes for writes in self.writes.values() if writes]
+        return (
+            bool(written)
+            and all(writes.merges for writes in written)
+            and not self.seen
+            and not self.references
+            and not self.deferred
+        )
 
     def see_as_of(self, sts: int) -> None:
         """Read from a newer snapshot from now on; the one before stays registered."""

@@ -7,7 +7,8 @@ a transaction begins, the process asks the shared sequencer for sts and follows 
 it. Of each timestamp in between it knows the outcome, because the commit was its own,
 or it reads the log, in a statement that begins after sts was read; the server may run
 that statement in the same request. A finished commit's entry is visible by then (P2), a
-fenced one is named in the answer.
+fenced one is named in the answer. (A transaction that begins blindly sees what was followed
+before, as a whole: :mod:`tique.query.blind`.)
 
 *Together (P2).* Threads that begin transactions at the same time share an answer whose
 question was sent after all of them had come: it covers the commits that any of them

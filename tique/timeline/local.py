@@ -68,8 +68,16 @@ class Timeline:
     def catch_up(self) -> None:
         """Follow the commits of other processes."""
 
-    def begin(self) -> tuple[int, int]:
-        """Begin a transaction: its txid and its sts."""
+    @property
+    def is_abreast(self) -> bool:
+        """Whether a transaction may begin blindly (:mod:`tique.query.blind`), and gain by it."""
+        return False
+
+    def begin(self, *, blindly: bool = False) -> tuple[int, int]:
+        """Begin a transaction: its txid and its sts.
+
+        One that begins ``blindly`` may not see what other processes have committed.
+        """
         begun = self._sequencer.begin()
         while begun[0] not in self._ids.current:
             # Another thread may have renewed the ids already.

@@ -11,6 +11,9 @@ in the shared sequencer. It is moved up to the local λ, never beyond, and that 
 decreases. So no version is folded that a local transaction, or one that begins later,
 would miss.
 
+*Blind transactions* (:mod:`tique.query.blind`) begin on what was followed. Whether that pays is
+judged by this process's last groups of commits: none of other processes came between these.
+
 *Fencing (P6).* The lease is over for this process not later than for the server: it
 counts from before the renewal was sent, by a clock that runs on while the process is
 stopped. A statement's result counts only if the lease was still running when the result
@@ -76,6 +79,7 @@ _BEATS_PER_LEASE = 5
 _SLICE = 0.2
 _CHECKPOINT_LEASE = 30.0
 _PATIENCE = 20.0
+_ABREAST_AFTER = 4
 
 
 class SharedTimeline(Timeline):
@@ -134,6 +138,8 @@ class SharedTimeline(Timeline):
         finished by the next holder of that lock (:meth:`lift`)."""
         self._expires = 0.0
         self._has_company = False
+        self._abreast = 0
+        """So many groups of commits, one after the other, had nothing to follow before them."""
         self._folding = threading.Lock()
         """Held to take the checkpointer's lease or to give it back; it has two uses:"""
         self._is_checkpointing = False
@@ -184,9 +190,13 @@ class SharedTimeline(Timeline):
         self._shared.introduce(self._ids.count_epoch(session))
 
     @override
-    def begin(self) -> tuple[int, int]:
-        """Begin a transaction that sees the commits of all processes."""
-        self.catch_up()
+    def begin(self, *, blindly: bool = False) -> tuple[int, int]:
+        """Begin a transaction that sees the commits of all processes.
+
+        One that begins ``blindly`` sees those that were followed.
+        """
+        if not blindly:
+            self.catch_up()
         self.check()
         return super().begin()
 
@@ -227,6 +237,15 @@ class SharedTimeline(Timeline):
             self._is_lost = True
         if self._is_lost:
             raise given_up(f"its lease is {self._lease:g} s")
+
+    @property
+    @override
+    def is_abreast(self) -> bool:
+        return self._abreast >= _ABREAST_AFTER and not self._shared.tells_privileges
+
+    def fall_behind(self) -> None:
+        """Note that another process has committed what this one has not followed."""
+        self._abreast = 0
 
     @property
     @override
@@ -428,10 +447,14 @@ class SharedTimeline(Timeline):
         last = tickets[-1].cts
         if last - covered > len(tickets):
             # Other processes have not finished commits that they began before.
+            self.fall_behind()
             self.wait(last)
         elif covered == self._sequencer.sts():
             # There are no other commits to follow before them.
             self.follower.follow(SharedSnapshot(last, frozenset()))
+            self._abreast += 1
+        else:
+            self.fall_behind()
 
     def abort(self, stamps: Sequence[int]) -> None:
         """Finish timestamps whose commits are not durable."""
@@ -504,8 +527,11 @@ class SharedTimeline(Timeline):
         """Ask the shared sequencer in this context; a fenced process is lost."""
         try:
             yield
-        except FencedError:
-            self._is_lost = True
+        except EngineError as error:
+            # The next transaction learns from its question that the server is gone.
+            self.fall_behind()
+            if isinstance(error, FencedError):
+                self._is_lost = True
             raise
 
     def take(

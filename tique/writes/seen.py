@@ -54,6 +54,10 @@ class Seen:
         self.own: set[tuple[int, Key]] = set()
         """Rows that the transaction had changed: nothing of them may have changed."""
 
+    def __bool__(self) -> bool:
+        """Whether anything was seen."""
+        return bool(self.rows or self.groups or self.tables or self.own)
+
     def row(
         self, table: Table, key: Key, row: Row | None, columns: Collection[int]
     ) -> None:

@@ -127,6 +127,15 @@ class TableWrites:
                 both = merge.after(before.merge)
                 self.rows[key] = self.rows[key]._replace(merge=both)
 
+    @property
+    def merges(self) -> bool:
+        """Whether all of them are rows that can be computed from other versions."""
+        return (
+            not self.is_staged
+            and not self.copies
+            and all(write.merge is not None for write in self.rows.values())
+        )
+
     def written_after(self, sequence: int) -> Iterator[Key]:
         """The keys of buffered rows that statements after a number wrote, newest first."""
         for number, key, _ in reversed(self._history):

@@ -53,6 +53,10 @@ class Committing(Protocol):
         """Whether its updates that lost may be computed again."""
 
     @property
+    def planned_at(self) -> int | None:
+        """The version of the definitions by which it was planned, if it began blindly."""
+
+    @property
     def server_locks(self) -> Collection[int]:
         """The numbers of the row locks that it has alone in the server."""
 

@@ -116,6 +116,7 @@ class GuestSequencer(PostgreSQLSequencer):
     _APPEND = "tique.guest_append"
 
     limits_barriers = True
+    tells_privileges = True
 
     def __init__(self, presence: Presence) -> None:
         super().__init__(presence)

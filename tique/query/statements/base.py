@@ -49,6 +49,8 @@ class Statement(ABC):
 
     writes: ClassVar[bool] = True
     """Whether it can change something."""
+    may_begin_blindly: bool = False
+    """Whether its transaction may do without a snapshot of now (:mod:`tique.query.blind`)."""
     defines: bool = False
     """Whether it is DDL about what outlives the session."""
 

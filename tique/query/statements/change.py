@@ -449,6 +449,7 @@ class UpdateStatement(ChangeStatement):
             and is_free(self._table, self._changed)
         )
         self._merged_columns = frozenset(self._changed)
+        self.may_begin_blindly = self._can_be_merged and not self._table.is_temporary
 
     @override
     def _merged(self, parameters: Sequence[Any], seen: Row, row: Row) -> Row:
