@@ -33,8 +33,8 @@ def adopt(
     ------
     NotSupportedError
         If a table has a feature whose guarantees tique cannot keep (foreign keys on
-        DuckDB, or to tables that are not adopted with it, keys with generated columns, collations (on PostgreSQL
-        those by which different texts are equal), unique indexes with a condition or on expressions, a CHECK that depends on more than
+        DuckDB, or to tables that are not adopted with it, keys with generated columns, keys with
+        collations by which different texts are equal, unique indexes with a condition or (on PostgreSQL) on expressions, a CHECK that depends on more than
         the row); then none is adopted.
     ProgrammingError
         If a table does not exist or is managed already.

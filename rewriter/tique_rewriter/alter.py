@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tique_rewriter.collations import read_collation
+from tique_rewriter.collations import collated, read_collation
 from tique_rewriter.definition import (
     TABLE_CONSTRAINTS,
     Draft,
@@ -418,9 +418,10 @@ class _Alteration:
         check_calls(source, words[using + 1 :])
         _check_expressions(source, words[using + 1 :])
         type_ = read_type(source, type_words)
-        draft.columns[position] = replace(
-            draft.columns[position], type=type_, collation=collation
-        )
+        column = replace(draft.columns[position], type=type_, collation=None)
+        if collation is not None:
+            column = collated(source, column, collation)
+        draft.columns[position] = column
         self._retyped.add(position)
 
     def _rename_table(self, piece: list[Word]) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tique_rewriter.attaching import check_not_attached
-from tique_rewriter.collations import read_collation
+from tique_rewriter.collations import collated, read_collation
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
@@ -388,8 +388,8 @@ def read_constraints(
             found, words = collation
             if not draft.computes(source.identifier(column)):
                 position = position_of(source, draft, column)
-                draft.columns[position] = replace(
-                    draft.columns[position], collation=found
+                draft.columns[position] = collated(
+                    source, draft.columns[position], found
                 )
             continue
         if word.keyword in _REFUSED_CONSTRAINTS:

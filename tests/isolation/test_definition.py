@@ -255,7 +255,7 @@ POSTGRESQL = pytest.mark.written_for(["postgresql"], reason="the words are its o
     [
         pytest.param(
             "CREATE TABLE t (a TEXT COLLATE NOCASE PRIMARY KEY)",
-            "collation",
+            "a collation, a, in a key",
             marks=[
                 pytest.mark.never(
                     ["monetdb"],

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tique_backends.duckdb.keeping import is_kept_as_text
+from tique_backends.duckdb.literals import is_collated
 from tique_backends.errors import EngineError, ErrorKind
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def is_kept(type_name: str) -> bool:
     are those of others.
     """
     is_enumeration = type_name.startswith("ENUM(") and type_name.endswith(")")
-    return type_name in _KEPT or is_enumeration
+    return type_name in _KEPT or is_enumeration or is_collated(type_name)
 
 
 _READ_ALIKE = frozenset(_TYPES) - {"TIME", "UUID", "HUGEINT"}

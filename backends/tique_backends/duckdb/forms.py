@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique_backends.duckdb.literals import INTEGERS, listed, literal, plain_literal
+from tique_backends.duckdb.literals import (
+    INTEGERS,
+    converted,
+    listed,
+    literal,
+    plain_literal,
+)
 from tique_backends.forms import Forms, together
 from tique_backends.names import (
     cache_name,
@@ -258,7 +264,7 @@ class DuckDBForms(Forms):
 
     def _item(self, table: Table, position: int, text: str) -> str:
         column = table.columns[position]
-        return f"CAST({text} AS {column.type}) AS {quote(column.name)}"
+        return f"{converted(text, column.type)} AS {quote(column.name)}"
 
     def _excluded(
         self, table: Table, bound: Mapping[int, Any], keys: Sequence[Row]
@@ -283,7 +289,7 @@ class DuckDBForms(Forms):
 
     @override
     def cast(self, text: str, type_name: str) -> str:
-        return f"CAST({text} AS {type_name})"
+        return converted(text, type_name)
 
     @override
     def once(self, name: str, columns: Sequence[str], query: str) -> str:

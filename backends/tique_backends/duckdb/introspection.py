@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tique_backends.duckdb.collations import (
+    check_collations,
+    collations,
+    may_have_collations,
+)
 from tique_backends.duckdb.defaults import at_home
 from tique_backends.duckdb.generated import generated_columns
 from tique_backends.duckdb.unique_indexes import (
@@ -114,10 +119,16 @@ def _described(
     if "GENERATED ALWAYS AS" in words:
         generated = generated_columns(session, schema, name, described)
     computed = {column.name for column in generated}
+    place = f"{quote(database)}.{quote(schema)}.{quote(name)}"
+    collated = {}
+    if may_have_collations(words, [row[1] for row in described]):
+        collated = collations(session, place)
     columns = tuple(
         Column(
             column,
-            type_name,
+            f"{type_name} COLLATE {collated[column]}"
+            if column in collated
+            else type_name,
             nullable == "NO",
             default and at_home(default, schema, ask),
         )
@@ -132,11 +143,6 @@ def _described(
                 ErrorKind.UNSUPPORTED,
                 f"table {label}: the column name {column.name!r} is reserved",
             )
-    if " COLLATE " in words:
-        # Keys that are equal there would be different ones in memory.
-        raise EngineError(
-            ErrorKind.UNSUPPORTED, f"table {label} has a column with a collation"
-        )
     if ask(_REFERENCED, *found):
         raise EngineError(
             ErrorKind.UNSUPPORTED,
@@ -168,4 +174,6 @@ def _described(
         generated=generated,
         indexed=fallible(indexes),
     )
-    return with_keys(session, table, indexes)
+    table = with_keys(session, table, indexes)
+    check_collations(table)
+    return table

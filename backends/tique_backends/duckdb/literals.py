@@ -44,6 +44,19 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def is_collated(type_name: str) -> bool:
+    """Whether a column's type has a collation."""
+    return type_name.startswith("VARCHAR COLLATE ")
+
+
+def converted(text: str, type_name: str) -> str:
+    """SQL that converts a value to a column's type. No CAST takes a collation."""
+    if is_collated(type_name):
+        plain, _, collation = type_name.partition(" COLLATE ")
+        return f"CAST({text} AS {plain}) COLLATE {collation}"
+    return f"CAST({text} AS {type_name})"
+
+
 def listed(values: Collection[Any], type_name: str) -> str:
     """An expression for a list of values, each to be cast to ``type_name``."""
     if type_name in INTEGERS:

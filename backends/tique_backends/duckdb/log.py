@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tique_backends.duckdb.literals import plain_text
+from tique_backends.duckdb.literals import converted, plain_text
 from tique_backends.names import cache_name, quote, storage_name
 from tique_backends.records import MISSING, CommitRecord
 
@@ -68,7 +68,7 @@ def replay_statement(table: Table, after: int) -> str:
         text = f"(_w ->> '$[{position + 1}]')"
         if column.type == "BLOB":
             text = f"unhex({text})"
-        value = f"CAST({text} AS {column.type})"
+        value = converted(text, column.type)
         if position not in table.primary_key and not table.is_keyless:
             value = (
                 f"CASE WHEN json_type(_w, '$[{position + 1}]') = 'OBJECT' "

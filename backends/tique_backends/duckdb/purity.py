@@ -17,6 +17,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from tique_backends.duckdb.literals import converted
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.words import SYNTAX
@@ -166,7 +167,7 @@ def _impurity(session: Session, table: Table, expression: str) -> str | None:
     every = [(column.name, column.type) for column in table.columns]
     every += [(column.name, column.type) for column in table.generated]
     columns = ", ".join(
-        f"CAST(NULL AS {type_name}) AS {quote(name)}" for name, type_name in every
+        f"{converted('NULL', type_name)} AS {quote(name)}" for name, type_name in every
     )
     # Under another name, as in a staging table: a column qualified by the table's own
     # would not be found there.

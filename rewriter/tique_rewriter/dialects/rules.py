@@ -212,6 +212,8 @@ class Rules:
         Whether CREATE UNIQUE INDEX keeps duplicates out.
     collates
         Whether columns may have collations of their own.
+    collation_compares
+        Whether a collation says which texts are equal, and is a part of a column's type.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
     conflict_needs_key
@@ -360,6 +362,7 @@ class Rules:
     types: Pattern[str] | None = None
     checks: bool = True
     collates: bool = False
+    collation_compares: bool = False
     deferrable: bool = False
     sets_by_query: bool = False
     notifies: bool = False
