@@ -413,7 +413,7 @@ class Execution:
         transaction.lock_timeout = self.lock_timeout
         commits = self.commits_each
         migrates = transaction.migration is not None or (
-            statement.defines and self._defines_within
+            statement.defines and (self._defines_within or statement.is_held)
         )
         if migrates:
             migration = transaction.migration or self._migrate(transaction)

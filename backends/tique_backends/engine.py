@@ -325,6 +325,14 @@ class Engine(ABC):
         """The application's views, read from the engine's catalog."""
         return []
 
+    def materialized_views(self, session: Session) -> list[View]:
+        """The application's materialized views, each as the view that it would be."""
+        return []
+
+    def without_storage(self, session: Session, tables: Sequence[Table]) -> list[Table]:
+        """Those of some managed materialized views that the engine has dropped."""
+        return []
+
     @abstractmethod
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""

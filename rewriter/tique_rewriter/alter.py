@@ -60,23 +60,33 @@ class AlterTable(Plan):
     statement: str = ""
 
 
+_MOVES = ["SET", "SCHEMA"]
+
+
 @dataclass(frozen=True)
 class AlterNothing(Plan):
     """ALTER TABLE IF EXISTS of a table that is not there."""
 
 
-def plan_alter(source: Source, catalog: Catalog) -> AlterTable | AlterNothing:
-    """Return the plan of ALTER TABLE."""
+def plan_alter(
+    source: Source, catalog: Catalog, *, is_materialized: bool = False
+) -> AlterTable | AlterNothing:
+    """Return the plan of ALTER TABLE, or of ALTER MATERIALIZED VIEW.
+
+    Of the latter's forms there are those that change names.
+    """
     words = source.words
     keywords = source.keywords()
-    number = 2
-    if_exists = keywords[2:4] == ["IF", "EXISTS"]
+    number = 3 if is_materialized else 2
+    if_exists = keywords[number : number + 2] == ["IF", "EXISTS"]
     if if_exists:
         number += 2
     if keywords[number : number + 1] == ["ONLY"] and _has(source, "only"):
         number += 1
     first = number
-    table, number = named_table(source, number, catalog)
+    table, number = named_table(
+        source, number, catalog, is_materialized=is_materialized
+    )
     if table is None:
         if if_exists:
             return AlterNothing(0, ())
@@ -87,6 +97,9 @@ def plan_alter(source: Source, catalog: Catalog) -> AlterTable | AlterNothing:
         )
     if number == len(words):
         raise source.syntax("a change is expected", words[-1].start)
+    is_renamed = keywords[number] == "RENAME" or keywords[number:-1] == _MOVES
+    if is_materialized and not is_renamed:
+        raise source.unsupported("this form of ALTER MATERIALIZED VIEW", words[0].start)
     return _Alteration(source, catalog, table).plan(words[number:])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import DuplicateColumn, UnknownTable
-from tique_rewriter.names import check_reserved, quote
+from tique_rewriter.names import check_kind, check_reserved, quote
 from tique_rewriter.plan import Reference
 from tique_rewriter.query import plan_query
 from tique_rewriter.references import unknown_column
@@ -126,6 +126,7 @@ def _target(source: Source, catalog: Catalog) -> tuple[int, Table]:
             start,
             "existing tables are taken in with `tique adopt`",
         )
+    check_kind(source, table, start)
     return number, table
 
 

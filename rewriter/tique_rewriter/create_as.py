@@ -72,7 +72,7 @@ def plan_create_as(
         word = words[min(number, len(words) - 1)]
         shown = source.text[word.start : word.end]
         raise source.unsupported(f'"{shown}" in CREATE TABLE … AS', word.start)
-    body, has_rows = _body(words[number + 1 :])
+    body, has_rows = before_data_clause(words[number + 1 :])
     if not body:
         raise source.syntax("a query is expected", words[-1].start)
     if body[0].keyword not in {"WITH", *source.rules.queries}:
@@ -89,8 +89,8 @@ def plan_create_as(
     )
 
 
-def _body(words: list[Word]) -> tuple[list[Word], bool]:
-    """The query, and whether its rows are wanted."""
+def before_data_clause(words: list[Word]) -> tuple[list[Word], bool]:
+    """The words before WITH [NO] DATA, and whether rows are wanted."""
     keywords = [word.keyword for word in words[-3:]]
     if keywords == ["WITH", "NO", "DATA"]:
         return words[:-3], False

@@ -9,7 +9,7 @@ from sqlglot import expressions as exp
 from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
 from tique_rewriter.foreign_keys import kept_text
-from tique_rewriter.names import check_case
+from tique_rewriter.names import check_case, check_kind
 from tique_rewriter.references import (
     check_private,
     find_table,
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from tique_rewriter.source import Source
 
 _DROP_PARTS = frozenset({"exists", "tables", "kind", "restrict"})
-_DROP_TABLE_PARTS = _DROP_PARTS | {"cascade"}
+_DROP_TABLE_PARTS = _DROP_PARTS | {"cascade", "materialized"}
 
 
-def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
-    """Return the plan of DROP TABLE [IF EXISTS] … [RESTRICT | CASCADE]."""
+def plan_drop_table(source: Source, catalog: Catalog, kind: str = "TABLE") -> DropTable:
+    """Return the plan of DROP TABLE [IF EXISTS] … [RESTRICT | CASCADE].
+
+    Or of DROP MATERIALIZED VIEW.
+    """
     tree = _drop(source, _DROP_TABLE_PARTS)
     found: list[Table] = []
     missing: list[str] = []
@@ -38,6 +41,10 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
         check_private(source, node)
         table = catalog.named(node.db or None, node.name)
         if table is not None:
+            if table.fault is None:
+                is_materialized = kind != "TABLE"
+                start = starts_at(node)
+                check_kind(source, table, start, is_materialized=is_materialized)
             found.append(table)
         elif tree.args.get("exists"):
             missing.append(".".join(part.name for part in node.parts))
@@ -45,7 +52,7 @@ def plan_drop_table(source: Source, catalog: Catalog) -> DropTable:
             raise unknown_table(source, node)
     check_case(source, tree, found)
     cascade = bool(tree.args.get("cascade"))
-    return DropTable(0, (), tuple(found), tuple(missing), cascade)
+    return DropTable(0, (), tuple(found), tuple(missing), kind, cascade)
 
 
 def plan_drop_index(source: Source) -> DropIndex:
@@ -102,7 +109,7 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         index.args.get("table"), exp.Table
     ):
         raise source.unsupported("this form of CREATE INDEX", source.words[0].start)
-    table = find_table(source, index.args["table"], catalog)
+    table = find_table(source, index.args["table"], catalog, takes_views=True)
     check_case(source, tree, [table])
     parameters = index.args.get("params")
     columns = parameters.args.get("columns") or [] if parameters is not None else []

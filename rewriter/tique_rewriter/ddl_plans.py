@@ -32,6 +32,8 @@ class DropTable(Plan):
     tables: tuple[Table, ...]
     missing: tuple[str, ...]
     """Names under IF EXISTS that are not there."""
+    kind: str = "TABLE"
+    """Or MATERIALIZED VIEW."""
     cascade: bool = False
     """Whether FOREIGN KEY constraints of other tables that reference them go too."""
 
@@ -73,6 +75,28 @@ class DefineViews(Plan):
     text: str
     names: tuple[tuple[str, str], ...]
     creates: bool
+
+
+@dataclass(frozen=True)
+class CreateMaterialized(Plan):
+    """CREATE MATERIALIZED VIEW: its schema and name, and the text without WITH DATA.
+
+    Without ``has_rows`` it cannot be read before it is refreshed.
+    """
+
+    name: tuple[str, str]
+    text: str
+    if_not_exists: bool
+    has_rows: bool
+
+
+@dataclass(frozen=True)
+class RefreshMaterialized(Plan):
+    """REFRESH MATERIALIZED VIEW, which the engine runs as it stands."""
+
+    view: Table
+    text: str
+    has_rows: bool
 
 
 @dataclass(frozen=True)

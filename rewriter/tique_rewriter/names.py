@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.errors import UnknownTable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -28,6 +30,29 @@ def check_reserved(source: Source, schema: str, start: int) -> None:
     if schema.lower() == PRIVATE_SCHEMA:
         raise source.unsupported(
             f'the schema "{PRIVATE_SCHEMA}"', start, "it is reserved"
+        )
+
+
+def check_kind(
+    source: Source, table: Table, start: int, *, is_materialized: bool = False
+) -> None:
+    """Refuse a materialized view in a table's place, or the reverse.
+
+    Raises
+    ------
+    UnknownTable
+        The table, named at ``start``, is of the other kind.
+    """
+    if table.is_materialized and not is_materialized:
+        raise source.error(
+            UnknownTable,
+            f'"{table.name}" is a materialized view and no table',
+            start,
+            "REFRESH MATERIALIZED VIEW computes its rows anew",
+        )
+    if is_materialized and not table.is_materialized and table.fault is None:
+        raise source.error(
+            UnknownTable, f'"{table.name}" is a table and no materialized view', start
         )
 
 

@@ -18,7 +18,7 @@ from tique_rewriter.errors import (
 )
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
-from tique_rewriter.names import check_case, check_reserved, quote
+from tique_rewriter.names import check_case, check_kind, check_reserved, quote
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.samples import check_samples, sample_marks
@@ -112,8 +112,12 @@ def table_span(source: Source, node: exp.Table) -> tuple[int, int]:
     return start, last["end"] + 1
 
 
-def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
+def find_table(
+    source: Source, node: exp.Table, catalog: Catalog, *, takes_views: bool = False
+) -> Table:
     """Return the managed table that a statement changes or drops.
+
+    A materialized view too if the statement ``takes_views``.
 
     Raises
     ------
@@ -129,6 +133,8 @@ def find_table(source: Source, node: exp.Table, catalog: Catalog) -> Table:
         raise changed_view(source, node.name, starts_at(node))
     if table is None:
         raise unknown_table(source, node)
+    if not takes_views:
+        check_kind(source, table, starts_at(node))
     return table
 
 

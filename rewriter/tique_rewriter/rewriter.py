@@ -44,6 +44,7 @@ from tique_rewriter.locking_parts import (
     plan_locking_subqueries,
 )
 from tique_rewriter.macros import MACROS, plan_macro
+from tique_rewriter.materialized import plan_create_materialized, plan_refresh
 from tique_rewriter.merging import plan_merge
 from tique_rewriter.modify import plan_delete, plan_update
 from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
@@ -331,6 +332,8 @@ class Rewriter:
             return plan_tidying(source)
         if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:
             return plan_grant(self._checked(source))
+        if keywords[0] == "REFRESH" and self._rules.materializes:
+            return plan_refresh(source, self._lasting)
         known = {*_DEFINITIONS, "WITH", *_CHANGES, *self._rules.queries}
         if keywords[0] not in known:
             raise _refusal(source)
@@ -413,7 +416,14 @@ class Rewriter:
         if explain.keyword != "EXPLAIN":
             options = (explain.keyword, *options)
         first = rest.words[0].keyword
-        refused = {"ANALYZE", "EXPLAIN", "COPY", *VERBS, *self._rules.plan_verbs}
+        refused = {
+            "ANALYZE",
+            "EXPLAIN",
+            "COPY",
+            "REFRESH",
+            *VERBS,
+            *self._rules.plan_verbs,
+        }
         if first in refused | self._rules.session_verbs:
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
         inner = self._plan(rest.lexed)
@@ -438,6 +448,8 @@ class Rewriter:
             and is_temporary(source, "VIEW")
         ):
             return plan_temporary_view(source, self._definitions)
+        if keywords[1:3] == ["MATERIALIZED", "VIEW"] and self._rules.materializes:
+            return self._materialized(source, keywords[0])
         match keywords:
             case ["ALTER", "TABLE", *_]:
                 return plan_alter(source, self._lasting)
@@ -502,6 +514,13 @@ class Rewriter:
         if is_from_query(source):
             return plan_create_as(source, self._lasting, self._part, self._statement)
         return plan_create_table(source, self._lasting)
+
+    def _materialized(self, source: Source, verb: str) -> Plan:
+        if verb == "CREATE":
+            return plan_create_materialized(source, self._lasting)
+        if verb == "DROP":
+            return plan_drop_table(source, self._lasting, "MATERIALIZED VIEW")
+        return plan_alter(source, self._lasting, is_materialized=True)
 
     def _create_temporary(self, source: Source) -> Plan:
         return plan_create_temporary(source, self._catalog.lasting, self._as_temporary)

@@ -131,7 +131,8 @@ class Table:
     ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
     behind those that its expression names. ``indexed`` are the expressions of storage's
     indexes that may be an error for a row, where a staging table has to find that.
-    ``computed_keys`` are the unique indexes on expressions.
+    ``computed_keys`` are the unique indexes on expressions. One that ``is_materialized`` is
+    a materialized view: no statement changes single rows of it.
     """
 
     schema: str
@@ -154,6 +155,7 @@ class Table:
     generated: tuple[Generated, ...] = ()
     indexed: tuple[str, ...] = ()
     computed_keys: tuple[ComputedKey, ...] = ()
+    is_materialized: bool = False
 
     @cached_property
     def positions(self) -> dict[str, int]:

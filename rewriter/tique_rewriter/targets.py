@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.names import check_reserved, refusal
+from tique_rewriter.names import check_kind, check_reserved, refusal
 
 if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 
 def named_table(
-    source: Source, number: int, catalog: Catalog
+    source: Source, number: int, catalog: Catalog, *, is_materialized: bool = False
 ) -> tuple[Table | None, int]:
     """Return the table that word ``number`` begins to name, and the number after that.
+
+    The materialized view, if it has to be one.
 
     Raises
     ------
     UnsupportedSQL
         It is in tique's own schema, or its name is written in another case.
+    UnknownTable
+        It is of the other kind.
     """
     words = source.words
     first = number
@@ -33,6 +37,7 @@ def named_table(
     is_qualified = number > first + 1
     table = catalog.find(schema if is_qualified else None, name)
     if table is not None:
+        check_kind(source, table, words[first].start, is_materialized=is_materialized)
         expect_exact(source, name, table.name, words[number - 1])
         if is_qualified:
             expect_exact(source, schema, table.schema, words[first])

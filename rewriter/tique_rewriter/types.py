@@ -82,20 +82,28 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     _expect_no_values(source)
     keywords = source.keywords()
     kind = keywords[2] if len(words) > 2 else ""
+    first = 3
+    if source.rules.materializes and keywords[2:4] == ["MATERIALIZED", "VIEW"]:
+        kind, first = "VIEW", 4
     if keywords[1:2] != ["ON"] or kind not in _COMMENTED:
         raise source.unsupported(f"COMMENT ON {kind}".strip(), words[0].start)
-    number = 3
+    number = first
     while number < len(words) and keywords[number] != "IS":
-        if number % 2:
+        is_name = (number - first) % 2 == 0
+        if is_name:
             check_reserved(source, source.identifier(words[number]), words[0].start)
-        if not number % 2 and keywords[number] != ".":
+        elif keywords[number] != ".":
             raise source.syntax(". or IS is expected", words[number].start)
         number += 1
-    if number > 5:
-        first = source.identifier(words[3])
-        check_not_attached(source, catalog, first, words[3].start)
+    if number > first + 2:
+        outer = source.identifier(words[first])
+        check_not_attached(source, catalog, outer, words[first].start)
     text = words[number + 1 :]
-    if number % 2 or len(text) != 1 or not _is_text(source, text[0], or_null=True):
+    if (
+        (number - first) % 2 == 0
+        or len(text) != 1
+        or not _is_text(source, text[0], or_null=True)
+    ):
         raise source.unsupported("this form of COMMENT", words[0].start)
     return DefineObjects(0, (), source.words_text(words))
 

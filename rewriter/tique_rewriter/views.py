@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 
 from tique_rewriter.attaching import check_not_attached
+from tique_rewriter.create_as import before_data_clause
 from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
@@ -175,7 +176,7 @@ class WithViews:
             raise UnknownTable("it reads itself")
         inside = self.inside(table.schema, table.id)
         header = _definition(view, inside)
-        select = _plan_body(header, inside)
+        select = plan_body(header, inside)
         names = header.columns
         if view.has_its_columns:
             names = tuple([column.name for column in table.columns])
@@ -201,7 +202,7 @@ class WithViews:
                     f"it calls {name}() of its own schema: write the schema in the view"
                 )
 
-    def expect_one_meaning(self, header: _Header, table: Table, found: Select) -> None:
+    def expect_one_meaning(self, header: Header, table: Table, found: Select) -> None:
         """Refuse a view whose query means something else along another path.
 
         Engines differ in where they look when the view's own schema has not the name.
@@ -222,7 +223,7 @@ class WithViews:
         is_first = table.schema.lower() == self.default_schema.lower()
         is_first = is_first and not table.is_temporary
         with suppress(UnknownTable):
-            if all(found == _plan_body(header, other) for other in others) and (
+            if all(found == plan_body(header, other) for other in others) and (
                 is_first or not _names_more_than_tables(_body(header))
             ):
                 return
@@ -245,7 +246,7 @@ class WithViews:
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
     """A definition: the view's names, its listed columns, and the place of its query.
 
     ``after`` is the number of the word after the name.
@@ -259,6 +260,8 @@ class _Header:
     if_not_exists: bool
     start: int
     end: int
+    has_rows: bool = True
+    """Of a materialized view: without WITH NO DATA."""
 
 
 def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
@@ -269,8 +272,8 @@ def plan_create_view(source: Source, catalog: WithViews) -> DefineViews:
     RewriteError
         As for its query as a statement of its own.
     """
-    header = _checked_header(source, catalog)
-    select = _plan_body(header, catalog.inside(header.name[0]))
+    header = checked_header(source, catalog)
+    select = plan_body(header, catalog.inside(header.name[0]))
     catalog.expect_one_meaning(header, Table(*header.name, ()), select)
     text = source.words_text(source.words)
     body = _body(header).text
@@ -294,8 +297,8 @@ def plan_create_temporary_view(
     RewriteError
         As for its query as a statement of its own.
     """
-    header = _checked_header(source, catalog)
-    _plan_body(header, inside)
+    header = checked_header(source, catalog)
+    plan_body(header, inside)
     layout = source.words_text(source.words[header.after :])
     _, name = header.name
     return CreateTemporaryView(
@@ -303,7 +306,8 @@ def plan_create_temporary_view(
     )
 
 
-def _checked_header(source: Source, catalog: WithViews) -> _Header:
+def checked_header(source: Source, catalog: WithViews) -> Header:
+    """Read CREATE VIEW; its names are checked, its query is not."""
     header = _read_header(source, catalog)
     check_reserved(source, header.name[0], source.words[0].start)
     check_not_attached(source, catalog, header.name[0], source.words[0].start)
@@ -315,7 +319,7 @@ def _checked_header(source: Source, catalog: WithViews) -> _Header:
     return header
 
 
-def _check_free(header: _Header, catalog: Definitions) -> None:
+def _check_free(header: Header, catalog: Definitions) -> None:
     """Refuse a name that differs from another's in case alone."""
     _check_name(header.source, header.name, catalog)
 
@@ -401,10 +405,12 @@ def _names(view: View) -> tuple[str, str]:
     return view.table.schema, view.table.name
 
 
-def _read_header(source: Source, catalog: Definitions) -> _Header:
+def _read_header(source: Source, catalog: Definitions) -> Header:
     words, number = source.words, 1
     replaces = source.keywords(number)[:2] == ["OR", "REPLACE"]
     number += 2 * replaces
+    is_materialized = source.keywords(number)[:1] == ["MATERIALIZED"]
+    number += is_materialized
     if source.keywords(number)[:1] != ["VIEW"]:
         kind = " ".join(source.keywords(number)[:2])
         raise source.unsupported(f"CREATE {kind}", words[number].start)
@@ -423,11 +429,14 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
         at = words[min(number, len(words) - 1)]
         shown = source.text[at.start : at.end]
         raise source.unsupported(f'"{shown}" in CREATE VIEW', at.start)
-    last = len(words)
-    if source.keywords(last - 2) == ["CHECK", "OPTION"]:
+    last, has_rows = len(words), True
+    if is_materialized:
+        query, has_rows = before_data_clause(words[number + 1 :])
+        last = number + 1 + len(query)
+    elif source.keywords(last - 2) == ["CHECK", "OPTION"]:
         # It is about changes through the view, and there are none.
         last -= 4 if words[last - 3].keyword in ("LOCAL", "CASCADED") else 3
-    return _Header(
+    return Header(
         source,
         after,
         (schema, name),
@@ -436,10 +445,11 @@ def _read_header(source: Source, catalog: Definitions) -> _Header:
         if_not_exists,
         words[number + 1].start,
         words[last - 1].end,
+        has_rows,
     )
 
 
-def _definition(view: View, inside: WithViews) -> _Header:
+def _definition(view: View, inside: WithViews) -> Header:
     rules = inside.rules
     lexed = number_placeholders(
         view.definition, _AS_WRITTEN, False, lexicon=rules.lexicon
@@ -467,7 +477,7 @@ def body_of(view: View, inside: WithViews) -> Source:
     return _body(_definition(view, inside))
 
 
-def _body(header: _Header) -> Source:
+def _body(header: Header) -> Source:
     """Return a view's query; all places stay as they are in the definition."""
     text, rules = header.source.text, header.source.rules
     blank = re.sub(r"[^\n]", " ", text[: header.start])
@@ -480,7 +490,14 @@ def _body(header: _Header) -> Source:
     return without_schemas(Source(lexed, rules))
 
 
-def _plan_body(header: _Header, catalog: WithViews) -> Select:
+def plan_body(header: Header, catalog: WithViews) -> Select:
+    """Return the plan of a view's query.
+
+    Raises
+    ------
+    RewriteError
+        As for the query as a statement of its own.
+    """
     source = _body(header)
     keyword = source.words[0].keyword
     if keyword not in {"WITH", *source.rules.queries}:
@@ -491,7 +508,7 @@ def _plan_body(header: _Header, catalog: WithViews) -> Select:
     return plan_query(source, catalog)
 
 
-def _bare_names(header: _Header, select: Select, catalog: WithViews) -> frozenset[str]:
+def _bare_names(header: Header, select: Select, catalog: WithViews) -> frozenset[str]:
     """Return the folded names without a schema that stay in the text of a query.
 
     Those of its own WITH are not among them: these mean in a statement what they mean

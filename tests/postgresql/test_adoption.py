@@ -156,10 +156,6 @@ REFUSED = {
     ),
     "reserved": ("column name '_cts' is reserved", "CREATE TABLE t (_cts INTEGER)"),
     "view": ("is a view", "CREATE VIEW t AS SELECT 1 AS a"),
-    "materialized": (
-        "is a materialized view",
-        "CREATE MATERIALIZED VIEW t AS SELECT 1",
-    ),
     "sequence": ("is a sequence", "CREATE SEQUENCE t"),
     "no_columns": ("has no columns", "CREATE TABLE t ()"),
     **{

@@ -80,6 +80,12 @@ PRICED = Table(
     (0,),
     generated=(Generated("gross", "integer", "(net * 2)", 1),),
 )
+TALLY = Table(
+    "public",
+    "tally",
+    (Column("warehouse", "integer"), Column("items", "bigint")),
+    is_materialized=True,
+)
 
 SETUP = """
 CREATE SCHEMA other;
@@ -92,6 +98,8 @@ CREATE TABLE other.account (id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE "T x" ("the id" BIGINT PRIMARY KEY, "é" TEXT);
 CREATE TABLE member (id INTEGER PRIMARY KEY, email TEXT UNIQUE, team INTEGER,
                      seat INTEGER DEFAULT 1, CONSTRAINT "Seats" UNIQUE (team, seat));
+CREATE MATERIALIZED VIEW tally AS
+    SELECT warehouse, count(*) AS items FROM stock GROUP BY warehouse;
 CREATE FUNCTION twice(a INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT a * 2';
 CREATE FUNCTION other."Known"(a INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT a';
 CREATE SEQUENCE q;
@@ -120,5 +128,16 @@ class PostgreSQLTables(Tables):
     """A catalog of the tables above."""
 
     default_schema = "public"
-    all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, NUMBERED, DOCUMENT, PRICED)
+    all = (
+        ACCOUNT,
+        STOCK,
+        EVENT,
+        OTHER,
+        SPACED,
+        MEMBER,
+        NUMBERED,
+        DOCUMENT,
+        PRICED,
+        TALLY,
+    )
     functions = ((None, "twice"), ("public", "twice"), ("other", "Known"))

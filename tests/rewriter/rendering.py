@@ -298,7 +298,8 @@ def _plan(made: Plan) -> Iterator[str]:
             yield "alter: nothing"
         case ddl_plans.DropTable():
             names = [table.qualified_name for table in made.tables]
-            yield f"drop: {', '.join(names)}{' cascade' if made.cascade else ''}"
+            kind = "" if made.kind == "TABLE" else f"{made.kind.lower()} "
+            yield f"drop: {kind}{', '.join(names)}{' cascade' if made.cascade else ''}"
             if made.missing:
                 yield f"missing: {', '.join(made.missing)}"
         case ddl_plans.CreateIndex():
@@ -314,6 +315,13 @@ def _plan(made: Plan) -> Iterator[str]:
         case ddl_plans.DefineViews():
             verb = "create views" if made.creates else "drop views"
             yield f"{verb}: {', '.join(map('.'.join, made.names))}: {made.text}"
+        case ddl_plans.CreateMaterialized():
+            flags = " if not exists" * made.if_not_exists
+            rows = "" if made.has_rows else " without rows"
+            yield f"materialize: {'.'.join(made.name)}{flags}{rows}: {made.text}"
+        case ddl_plans.RefreshMaterialized():
+            rows = "" if made.has_rows else " without rows"
+            yield f"refresh: {made.view.qualified_name}{rows}: {made.text}"
         case ddl_plans.DefineObjects():
             changed = f" (of {made.changed_type})" if made.changed_type else ""
             yield f"define: {made.text}{changed}"

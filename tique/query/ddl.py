@@ -137,11 +137,12 @@ class DDL:
         transaction: Transaction,
         tables: Sequence[Table],
         *,
+        kind: str = "TABLE",
         cascade: bool = False,
     ) -> None:
         """Drop abstract tables with everything that belongs to them.
 
-        FOREIGN KEY constraints of other tables that reference them go too if
+        ``kind`` is what the engine calls them. FOREIGN KEY constraints of other tables that reference them go too if
         ``cascade``; else there must be none.
         """
         session = transaction.session
@@ -153,7 +154,7 @@ class DDL:
                 # A table that was changed without tique may be gone.
                 unless = "" if table.fault is None else "IF EXISTS "
                 too = " CASCADE" if cascade else ""
-                session.execute(f"DROP TABLE {unless}{plain}{too}")
+                session.execute(f"DROP {kind} {unless}{plain}{too}")
 
         self.changes.change(transaction, drop, lambda: tables)
 

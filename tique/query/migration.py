@@ -27,6 +27,13 @@ snapshot, nor to one whose rows were checked for a constraint (P9): these are
 *held*. This process's commits to them are refused meanwhile (run again, 40001), and the
 transaction is refused at COMMIT if another process's was not.
 
+*Materialized views* are filled by the engine, from storage, in the engine transaction. Storage is
+what the snapshot sees if no version is in it and not in storage, and nothing newer is in
+storage: the transaction's own snapshot holds λ back until the folds are off
+(:meth:`Migration.expect_in_storage`). A view that has other rows has another number,
+like an altered table, and older snapshots are refused like for one that was made with rows.
+Nor does one that has read it hold up the refresh: its next query of the view is refused.
+
 *COMMIT* is alone like other DDL (:mod:`tique.query.schema_changes`): behind a barrier, with
 every commit before it published here. The writes are certified (P3); then the engine
 transaction is committed, the catalog is read again, and the writes are published at the barrier's
@@ -355,7 +362,7 @@ class Migration(SchemaChanges):
     ) -> _Outcome:
         if self._aside is None:
             self._begin()
-        outcome = body()
+        outcome = self._done(session, body)
         sts = self._transaction.sts
         self._filled.update([n for n, oldest in since.items() if oldest == sts])
         return outcome
@@ -458,6 +465,34 @@ class Migration(SchemaChanges):
                 sqlstate="25001",
             )
 
+    def expect_in_storage(self, table: Table) -> None:
+        """Refuse a table of which storage has not what the transaction sees.
+
+        Raises
+        ------
+        NotSupportedError
+            The transaction has written to it (SQLSTATE 25001).
+        OperationalError
+            An older snapshot needs its recent versions (SQLSTATE 55006).
+        """
+        transaction = self._transaction
+        if transaction.writes.get(table.id):
+            raise errors.NotSupportedError(
+                f"this transaction has written to {table.qualified_name}, which the "
+                "materialized view reads; commit first",
+                sqlstate="25001",
+            )
+        versions = transaction.versions(table)
+        oldest = versions.oldest
+        if not versions.is_empty and (oldest is None or oldest <= transaction.sts):
+            raise errors.OperationalError(
+                f"cannot read {table.qualified_name} for a materialized view: storage "
+                "lacks recent versions that an older snapshot needs, or refuses them (the "
+                "status says so); end the transactions that were open before the last "
+                "write to the table, and try again",
+                sqlstate="55006",
+            )
+
     # COMMIT
 
     def commit(self) -> None:
@@ -491,8 +526,20 @@ class Migration(SchemaChanges):
         self.close()
 
     def _changed(self) -> list[Table]:
-        """The tables as others know them, which will be gone or be others."""
-        return [table for table in self._lasting if not self.catalog.is_current(table)]
+        """The tables as others know them, which will be gone or be others.
+
+        Readers of a materialized view do not hold up its refresh.
+        """
+        return [
+            table
+            for table in self._lasting
+            if not (self.catalog.is_current(table) or self._is_refreshed(table))
+        ]
+
+    def _is_refreshed(self, table: Table) -> bool:
+        return table.is_materialized and table == self.catalog.named(
+            table.schema, table.name
+        )
 
     def _write(self, ticket: Ticket) -> dict[int, int]:
         """Certify the writes; bring them into the engine transaction, with their record."""

@@ -127,13 +127,22 @@ class SchemaChanges:
         and the oldest snapshots that may see these.
         """
         try:
-            return self.timeline.define(session, body)
+            return self.timeline.define(session, lambda: self._done(session, body))
         except BaseException:
             # A COMMIT that raised may have happened all the same, and the connection
             # may be gone.
             with suppress(EngineError), closing(self.engine.session()) as witness:
                 self.catalog.reload(witness, since)
             raise
+
+    def _done(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
+        """Run ``body``, and let materialized views go that the engine has dropped with it."""
+        outcome = body()
+        views = [table for table in self.catalog if table.is_materialized]
+        if views:
+            for view in self.engine.without_storage(session, views):
+                self.engine.unmanage(session, view)
+        return outcome
 
     def change(
         self,

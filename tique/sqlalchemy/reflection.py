@@ -216,7 +216,7 @@ class CatalogReflection(_BackendsMultiReflection, DefaultDialect):
     def get_materialized_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """None: tique has no materialized views."""
+        """None: the engine has no materialized views."""
         return []
 
     @sa_reflection.cache

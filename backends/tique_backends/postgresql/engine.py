@@ -303,7 +303,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def check_definition(self, session: Session, table: Table) -> None:
-        purity.check_definition(session, table)
+        if not table.is_materialized:
+            purity.check_definition(session, table)
 
     @override
     def unique_indexes(self, session: Session) -> Sequence[Row]:
@@ -349,6 +350,19 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return views(session)
 
     @override
+    def materialized_views(self, session: Session) -> list[View]:
+        return views(session, "m")
+
+    @override
+    def without_storage(self, session: Session, tables: Sequence[Table]) -> list[Table]:
+        gone = session.execute(
+            'SELECT id FROM tique."tables" WHERE id = ANY(CAST($1 AS BIGINT[])) AND '
+            "to_regclass(format('%I.%I', schema_name, table_name)) IS NULL",
+            [[table.id for table in tables]],
+        ).fetch_all()
+        return [table for table in tables if (table.id,) in gone]
+
+    @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         return [
             (schema, name)
@@ -362,7 +376,8 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def manage(self, session: Session, table: Table) -> Table:
         expect_rights_of_owner(session, table)
-        session.execute(f"SELECT tique.guest_expect_own({quoted(storage_name(table))})")
+        if not table.is_materialized:
+            self._expect_own(session, table)
         # Log entries and cache tables are named by id: none may be used twice.
         numbering = session.aside or session
         ((number,),) = numbering.execute(

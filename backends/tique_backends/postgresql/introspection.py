@@ -27,7 +27,7 @@ _RESERVED = ("_cts", "_deleted", "_sequence")
 USER_TABLES = """
 SELECT n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND NOT c.relispartition
+WHERE c.relkind IN ('r', 'p', 'm') AND c.relpersistence <> 't' AND NOT c.relispartition
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tique')
   AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY 1, 2"""
@@ -125,7 +125,6 @@ WHERE ev_class = ANY(CAST($1 AS OID[]))"""
 
 _KINDS = {
     "v": "a view",
-    "m": "a materialized view",
     "f": "a foreign table",
     "S": "a sequence",
     "p": "partitioned: its rows live in its partitions",
@@ -225,6 +224,7 @@ def _described(
         if not table_id:
             raise refuse(what)
 
+    is_materialized = kind == "m"
     if kind in _KINDS:
         raise refuse(f"is {_KINDS[kind]}")
     if is_part:
@@ -283,6 +283,9 @@ def _described(
         )
     if not columns:
         raise refuse("has no columns")
+    if is_materialized:
+        # Nothing is folded to it: no key and no index of it concerns a version.
+        return Table(schema, name, tuple(columns), id=table_id, is_materialized=True)
     if triggers := ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
         refuse_new(f"has a trigger or a rule, {triggers[0][0]}")

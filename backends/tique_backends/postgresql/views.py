@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ARE_THERE = """
 SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
+WHERE c.relkind = CAST($1 AS "char") AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
   AND n.nspname NOT IN ('information_schema', 'tique'))"""
 
 _VIEWS = """
@@ -38,31 +38,31 @@ SELECT c.oid::BIGINT, n.nspname, c.relname, pg_catalog.pg_get_viewdef(c.oid),
       THEN 'a DEFAULT of its own'
     WHEN c.reloptions::TEXT LIKE '%check_option=%' THEN 'a CHECK OPTION' END
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.relkind = 'v' AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
+WHERE c.relkind = CAST($1 AS "char") AND c.relpersistence <> 't' AND n.nspname NOT LIKE 'pg\\_%'
   AND n.nspname NOT IN ('information_schema', 'tique') ORDER BY c.oid"""
 
 _ATTEMPTS = 5
 
 
-def views(session: Session) -> list[View]:
-    """The application's views.
+def views(session: Session, kind: str = "v") -> list[View]:
+    """The application's views, or those of another kind.
 
     PostgreSQL writes their queries anew, with a schema before every name that is not found
     without: with an empty search path before all but its own.
     """
-    if not session.execute(_ARE_THERE).fetch_all()[0][0]:
+    if not session.execute(_ARE_THERE, [kind]).fetch_all()[0][0]:
         return []
     with without_path(session):
-        found = _read(session)
+        found = _read(session, kind)
     return [_view(*row) for row in found if row[3] is not None and row[4] is not None]
 
 
-def _read(session: Session) -> list[Row]:
+def _read(session: Session, kind: str) -> list[Row]:
     for _ in range(_ATTEMPTS - 1):
         # One of them may be dropped meanwhile.
         with suppress(EngineError):
-            return session.execute(_VIEWS).fetch_all()
-    return session.execute(_VIEWS).fetch_all()
+            return session.execute(_VIEWS, [kind]).fetch_all()
+    return session.execute(_VIEWS, [kind]).fetch_all()
 
 
 def _view(

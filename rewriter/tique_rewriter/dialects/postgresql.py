@@ -171,6 +171,7 @@ RULES = Rules(
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),
     alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
+    materializes=True,
     identities=frozenset({ALWAYS, BY_DEFAULT}),
     recursive_sees_all=True,
     deferrable=True,

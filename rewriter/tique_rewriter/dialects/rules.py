@@ -298,6 +298,8 @@ class Rules:
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
     alters_views
         What ALTER VIEW changes: "RENAME TO", "RENAME COLUMN", "SET SCHEMA".
+    materializes
+        Whether it has materialized views.
     changes_views
         Whether the engine can change the tables below a view through it.
     truncates
@@ -428,6 +430,7 @@ class Rules:
     alterations: frozenset[str] = frozenset()
     keeps_referencing: bool = True
     alters_views: frozenset[str] = frozenset()
+    materializes: bool = False
     changes_views: bool = False
     truncates: frozenset[str] = frozenset()
     replaces_tables: bool = False

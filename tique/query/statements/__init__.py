@@ -25,6 +25,10 @@ from tique.query.statements.explain import ExplainStatement
 from tique.query.statements.insert import InsertQueryStatement, InsertRowsStatement
 from tique.query.statements.keeping import GrantStatement, TidyStatement
 from tique.query.statements.locking import LockingSelectStatement
+from tique.query.statements.materialized import (
+    CreateMaterializedStatement,
+    RefreshMaterializedStatement,
+)
 from tique.query.statements.merging import MergeStatement
 from tique.query.statements.objects import (
     DefineMacroStatement,
@@ -76,6 +80,8 @@ _CLASSES: dict[type[plan.Plan], type[Statement]] = {
     ddl_plans.CreateIndex: CreateIndexStatement,
     ddl_plans.DropIndex: DropIndexStatement,
     ddl_plans.DefineViews: DefineViewsStatement,
+    ddl_plans.CreateMaterialized: CreateMaterializedStatement,
+    ddl_plans.RefreshMaterialized: RefreshMaterializedStatement,
     Truncate: TruncateStatement,
     ddl_plans.DefineObjects: DefineObjectsStatement,
     ddl_plans.DefineMacro: DefineMacroStatement,

@@ -53,6 +53,8 @@ class Statement(ABC):
     """Whether its transaction may do without a snapshot of now (:mod:`tique.query.blind`)."""
     defines: bool = False
     """Whether it is DDL about what outlives the session."""
+    is_held: bool = False
+    """Whether it is DDL that only a transaction with DDL can run, until its COMMIT."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

@@ -142,6 +142,7 @@ class DropTableStatement(Statement):
     def __init__(self, plan: DropTable) -> None:
         super().__init__(plan)
         self._tables = plan.tables
+        self._kind = plan.kind
         self._cascade = plan.cascade
         self.defines = not all(table.is_temporary for table in plan.tables)
 
@@ -151,7 +152,9 @@ class DropTableStatement(Statement):
         own = [table for table in self._tables if table.is_temporary]
         managed = [table for table in self._tables if not table.is_temporary]
         if managed:
-            transaction.ddl.drop_tables(transaction, managed, cascade=self._cascade)
+            transaction.ddl.drop_tables(
+                transaction, managed, kind=self._kind, cascade=self._cascade
+            )
         if own:
             with transaction.statement():
                 transaction.temporaries.drop(transaction, own)

@@ -80,7 +80,11 @@ class DefineObjectsStatement(Statement):
             ddl.release(session, gone)
             kept = [t for t in catalog if t not in gone and not t.fault] if gone else []
             session.execute(self._define.text)
+            views = [table for table in kept if table.is_materialized]
+            lost = engine.without_storage(session, views) if views else []
             for table in kept:
+                if table in lost:
+                    continue
                 now = engine.describe(session, table.schema, table.name)
                 if shape_of(now) != shape_of(table):
                     raise errors.NotSupportedError(
