@@ -94,3 +94,24 @@ def test_names_that_are_no_calls(connection):
     connection.execute("INSERT INTO reads (id, calls_it) VALUES (1, 2)")
     found = connection.execute("SELECT calls_it FROM reads").fetchall()
     assert found == [(2,)]
+
+
+@pytest.mark.written_for(
+    ["monetdb"], reason="DuckDB opens no database with such a macro"
+)
+def test_one_behind_an_operator_is_refused(engine):
+    """No text says which operator its operands' types lead to (P1, P10)."""
+    connection = engine.connect()
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, s VARCHAR(9))")
+    connection.execute("CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    connection.commit()
+    connection.close()
+    engine.native().execute(
+        "CREATE FUNCTION sys.sql_add(a VARCHAR(9), b INTEGER) RETURNS BIGINT "
+        "BEGIN RETURN SELECT count(*) FROM sys.t; END"
+    )
+    connection = engine.connect(autocommit=True)
+    for query in ("SELECT s + id FROM t", "UPDATE t SET s = s + id", "SELECT 1"):
+        with pytest.raises(tique.NotSupportedError, match=r"it calls sys\.sql_add"):
+            connection.execute(query)
+    connection.execute("DROP TABLE u")

@@ -25,7 +25,10 @@ from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.monetdb import folding, introspection
 from tique_backends.monetdb.apart import ApartForms
 from tique_backends.monetdb.forms import MonetDBForms
-from tique_backends.monetdb.functions import functions
+from tique_backends.monetdb.functions import (
+    functions,
+    hidden_calls,
+)
 from tique_backends.monetdb.inserting import insert
 from tique_backends.monetdb.log import NOW, decode_commits
 from tique_backends.monetdb.names import version_columns
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Address
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
-    from tique_rewriter.schema import Function, Table, View
+    from tique_rewriter.schema import Function, HiddenCall, Table, View
     from tique_udfs import Sequencer
 
 _SCHEMA = (
@@ -287,6 +290,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     @override
     def functions(self, session: Session) -> list[Function]:
         return functions(session)
+
+    @override
+    def hidden_calls(self, session: Session) -> list[HiddenCall]:
+        return hidden_calls(session)
 
     @override
     def views(self, session: Session) -> list[View]:
