@@ -33,6 +33,23 @@ def together(queries: Sequence[str]) -> str:
     return f"({' UNION ALL '.join(queries)})"
 
 
+def difference(table: Table, rows: str, gone: str, images: Sequence[str]) -> str:
+    """A query for rows but for one copy of each of ``gone``, NULL being NULL's copy.
+
+    Both are what follows FROM. ``images`` are expressions that differ between rows that
+    are equal and not the same: EXCEPT ALL would give one of these for all of them.
+    """
+    columns = column_list(table)
+    if not images:
+        return f"SELECT {columns} FROM {rows} EXCEPT ALL SELECT {columns} FROM {gone}"
+    named = (f"{image} AS _image_{i}" for i, image in enumerate(images))
+    every = ", ".join([columns, *named])
+    return (
+        f"SELECT {columns} FROM (SELECT {every} FROM {rows} "
+        f"EXCEPT ALL SELECT {every} FROM {gone}) AS _e"
+    )
+
+
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
 

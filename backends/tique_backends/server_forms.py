@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tique_backends.forms import Forms, together
+from tique_backends.forms import Forms, difference, together
 from tique_backends.names import (
     cache_name,
     collated,
@@ -59,6 +59,13 @@ class ServerForms(Forms):
         """Columns of the storage table, as another subquery may be joined with them."""
         return key_list(table, columns, prefix)
 
+    def images(self, table: Table) -> list[str]:
+        """Expressions that differ between rows that are equal and not the same.
+
+        There are none if rows that are equal are taken for the same.
+        """
+        return []
+
     @override
     def scan(
         self,
@@ -83,11 +90,8 @@ class ServerForms(Forms):
         rows = (added, f"(SELECT {columns} FROM {storage_name(table)})")
         if not tombstones:
             return rows
-        # EXCEPT ALL takes one copy per tombstone and NULL for equal to NULL.
-        return (
-            f"(SELECT {columns} FROM {together(rows)} AS _p EXCEPT ALL "
-            f"SELECT {columns} FROM {versions} AS _d WHERE _deleted)",
-        )
+        there, gone = f"{together(rows)} AS _p", f"{versions} AS _d WHERE _deleted"
+        return (f"({difference(table, there, gone, self.images(table))})",)
 
     def _current(self, table: Table, versions: str, *, flat: bool) -> str:
         """The newest version of each key that has one and was not deleted."""

@@ -282,3 +282,26 @@ def coercer(type_: str) -> Coercer:
     """
     kind = kind_of(type_)
     return _never if kind is None else _COERCERS[kind.family](kind)
+
+
+@lru_cache(maxsize=1024)
+def has_zeros(type_: str) -> bool:
+    """Whether two values of a type, 0.0 and -0.0, are equal and not the same."""
+    kind = kind_of(type_)
+    return kind is not None and kind.family == "double"
+
+
+@lru_cache(maxsize=1024)
+def key_coercer(type_: str) -> Coercer:
+    """As :func:`coercer`, for values that are compared: others are equal to 0.0."""
+    coerce = coercer(type_)
+    if not has_zeros(type_):
+        return coerce
+
+    def coerce_unique(value: object) -> object:
+        found = coerce(value)
+        if found == 0:
+            raise NotLocal
+        return found
+
+    return coerce_unique

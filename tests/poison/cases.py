@@ -128,9 +128,7 @@ DUCKDB: dict[str, tuple[str, ...]] = {
     "JSON": ("'1'", "'1.0'", "' 1'", "'{\"a\":1}'", "'{\"a\": 1}'", "'null'", "'{'"),
 }
 DUCKDB_UNINDEXED: dict[str, tuple[str, ...]] = {
-    # Intervals that are equal and not the same (30 days, 720 hours) are one value to a
-    # table without a key, as in the engine's own EXCEPT ALL.
-    "INTERVAL": ("'1 month'", "'31 days'", "'-1 hour'", "'x'", "NULL"),
+    "INTERVAL": ("'1 month'", "'30 days'", "'31 days'", "'-1 hour'", "'x'", "NULL"),
     "INTEGER[]": ("[1]", "[]", "[NULL]", "['1']", "[2147483648]", "NULL"),
     "INTEGER[2]": ("[1, 2]", "[1]", "[1, NULL]"),
     "STRUCT(a INTEGER, b VARCHAR)": ("{'a': 1, 'b': ''}", "{'a': NULL, 'b': 'x'}", "1"),

@@ -324,6 +324,27 @@ def test_values_on_their_way_through_the_server(shop, reads):
     assert again.rows("SELECT a, t FROM bag ORDER BY a") == [(2, None), (3, "y")]
 
 
+def test_the_server_moves_rows_and_not_their_equals(shop):
+    """P1, P7: of rows that are equal and not the same, without a key."""
+    shop.owner.commit("CREATE TABLE bag (n NUMERIC, f DOUBLE PRECISION)")
+    shop.natively("GRANT ALL ON bag TO writer")
+    writer = shop.process("writer")
+    insert = "INSERT INTO bag VALUES (1.5, 0), (1.50, 0), (1.5, '-0'), (1.50, '-0')"
+    writer.commit(insert)
+    for text in ("(1.50,-0)", "(1.5,0)", None):
+        for process in (writer, shop.owner):
+            process.database.timeline.advance()
+        writer.connection.checkpoint()
+        assert not cached(writer)
+        if text is not None:
+            writer.commit(insert)
+            writer.commit(f"DELETE FROM bag WHERE CAST(ROW(n, f) AS TEXT) = '{text}'")
+    with shop.by_hand() as connection:
+        rows = "SELECT CAST(ROW(n, f) AS TEXT), count(*) FROM bag GROUP BY 1"
+        found = dict(connection.execute(rows).fetchall())
+    assert found == {"(1.50,-0)": 1, "(1.50,0)": 3, "(1.5,-0)": 3}
+
+
 def test_values_that_are_logged_as_text(shop):
     """Of all other types of PostgreSQL's own."""
     shop.owner.commit(

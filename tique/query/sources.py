@@ -26,8 +26,9 @@ from tique.query.forms import Choice, Form
 from tique.query.group_rows import GroupRows, may_match
 from tique.store.rows import lacks
 from tique_backends.forms import together
-from tique_rewriter.kernel import NotLocal, coercer
+from tique_rewriter.kernel import NotLocal
 from tique_rewriter.plan import Literal, Operand, Reference
+from tique_rewriter.values import key_coercer
 
 if TYPE_CHECKING:
     from tique.query.transaction import Transaction
@@ -70,7 +71,7 @@ class KeyReader:
         self, table: Table, positions: Sequence[int], operands: Sequence[Operand]
     ) -> None:
         self._parts: list[tuple[Operand, Coercer]] = [
-            (operand, coercer(table.columns[position].type))
+            (operand, key_coercer(table.columns[position].type))
             for position, operand in zip(positions, operands, strict=True)
         ]
         self._only: tuple[int, Coercer] | None = None

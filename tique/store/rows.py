@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tique.store.policy import CachePolicy
 from tique_backends.records import MISSING, Row
+from tique_rewriter.values import has_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,7 +60,12 @@ def merged(newer: Row, older: Row) -> Row:
 
 
 def difference(row: Row, stored: Row, key: Sequence[int]) -> Row:
-    """The row, with ``MISSING`` for values that storage has, but for its key."""
+    """The row, with ``MISSING`` for values that storage has, but for its key.
+
+    If the key has become an equal one, storage has another row.
+    """
+    if not all(row[i] is stored[i] or _is_same(row[i], stored[i]) for i in key):
+        return row
     return tuple(
         [
             MISSING if i not in key and (new is old or _is_same(new, old)) else new
@@ -76,17 +82,24 @@ def _is_same(new: Any, old: Any) -> bool:
 
 
 def columns_to_read(table: Table, needed: Iterable[int] | None) -> tuple[int, ...]:
-    """Which columns to read for a statement that needs these (None: all)."""
+    """Which columns to read for a statement that needs these (None: all).
+
+    Rows whose key may become an equal one are whole: such a row takes another's place.
+    """
     columns = None if needed is None else tuple(needed)
-    return _columns_to_read(len(table.columns), table.primary_key, columns)
+    return _columns_to_read(table.types, table.primary_key, columns)
 
 
 @lru_cache(maxsize=4096)
 def _columns_to_read(
-    width: int, primary_key: Key, needed: tuple[int, ...] | None
+    types: tuple[str, ...], primary_key: Key, needed: tuple[int, ...] | None
 ) -> tuple[int, ...]:
-    if needed is None or width <= CachePolicy.narrow:
-        return tuple(range(width))
+    if (
+        needed is None
+        or len(types) <= CachePolicy.narrow
+        or any(has_zeros(types[i]) for i in primary_key)
+    ):
+        return tuple(range(len(types)))
     return tuple(sorted({*needed, *primary_key}))
 
 

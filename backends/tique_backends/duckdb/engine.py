@@ -30,6 +30,13 @@ from tique_backends.duckdb.errors import translated
 from tique_backends.duckdb.forms import DuckDBForms, newest, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
+from tique_backends.duckdb.keyless import (
+    FLOATS,
+    among_counted,
+    counted,
+    images,
+    numbered,
+)
 from tique_backends.duckdb.log import COMMITS, replay_statement
 from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
@@ -39,6 +46,7 @@ from tique_backends.duckdb.views import views
 from tique_backends.duckdb.zones import Zones
 from tique_backends.engine import FORMAT_VERSION, Capabilities, Engine
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.forms import difference
 from tique_backends.gaps import whole_in_keys
 from tique_backends.managed import MANAGED, described, number_caches
 from tique_backends.names import (
@@ -450,10 +458,12 @@ class DuckDBEngine(Engine):
         session.replace(table, [key for key, row in whole.items() if row is None], ())
         for known, changed in partly.items():
             session.update(table, known, changed)
-        # In their places, unlike rows deleted and inserted, they cost a scan nothing.
-        present = [row for row in whole.values() if row is not None]
-        if present:
-            session.upsert(table, present)
+        present = {key: row for key, row in whole.items() if row is not None}
+        if _has_float_key(table):
+            session.replace(table, list(present), list(present.values()))
+        elif present:
+            # In their places, unlike rows deleted and inserted, they cost a scan nothing.
+            session.upsert(table, list(present.values()))
 
     @override
     def overwrite_cached(
@@ -464,9 +474,10 @@ class DuckDBEngine(Engine):
         changed = newest(table, recent, "_cts")
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         session.bind_indexes(table)
+        which = "TRUE" if _has_float_key(table) else "_r._deleted"
         gone = session.execute(
             f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
-            f"WHERE _r._deleted AND {same}"
+            f"WHERE {which} AND {same}"
         )
         written = int(gone.fetch_all()[0][0])
         return written + session.upsert_from(
@@ -513,33 +524,25 @@ class DuckDBEngine(Engine):
         Rows both inserted and deleted since cancel out: storage never had them.
         """
         cache, storage = cache_name(table), storage_name(table)
+        inserted = f"{cache} WHERE _cts <= {until} AND NOT _deleted"
+        deleted = f"{cache} WHERE _cts <= {until} AND _deleted"
         columns = column_list(table)
-        inserted = (
-            f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
-        )
-        deleted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND _deleted"
-        tombstones = session.execute(f"SELECT count(*) FROM ({deleted})").fetch_all()
+        added = f"SELECT {columns} FROM {inserted}"
+        tombstones = session.execute(f"SELECT count(*) FROM {deleted}").fetch_all()
         if tombstones[0][0]:
             _bind_indexes(session, table)
-            same = _same_rows(table, "_s.")
+            gone = f"({difference(table, deleted, inserted, images(table))})"
+            same = among_counted(table)
             session.execute(
-                f"DELETE FROM {storage} WHERE rowid IN (SELECT _s._rowid FROM "
-                f"(SELECT *, rowid AS _rowid, row_number() OVER (PARTITION BY {columns})"
-                f" AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS "
-                f"_copies FROM ({deleted} EXCEPT ALL {inserted}) GROUP BY ALL) AS _d "
-                f"ON {same} WHERE _s._copy <= _d._copies)"
+                f"DELETE FROM {storage} WHERE rowid IN (SELECT _p._rowid FROM "
+                f"({numbered(table, storage, ', rowid AS _rowid')}) AS _p "
+                f"JOIN ({counted(table, gone)}) AS _g ON {same})"
             )
-            # EXCEPT ALL would make 0.0 of -0.0 (1.5), as a window does with what it
-            # is partitioned by.
-            same = _same_rows(table, "_i.")
-            inserted = (
-                f"SELECT {key_list(table, range(len(table.columns)), '_i.')} FROM "
-                f"(SELECT *, row_number() OVER (PARTITION BY row({columns})) AS _copy "
-                f"FROM ({inserted})) AS _i LEFT JOIN (SELECT {columns}, count(*) AS "
-                f"_copies FROM ({deleted}) GROUP BY ALL) AS _d ON {same} "
-                "WHERE _i._copy > coalesce(_d._copies, 0)"
+            added = (
+                f"SELECT {columns} FROM ({numbered(table, inserted)}) AS _p "
+                f"ANTI JOIN ({counted(table, deleted)}) AS _g ON {same}"
             )
-        session.execute(f"INSERT INTO {storage} {inserted}")
+        session.execute(f"INSERT INTO {storage} {added}")
         return self._drop_versions(session, table, until)
 
     def _drop_versions(self, session: Session, table: Table, until: int) -> int:
@@ -601,6 +604,11 @@ def _asking(session: Session) -> macros.Ask:
     return lambda *asked: session.execute(*asked).fetch_all()
 
 
+def _has_float_key(table: Table) -> bool:
+    """Whether a row's key may become an equal one, which no UPDATE of DuckDB's does."""
+    return any(table.types[i] in FLOATS for i in table.primary_key)
+
+
 def _by_gaps(
     rows: Mapping[Row, Row | None],
 ) -> tuple[dict[Row, Row | None], dict[tuple[int, ...], list[Row]]]:
@@ -614,11 +622,3 @@ def _by_gaps(
             values = tuple([v for v in row if v is not MISSING])
             partly.setdefault(known, []).append(values)
     return whole, partly
-
-
-def _same_rows(table: Table, left: str) -> str:
-    """Equality of whole rows, those on the right called ``_d``."""
-    names = [quote(column.name) for column in table.columns]
-    return " AND ".join(
-        f"{left}{name} IS NOT DISTINCT FROM _d.{name}" for name in names
-    )

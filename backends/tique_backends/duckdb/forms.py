@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from tique_backends.duckdb.keyless import images, same_rows
 from tique_backends.duckdb.literals import (
     INTEGERS,
     converted,
@@ -18,7 +19,7 @@ from tique_backends.duckdb.literals import (
     literal,
     plain_literal,
 )
-from tique_backends.forms import Forms, together
+from tique_backends.forms import Forms, difference, together
 from tique_backends.names import (
     cache_name,
     column_list,
@@ -175,12 +176,13 @@ class DuckDBForms(Forms):
         columns = column_list(table)
         if table.is_keyless:
             rows = (
-                f"SELECT {columns} FROM {storage_name(table)} "
-                f"UNION ALL SELECT {columns} FROM {versions} WHERE NOT _deleted"
+                f"(SELECT {columns} FROM {storage_name(table)} "
+                f"UNION ALL SELECT {columns} FROM {versions} WHERE NOT _deleted)"
             )
-            if tombstones:
-                rows += f" EXCEPT ALL SELECT {columns} FROM {versions} WHERE _deleted"
-            return (f"({rows})",)
+            if not tombstones:
+                return (rows,)
+            gone = f"{versions} WHERE _deleted"
+            return (f"({difference(table, rows, gone, images(table))})",)
         same = key_equality(table, table.primary_key, "_s.", "_v.")
         current = versions if flat else f"({newest(table, versions, '_cts')})"
         return (
@@ -416,9 +418,6 @@ class DuckDBForms(Forms):
 
     def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
         """Equality of keys; of whole rows, NULLs included, where there is none."""
-        if not self._is_whole_row(table, columns):
-            return key_equality(table, columns, left, right)
-        names = (quote(table.columns[i].name) for i in columns)
-        return " AND ".join(
-            f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
-        )
+        if self._is_whole_row(table, columns):
+            return same_rows(table, columns, left, right)
+        return key_equality(table, columns, left, right)

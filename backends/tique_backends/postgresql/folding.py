@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.forms import difference
 from tique_backends.gaps import completed, is_partial
 from tique_backends.logged import versions_of
 from tique_backends.names import (
@@ -28,7 +29,8 @@ from tique_backends.names import (
 )
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
-from tique_backends.postgresql.names import same_rows
+from tique_backends.postgresql.names import images, same_rows
+from tique_backends.postgresql.types import is_exact
 from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
 from tique_backends.server_forms import newest
@@ -105,21 +107,32 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
     """
     cache, storage = cache_name(table), storage_name(table)
     columns = column_list(table)
-    inserted = f"SELECT {columns} FROM {cache} WHERE _cts <= {until} AND NOT _deleted"
-    tombstones = f"FROM {cache} WHERE _cts <= {until} AND _deleted"
-    deleted = f"SELECT {columns} {tombstones}"
-    same = same_rows(table, range(len(table.columns)), "_s.", "_d.")
+    inserted = f"{cache} WHERE _cts <= {until} AND NOT _deleted"
+    deleted = f"{cache} WHERE _cts <= {until} AND _deleted"
+    added = f"SELECT {columns} FROM {inserted}"
     # Python cannot hold all values, so none is asked for.
-    if session.execute(f"SELECT 1 {tombstones} LIMIT 1").fetch_all():
+    if session.execute(f"SELECT 1 FROM {deleted} LIMIT 1").fetch_all():
+        exact = images(table)
+        alike = ", ".join([columns, *exact])
+        same = " AND ".join(
+            [
+                f"{left} = {right}"
+                for left, right in zip(
+                    images(table, "_s."), images(table, "_d."), strict=True
+                )
+            ]
+            + [same_rows(table, range(len(table.columns)), "_s.", "_d.")]
+        )
+        gone = difference(table, deleted, inserted, exact)
         session.change(
             f"DELETE FROM {storage} WHERE ctid = ANY (ARRAY(SELECT _s._place FROM "
-            f"(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY {columns}) "
+            f"(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY {alike}) "
             f"AS _copy FROM {storage}) AS _s JOIN (SELECT {columns}, count(*) AS _copies "
-            f"FROM ({deleted} EXCEPT ALL {inserted}) AS _e GROUP BY {columns}) AS _d "
+            f"FROM ({gone}) AS _g GROUP BY {alike}) AS _d "
             f"ON {same} WHERE _s._copy <= _d._copies))"
         )
-        inserted += f" EXCEPT ALL {deleted}"
-    session.change(f"INSERT INTO {storage} ({columns}) {_GIVEN} {inserted}")
+        added = difference(table, inserted, deleted, exact)
+    session.change(f"INSERT INTO {storage} ({columns}) {_GIVEN} {added}")
     return drop_versions(session, table, until)
 
 
@@ -213,7 +226,7 @@ def _upsert(session: PostgreSQLSession, table: Table, rows: Sequence[Row]) -> No
     others = [
         quote(column.name)
         for i, column in enumerate(table.columns)
-        if i not in table.primary_key
+        if i not in table.primary_key or not is_exact(column.type)
     ]
     change = ", ".join(f"{name} = excluded.{name}" for name in others)
     action = f"UPDATE SET {change}" if others else "NOTHING"

@@ -13,7 +13,12 @@ from tique_backends.names import (
     storage_name,
 )
 from tique_backends.postgresql.literals import carried, equality, listed, typed
-from tique_backends.postgresql.names import same_rows, stage_name, still_there
+from tique_backends.postgresql.names import (
+    images,
+    same_rows,
+    stage_name,
+    still_there,
+)
 from tique_backends.postgresql.types import INTEGERS, assigned, comparable_type
 from tique_backends.server_forms import ServerForms
 
@@ -62,6 +67,10 @@ class PostgreSQLForms(ServerForms):
         self, table: Table, columns: Sequence[int], left: str, right: str
     ) -> str:
         return same_rows(table, columns, left, right)
+
+    @override
+    def images(self, table: Table) -> list[str]:
+        return images(table)
 
     @override
     def overlay(

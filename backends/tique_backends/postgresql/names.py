@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.names import cache_name, quote
 from tique_backends.postgresql.literals import quoted
+from tique_backends.postgresql.types import is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,3 +35,14 @@ def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> 
     return " AND ".join(
         f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
     )
+
+
+def images(table: Table, prefix: str = "") -> list[str]:
+    """Texts that differ between rows that are equal and not the same.
+
+    A row's text has its values as their types put them out: a CAST of BPCHAR to text
+    leaves blanks out. Rows that are not equal may have the same one.
+    """
+    names = [quote(each.name) for each in table.columns if not is_exact(each.type)]
+    row = ", ".join(f"{prefix}{name}" for name in names)
+    return [f"CAST(ROW({row}) AS pg_catalog.text)"] if names else []

@@ -76,6 +76,7 @@ _UNCUT = {
     "bit varying": "pg_catalog.varbit",
 }
 _MOMENT = re.compile(r"TIMESTAMP\(\d\)")
+_MODIFIER = re.compile(r"\(\d+\)")
 _BEYOND = 1 << 62
 """Microseconds: no moment that Python can hold. It stands for those that it cannot."""
 
@@ -156,6 +157,34 @@ def is_text(type_name: str) -> bool:
 def is_number(type_name: str) -> bool:
     """Whether values of the type are decimal numbers, of any number of digits."""
     return _ANY_NUMBER.fullmatch(type_name) is not None
+
+
+EXACT = (
+    *("bool", "int2", "int4", "int8", "text", "varchar", "bytea", "uuid"),
+    *("date", "time", "timestamp", "timestamptz"),
+)
+"""Types by PostgreSQL's own names, of which equal values are the same."""
+
+EXACT_IF_SIZED = ("numeric", "bpchar")
+"""Types of which they are if the type has a length or a precision."""
+
+_EXACT = frozenset(
+    (
+        *("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "TEXT", "VARCHAR", "BYTEA"),
+        *("UUID", "DATE", "time without time zone", "TIMESTAMP"),
+        "timestamp with time zone",
+    )
+)
+_SIZED = re.compile(r"(?:NUMERIC|pg_catalog\.numeric|pg_catalog\.bpchar)\(.*\)")
+
+
+@lru_cache(maxsize=512)
+def is_exact(type_name: str) -> bool:
+    """Whether values of the type that are equal are the same.
+
+    ``1.5`` and ``1.50`` are equal, as are intervals of a month and of 30 days.
+    """
+    return bool(_MODIFIER.sub("", type_name) in _EXACT or _SIZED.fullmatch(type_name))
 
 
 def comparable_type(type_name: str) -> str:

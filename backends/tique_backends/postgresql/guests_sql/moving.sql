@@ -118,6 +118,7 @@ DECLARE
     columns text;
     same text;
     distinct_same text;
+    image text;
     named text;
     folded bigint;
 BEGIN
@@ -148,17 +149,31 @@ BEGIN
                 'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
                 place, columns, cache, same) USING last;
         ELSE
+            -- Rows that are equal and not the same differ in their image (names.py).
+            SELECT coalesce(
+                format('CAST(ROW(%s) AS text)', string_agg(quote_ident(a.attname), ', ')),
+                '''''')
+            INTO image FROM pg_attribute AS a
+            WHERE a.attrelid = place::regclass AND a.attnum > 0 AND NOT a.attisdropped
+                AND a.atttypid <> ALL ('{exact}'::regtype[])
+                AND NOT (a.atttypid = ANY ('{exact_if_sized}'::regtype[])
+                    AND a.atttypmod >= 0);
             -- A copy per tombstone goes; rows inserted and deleted since cancel out.
             EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
-                '(SELECT *, ctid AS _place, row_number() OVER (PARTITION BY %2$s) AS _copy '
-                'FROM %1$s) AS _s JOIN (SELECT %2$s, count(*) AS _copies FROM '
-                '(SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted EXCEPT ALL '
-                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
-                'GROUP BY %2$s) AS _v ON %4$s WHERE _s._copy <= _v._copies))',
-                place, columns, cache, distinct_same) USING last;
+                '(SELECT *, ctid AS _place, %5$s AS _image, '
+                'row_number() OVER (PARTITION BY %2$s, %5$s) AS _copy FROM %1$s) AS _s '
+                'JOIN (SELECT %2$s, _image, count(*) AS _copies FROM '
+                '(SELECT %2$s, %5$s AS _image FROM %3$s WHERE _cts <= $1 AND _deleted '
+                'EXCEPT ALL '
+                'SELECT %2$s, %5$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted) AS _e '
+                'GROUP BY %2$s, _image) AS _v ON %4$s AND _s._image = _v._image '
+                'WHERE _s._copy <= _v._copies))',
+                place, columns, cache, distinct_same, image) USING last;
             EXECUTE format('INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE '
-                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
-                'SELECT %2$s FROM %3$s WHERE _cts <= $1 AND _deleted', place, columns, cache)
+                'SELECT %2$s FROM (SELECT %2$s, %4$s AS _image FROM %3$s '
+                'WHERE _cts <= $1 AND NOT _deleted EXCEPT ALL '
+                'SELECT %2$s, %4$s FROM %3$s WHERE _cts <= $1 AND _deleted) AS _e',
+                place, columns, cache, image)
             USING last;
         END IF;
     EXCEPTION WHEN data_exception OR integrity_constraint_violation
