@@ -7,7 +7,8 @@ session's settings are (found by trying nested values of all these types, with q
 brackets and blanks in texts and names). So the driver keeps that text, from the query that
 gives it to storage, and has DuckDB convert it where an application looks at it.
 
-That does not hold for UNION, whose text has no tag, for JSON inside another type, and in
+That does not hold for UNION, whose text has no tag, for JSON inside another type (a list's
+text is read as one JSON value), and in
 DuckDB 1.5 for texts inside another type, whose brackets it takes for its own, and for
 moments, whose text it gives in the session's zone without the seconds of its offset (local
 mean time, before 1900 or so) and a millisecond wrong far from now: rows with these stay in
