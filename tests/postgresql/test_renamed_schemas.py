@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 import tique
@@ -157,3 +159,32 @@ def test_what_is_refused(database, one):
         one.execute(RENAME)
     one.rollback()
     assert one.execute("SELECT count(*) FROM old.c").fetchall() == [(1,)]
+
+
+def test_a_new_table_that_could_not_be_used_for_a_while(database, one):
+    """P1: its rows are newer than the snapshot when it can be used again, too."""
+    one.checkpoint()
+    other = database.connect()
+    other.execute("SELECT 1 FROM out")
+    one.execute("UPDATE out SET p = 1")
+    one.commit()
+    one.execute("CREATE TABLE k AS SELECT p FROM out")
+    one.commit()
+
+    def change(text):
+        with closing(database._connect_natively()) as native:
+            native.execute(f"ALTER TABLE k {text}")
+        # The catalog is read again.
+        one.execute("CREATE TABLE l (id INTEGER PRIMARY KEY)")
+        one.execute("DROP TABLE l")
+        one.commit()
+
+    change("ADD COLUMN z INTEGER")
+    with pytest.raises(tique.Error, match="has the columns p, z"):
+        other.execute("SELECT * FROM k")
+    change("DROP COLUMN z")
+    one.checkpoint()
+    with pytest.raises(tique.SerializationError, match="after this transaction began"):
+        other.execute("SELECT * FROM k")
+    other.rollback()
+    assert other.execute("SELECT * FROM k").fetchall() == [(1,)]

@@ -369,6 +369,8 @@ class ManagedCatalog:
         # Its versions are in the log, as for a table that recovery could not bring
         # back.
         found.is_behind = known is not None or table.fault is not None
+        if known is not None:
+            found.since = known.since
         return found
 
     def _new_versions(
