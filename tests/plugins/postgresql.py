@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -72,12 +72,7 @@ def in_database(url: str, name: str) -> str:
 def empty(url: str) -> None:
     """Drop every schema and every extension that a new database does not have."""
     with closing(psycopg.connect(url, autocommit=True)) as connection:
-        # A process that a test killed may have a statement under way.
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() "
-            "AND backend_type = 'client backend'"
-        )
+        _end_others(connection)
         with suppress(psycopg.Error):
             # The extension would remember killed processes until their leases end.
             for client in connection.execute("SELECT client FROM tique.clients"):
@@ -97,8 +92,22 @@ def empty(url: str) -> None:
         ).fetchall()
         if schemas:
             names = ", ".join(name for (name,) in schemas)
-            connection.execute(f"DROP SCHEMA {names} CASCADE")
+            try:
+                connection.execute(f"DROP SCHEMA {names} CASCADE")
+            except psycopg.errors.DeadlockDetected:
+                # A thread whose connection was ended has come back with another one.
+                _end_others(connection)
+                connection.execute(f"DROP SCHEMA {names} CASCADE")
         connection.execute("CREATE SCHEMA public")
+
+
+def _end_others(connection: psycopg.Connection[Any]) -> None:
+    """End all sessions but this one: a killed process may have a statement under way."""
+    connection.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND backend_type = 'client backend'"
+    )
 
 
 def create_extension(url: str) -> None:
