@@ -63,7 +63,14 @@ from tique_backends.sharing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from tique_backends.postgresql.presence import Presence
     from tique_backends.records import CommitRecord, Row
@@ -293,10 +300,10 @@ class PostgreSQLSequencer(AppendingSequencer):
                         self._client,
                         sts,
                         b"".join([key for keys in write_sets for key in keys]),
-                        list(map(len, write_sets)),
-                        [commit.txid for commit in commits],
+                        _array(map(len, write_sets)),
+                        _array(commit.txid for commit in commits),
                         _SEPARATOR.join(map(encode_content, commits)),
-                        list(rows),
+                        _array(rows),
                         whole,
                     ],
                     prepare=True,
@@ -563,6 +570,11 @@ def unless_held_up() -> Iterator[None]:
     except EngineError as error:
         if error.sqlstate != _HELD_UP:
             raise
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """An array's text: to look for the type of each element costs psycopg much more."""
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _milliseconds(seconds: float) -> int:
