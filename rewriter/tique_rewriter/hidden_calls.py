@@ -18,7 +18,7 @@ name in the text, which is enough to call the function:
   function that may not be called but an extension's.
 
 A name counts if its schema stands before it, or if none does and the schema is on the search
-path: so a role that may create objects elsewhere keeps nobody from anything. OPERATOR(…) is no
+path: so a role that may create objects elsewhere hinders no other role. OPERATOR(…) is no
 name that statements may call. Strings and comments do not count. The rule refuses too much and
 never too little; an ordinary database has nothing of it.
 """

@@ -1,4 +1,4 @@
-"""A schema of the connection's own: its names, and nobody else's (P1, P10, P11)."""
+"""A schema of the connection's own: no other connection finds its names (P1, P10, P11)."""
 
 from __future__ import annotations
 
