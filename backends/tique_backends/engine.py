@@ -121,6 +121,8 @@ class Engine(ABC):
     settings: SettingRules
     search_path: Sequence[str] | None = None
     """The schemas in which a table is looked for that names none; None: the default."""
+    database: str = ""
+    """The name that the engine takes before a schema's; empty if it takes none."""
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None for one process."""

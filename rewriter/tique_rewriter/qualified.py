@@ -1,15 +1,20 @@
-"""Columns qualified by schema and table: ``app.account.id``.
+"""Names with more parts than the rest of the rewriter reads.
 
-The text that fills a table's hole has the table's name as its alias, and no schema. So the schema
-in front of such a column is blanked before anything else reads the statement, where the
-column means the same without it: where the nearest relation that the rest of its name could
-mean is the one that the whole name means. All others stay, and are refused
-(:mod:`tique_rewriter.references`).
+``shop.app.account``: the database's own name in front of a relation's schema says nothing,
+and is blanked before anything else reads the statement. Where three parts could be a
+column's too, the parser's tree tells them apart; a definition names its relation or schema
+behind a word like ``TABLE``. The name of another database stays, and is refused unless that
+one is attached (:mod:`tique_rewriter.attaching`).
+
+``app.account.id``: the text that fills a table's hole has the table's name as its alias, and
+no schema. So the schema in front of such a column is blanked, where the column means the same
+without it: where the nearest relation that the rest of its name could mean is the one that the
+whole name means. All others stay, and are refused (:mod:`tique_rewriter.references`).
 """
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
@@ -17,13 +22,86 @@ from sqlglot.tokenizer_core import TokenType
 
 from tique_rewriter.errors import RewriteError
 from tique_rewriter.relations import relations_of, seen_from
+from tique_rewriter.shape import starts_at
 from tique_rewriter.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tique_rewriter.schema import Definitions
+    from tique_rewriter.source import Word
+
 _ASSIGNING = (exp.Update, exp.OnConflict, exp.When)
 _CHANGES = (exp.Update, exp.Delete, exp.Insert, exp.Merge)
+_DEFINING = frozenset({"ALTER", "COMMENT", "CREATE", "DESCRIBE", "DROP", "SUMMARIZE"})
+"""The first words of statements that the parser may not read."""
+_BEFORE_SCHEMAS = frozenset({"SCHEMA", "EXISTS"})
+_BEFORE_RELATIONS = frozenset(
+    {"TABLE", "VIEW", "EXISTS", "INDEX", "SEQUENCE", "TYPE", "DESCRIBE", "SUMMARIZE"}
+)
+"""What stands before the name that such a statement is about."""
+
+
+def without_database(source: Source, catalog: Definitions) -> Source:
+    """Return the statement with blanks for the database's own name; places stay."""
+    own, words = catalog.database, source.words
+    if not own:
+        return source
+    named = [
+        number
+        for number, (word, dot) in enumerate(pairwise(words))
+        if dot.keyword == "."
+        and (number == 0 or words[number - 1].keyword != ".")
+        and _is_name(source, word, own)
+    ]
+    if not named:
+        return source
+    starts = _names_with_databases(source, own)
+    spans = [
+        (words[number].start, words[number + 2].start)
+        for number in named
+        if number + 2 < len(words)
+        and (words[number].start in starts or _is_defined(source, number))
+    ]
+    if not spans:
+        return source
+    return Source(source.lexed.blanked(spans), source.rules, source.outer)
+
+
+def _is_name(source: Source, word: Word, name: str) -> bool:
+    try:
+        found = source.identifier(word)
+    except RewriteError:
+        return False
+    fold = str if source.rules.exact_quoted_names else str.lower
+    return fold(found) == fold(name)
+
+
+def _names_with_databases(source: Source, own: str) -> set[int]:
+    """Return where names of relations and columns begin that have a database in front."""
+    try:
+        tree = source.parse()
+    except RewriteError:
+        return set()
+    kinds: tuple[type[exp.Expr], ...] = (exp.Table, exp.Column)
+    relations = tree.find_all(exp.Table, exp.Subquery, exp.CTE)
+    if any(each.alias_or_name.lower() == own.lower() for each in relations):
+        # What looks like one could be a field of a column.
+        kinds = (exp.Table,)
+    named = [name for name in tree.find_all(*kinds) if name.args.get("catalog")]
+    return {starts_at(name, -1) for name in named}
+
+
+def _is_defined(source: Source, number: int) -> bool:
+    """Whether the name at this word is that of what a definition is about."""
+    keywords = source.keywords()
+    if keywords[0] not in _DEFINING or number == 0:
+        return False
+    before = keywords[number - 1]
+    if "SCHEMA" in keywords[:number]:
+        return before in _BEFORE_SCHEMAS
+    has_schema = keywords[number + 3 : number + 4] == ["."]
+    return has_schema and before in _BEFORE_RELATIONS
 
 
 def without_schemas(source: Source) -> Source:

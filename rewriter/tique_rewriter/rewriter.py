@@ -51,7 +51,7 @@ from tique_rewriter.objects import OBJECTS, plan_alter_index, plan_object
 from tique_rewriter.placeholders import OWN_STYLE, Lexed, number_placeholders
 from tique_rewriter.plan import Explain, LockingSelect, Plan, Select
 from tique_rewriter.privileges import plan_default_privileges, plan_grant
-from tique_rewriter.qualified import without_schemas
+from tique_rewriter.qualified import without_database, without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
 from tique_rewriter.session import SessionPlan
@@ -314,7 +314,7 @@ class Rewriter:
         return plan
 
     def _plan(self, lexed: Lexed, given: Mapping[str, bool] | None = None) -> Plan:
-        source = Source(lexed, self._rules, given)
+        source = without_database(Source(lexed, self._rules, given), self._definitions)
         keywords = source.keywords()
         if keywords[0] == "EXPLAIN" or keywords[0] in self._rules.plan_verbs:
             return self._explain(source)
@@ -401,7 +401,7 @@ class Rewriter:
 
     def _statement(self, source: Source) -> Plan:
         """Plan a query or a change."""
-        source = without_schemas(source)
+        source = without_schemas(without_database(source, self._definitions))
         source = through_view(source, self._catalog)
         keywords = source.keywords()
         verb = _verb_after_with(source) if keywords[0] == "WITH" else keywords[0]

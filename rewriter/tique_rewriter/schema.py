@@ -302,6 +302,10 @@ class Definitions(Protocol):
     def default_schema(self) -> str:
         """The schema in which a table is made that names none."""
 
+    @property
+    def database(self) -> str:
+        """The database's own name, which may stand before a schema's; or empty."""
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """The managed table of that (case-insensitive) name, or None.
 

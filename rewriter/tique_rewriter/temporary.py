@@ -294,6 +294,11 @@ class Lasting:
         """As of all."""
         return self._all.default_schema
 
+    @property
+    def database(self) -> str:
+        """The database's own name."""
+        return self._all.database
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """As of the database, unless there is a temporary table of that name."""
         self._refuse(schema, name)

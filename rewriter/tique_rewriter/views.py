@@ -93,6 +93,11 @@ class WithViews:
         """As the catalog's."""
         return self._catalog.default_schema
 
+    @property
+    def database(self) -> str:
+        """The database's own name."""
+        return self._catalog.database
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """As the catalog's, in the view's own schema first."""
         return self._catalog.find(self._place(schema, name), name)

@@ -67,4 +67,5 @@ class MonetDBTables(Tables):
     """A catalog of the tables above."""
 
     default_schema = "sys"
+    database = ""
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED)

@@ -89,6 +89,7 @@ class Tables:
 
     version = 1
     default_schema = "main"
+    database = "shop"
     all = (ACCOUNT, STOCK, EVENT, OTHER, SPACED, MEMBER, PRICED)
     all_views: tuple[View, ...] = ()
     functions: tuple[tuple[str | None, str], ...] = ()

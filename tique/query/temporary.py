@@ -487,6 +487,11 @@ class SessionDefinitions:
         """The schema of a new table whose name has none."""
         return self._catalog.default_schema
 
+    @property
+    def database(self) -> str:
+        """The database's own name."""
+        return self._catalog.database
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the table of that name, whatever its case; a temporary one first."""
         if self._temporaries.view(schema, name) is not None:

@@ -95,6 +95,11 @@ class ManagedCatalog:
         """The schema of a new table whose name has none."""
         return self._search_path[0]
 
+    @property
+    def database(self) -> str:
+        """The database's own name, which may stand before a schema's; or empty."""
+        return self._engine.database
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the managed table of that name, whatever its case.
 

@@ -71,6 +71,11 @@ class CatalogAlong:
         """The schema of a new table whose name has none."""
         return self.search_path[0] if self.search_path else _NO_SCHEMA
 
+    @property
+    def database(self) -> str:
+        """The database's own name."""
+        return self._catalog.database
+
     def find(self, schema: str | None, name: str) -> Table | None:
         """As that of the catalog."""
         place = self._place(schema, name)

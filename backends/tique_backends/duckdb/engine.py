@@ -174,10 +174,10 @@ class DuckDBEngine(Engine):
         except EngineError:
             self._instance.close()
             raise
-        collation = self._instance.execute(
-            "SELECT current_setting('default_collation')"
-        ).fetchone()
-        if collation is None or collation[0].lower() not in ("", "binary"):
+        ((collation, self.database),) = self._instance.execute(
+            "SELECT current_setting('default_collation'), current_database()"
+        ).fetchall()
+        if collation.lower() not in ("", "binary"):
             self._instance.close()
             raise EngineError(
                 ErrorKind.UNSUPPORTED,

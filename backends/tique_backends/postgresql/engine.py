@@ -87,9 +87,10 @@ _TIDY = " WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold 
 """Cache tables are filled and emptied all the time, however large they are."""
 
 _SURROUNDINGS = (
-    "SELECT datcollate, current_schemas(FALSE)::TEXT[] FROM pg_catalog.pg_database "
+    "SELECT datcollate, current_schemas(FALSE)::TEXT[], datname::TEXT "
+    "FROM pg_catalog.pg_database "
     "WHERE datname = current_database() AND datlocprovider = 'c' UNION ALL "
-    "SELECT '', current_schemas(FALSE)::TEXT[] LIMIT 1"
+    "SELECT '', current_schemas(FALSE)::TEXT[], current_database()::TEXT LIMIT 1"
 )
 
 _BY_BYTES = frozenset({"C", "POSIX", "C.UTF8"})
@@ -132,7 +133,9 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         self._presence = presence
         self._volatility = Volatility(presence)
         self.shared: PostgreSQLSequencer = self._client()
-        ((collation, self.search_path),) = self._presence.ask(_SURROUNDINGS)
+        ((collation, self.search_path, self.database),) = self._presence.ask(
+            _SURROUNDINGS
+        )
         # A row store reads single rows; neighbours mostly share a block.
         self.capabilities = Capabilities(
             dialect="postgresql",
