@@ -213,7 +213,7 @@ class Forms(ABC):
         before = together(self.scan(table, sts, staged=sequence - 2))
         old = key_equality(table, table.primary_key, "_n.", "_o.")
         gone = key_equality(table, table.primary_key, "_n.", "_g.")
-        return (
+        return self.first_of(
             f"SELECT {names} FROM (SELECT {names} FROM {staged} "
             f"WHERE _sequence = {sequence} "
             f"GROUP BY {names} HAVING count(*) > 1 UNION ALL "
@@ -221,7 +221,7 @@ class Forms(ABC):
             f"WHERE _n._sequence = {sequence} "
             f"AND EXISTS (SELECT 1 FROM {before} AS _o WHERE {old}) "
             f"AND NOT EXISTS (SELECT 1 FROM {staged} AS _g "
-            f"WHERE _g._sequence = {sequence - 1} AND {gone})) AS _w LIMIT 1"
+            f"WHERE _g._sequence = {sequence - 1} AND {gone})) AS _w"
         )
 
     def unique_duplicate(
@@ -234,11 +234,11 @@ class Forms(ABC):
         names = key_list(table, columns, "_a.")
         after = together(self.scan(table, sts, staged=sequence))
         same = key_equality(table, columns, "_a.", "_n.")
-        return (
+        return self.first_of(
             f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
             f"{self.stage(table)} AS _n WHERE _n._sequence >= {first} "
             f"AND NOT _n._deleted AND {same}) "
-            f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
+            f"GROUP BY {names} HAVING count(*) > 1"
         )
 
     def computed_duplicate(
@@ -299,6 +299,10 @@ class Forms(ABC):
             f"SELECT {column_list(child, '_c.')} FROM {children} AS _c WHERE {given} "
             f"AND NOT EXISTS (SELECT 1 FROM {parents} AS _p WHERE {same})"
         )
+
+    def first_of(self, query: str) -> str:
+        """A query for a row of another query, if that has any: mostly it has none."""
+        return f"{query} LIMIT 1"
 
     def referenced(
         self, child: Table, parent: Table, key: ForeignKey, left: str, right: str

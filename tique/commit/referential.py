@@ -131,7 +131,7 @@ class ReferentialCertifier:
                 sql = self._forms.orphans(
                     child, parent, key, sts, staged=(staged[0], staged[1])
                 )
-                found = session.execute(f"{sql} LIMIT 1").fetch_all()
+                found = session.execute(self._forms.first_of(sql)).fetch_all()
                 if found:
                     return Conflict(child, key_of(key.columns, found[0]), sts)
         return None

@@ -210,7 +210,7 @@ class Alterations:
         """Check a constraint for all rows."""
         expect_comparable(child, parent, key)
         query = self._engine.forms.orphans(child, parent, key, sts, staged=(None, None))
-        found = session.execute(f"{query} LIMIT 1").fetch_all()
+        found = session.execute(self._engine.forms.first_of(query)).fetch_all()
         if found:
             values = key_of(key.columns, found[0])
             raise errors.ForeignKeyViolation(

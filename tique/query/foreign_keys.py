@@ -394,7 +394,8 @@ class _Enforcement:
             )
         query = orphans(self._transaction, child, key)
         if action is Action.RESTRICT:
-            found = self._transaction.session.rows_to_keep(f"{query} LIMIT 1")
+            first = self._transaction.engine.forms.first_of(query)
+            found = self._transaction.session.rows_to_keep(first)
             if found:
                 raise _restricted(child, key, key_of(key.columns, found[0]))
             return
@@ -444,7 +445,7 @@ def _check(
     """Check references with these values, or all of them."""
     if values is None:
         found = transaction.session.rows_to_keep(
-            f"{orphans(transaction, child, key)} LIMIT 1"
+            transaction.engine.forms.first_of(orphans(transaction, child, key))
         )
     else:
         missing = missing_parents(transaction, child, key, list(values))

@@ -29,7 +29,7 @@ from tique_backends.names import (
 )
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
-from tique_backends.postgresql.names import images, same_rows
+from tique_backends.postgresql.names import image, images, same_rows
 from tique_backends.postgresql.types import is_exact
 from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
@@ -114,14 +114,12 @@ def fold_keyless(session: PostgreSQLSession, table: Table, until: int) -> int:
     if session.execute(f"SELECT 1 FROM {deleted} LIMIT 1").fetch_all():
         exact = images(table)
         alike = ", ".join([columns, *exact])
-        same = " AND ".join(
-            [
-                f"{left} = {right}"
-                for left, right in zip(
-                    images(table, "_s."), images(table, "_d."), strict=True
-                )
-            ]
-            + [same_rows(table, range(len(table.columns)), "_s.", "_d.")]
+        # Rows are joined by their texts: of IS NOT DISTINCT FROM PostgreSQL makes a loop
+        # over all pairs.
+        every = range(len(table.columns))
+        same = (
+            f"{image(table, every, '_s.')} = {image(table, every, '_d.')} "
+            f"AND {same_rows(table, every, '_s.', '_d.')}"
         )
         gone = difference(table, deleted, inserted, exact)
         session.change(

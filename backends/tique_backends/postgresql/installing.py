@@ -28,11 +28,10 @@ from tique_backends.postgresql.presence import (
     LOCK_OF_MARK,
     LOCKS,
 )
-from tique_backends.postgresql.types import EXACT, EXACT_IF_SIZED
 from tique_udfs.postgresql import plain_script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
@@ -151,9 +150,6 @@ def guests_script() -> str:
     """Return the statements that make the functions of guests, in either form."""
     folder = files("tique_backends.postgresql").joinpath("guests_sql")
 
-    def named(types: Sequence[str]) -> str:
-        return f"{{{','.join(f'pg_catalog.{name}' for name in types)}}}"
-
     script = "\n".join(folder.joinpath(f"{p}.sql").read_text("utf-8") for p in _PARTS)
     for name, value in (
         ("{locks}", LOCKS),
@@ -164,8 +160,6 @@ def guests_script() -> str:
         ("{no_row}", NO_ROW),
         ("{stored}", STORED),
         ("{indexes}", INDEXES),
-        ("{exact_if_sized}", named(EXACT_IF_SIZED)),
-        ("{exact}", named(EXACT)),
     ):
         script = script.replace(name, str(value))
     return script

@@ -43,6 +43,11 @@ def images(table: Table, prefix: str = "") -> list[str]:
     A row's text has its values as their types put them out: a CAST of BPCHAR to text
     leaves blanks out. Rows that are not equal may have the same one.
     """
-    names = [quote(each.name) for each in table.columns if not is_exact(each.type)]
-    row = ", ".join(f"{prefix}{name}" for name in names)
-    return [f"CAST(ROW({row}) AS pg_catalog.text)"] if names else []
+    inexact = [i for i, each in enumerate(table.columns) if not is_exact(each.type)]
+    return [image(table, inexact, prefix)] if inexact else []
+
+
+def image(table: Table, positions: Sequence[int], prefix: str) -> str:
+    """The text of a row of these columns."""
+    row = ", ".join(f"{prefix}{quote(table.columns[i].name)}" for i in positions)
+    return f"CAST(ROW({row}) AS pg_catalog.text)"

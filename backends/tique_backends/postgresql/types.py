@@ -159,15 +159,6 @@ def is_number(type_name: str) -> bool:
     return _ANY_NUMBER.fullmatch(type_name) is not None
 
 
-EXACT = (
-    *("bool", "int2", "int4", "int8", "text", "varchar", "bytea", "uuid"),
-    *("date", "time", "timestamp", "timestamptz"),
-)
-"""Types by PostgreSQL's own names, of which equal values are the same."""
-
-EXACT_IF_SIZED = ("numeric", "bpchar")
-"""Types of which they are if the type has a length or a precision."""
-
 _EXACT = frozenset(
     (
         *("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "TEXT", "VARCHAR", "BYTEA"),
@@ -175,7 +166,9 @@ _EXACT = frozenset(
         "timestamp with time zone",
     )
 )
+"""Types of which equal values are the same."""
 _SIZED = re.compile(r"(?:NUMERIC|pg_catalog\.numeric|pg_catalog\.bpchar)\(.*\)")
+"""Types of which they are because they have a length or a precision."""
 
 
 @lru_cache(maxsize=512)

@@ -149,15 +149,10 @@ BEGIN
                 'AS _v WHERE %4$s AND _v._cts > _s._cts AND _v._cts <= $1)',
                 place, columns, cache, same) USING last;
         ELSE
-            -- Rows that are equal and not the same differ in their image (names.py).
-            SELECT coalesce(
-                format('CAST(ROW(%s) AS text)', string_agg(quote_ident(a.attname), ', ')),
-                '''''')
-            INTO image FROM pg_attribute AS a
-            WHERE a.attrelid = place::regclass AND a.attnum > 0 AND NOT a.attisdropped
-                AND a.atttypid <> ALL ('{exact}'::regtype[])
-                AND NOT (a.atttypid = ANY ('{exact_if_sized}'::regtype[])
-                    AND a.atttypmod >= 0);
+            -- Rows that are equal and not the same differ in their image (names.py), by
+            -- which they are joined, too: of IS NOT DISTINCT FROM PostgreSQL makes a loop
+            -- over all pairs.
+            image := format('CAST(ROW(%s) AS text)', columns);
             -- A copy per tombstone goes; rows inserted and deleted since cancel out.
             EXECUTE format('DELETE FROM %1$s WHERE ctid = ANY (ARRAY(SELECT _s._place FROM '
                 '(SELECT *, ctid AS _place, %5$s AS _image, '
