@@ -31,6 +31,9 @@ _REST = 1.0
 
 QUERIES = {
     "aggregate": "SELECT COUNT(*), SUM(amount), MAX(amount) FROM invoice",
+    "grouped": (
+        "SELECT bucket, COUNT(*), SUM(amount) FROM invoice GROUP BY bucket ORDER BY bucket"
+    ),
     "filter 0.3 %": (
         "SELECT id, amount FROM invoice WHERE bucket IN (17, 400, 801) ORDER BY id"
     ),

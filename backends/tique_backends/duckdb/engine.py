@@ -475,11 +475,15 @@ class DuckDBEngine(Engine):
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         session.bind_indexes(table)
         which = "TRUE" if _has_float_key(table) else "_r._deleted"
-        gone = session.execute(
-            f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
-            f"WHERE {which} AND {same}"
-        )
-        written = int(gone.fetch_all()[0][0])
+        gone = f"SELECT count(*) FROM {recent} AS _r WHERE {which}"
+        written = 0
+        # A DELETE that finds no row makes later joins in DuckDB 1.5 three times slower.
+        if session.execute(gone).fetch_all() != [(0,)]:
+            deleted = session.execute(
+                f"DELETE FROM {storage_name(table)} AS _s USING ({changed}) AS _r "
+                f"WHERE {which} AND {same}"
+            )
+            written = int(deleted.fetch_all()[0][0])
         return written + session.upsert_from(
             table, f"(SELECT * FROM ({changed}) WHERE NOT _deleted)"
         )
