@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique_backends.ranges import RangeRows
     from tique_backends.records import (
         CommitRecord,
         CopyPart,
@@ -347,7 +348,7 @@ class Session(ABC):
         last: int,
         columns: Sequence[int],
         limit: int | None = None,
-    ) -> pyarrow.Table:
+    ) -> RangeRows:
         """Return a stretch of storage rows, in any order, at most ``limit``.
 
         The key's first columns are equal to ``prefix``; the one after them lies between

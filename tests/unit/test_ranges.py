@@ -14,6 +14,7 @@ from tique.store.cache import Cache
 from tique.store.chains import Chains
 from tique.store.policy import CachePolicy
 from tique.store.versions import TableVersions
+from tique_backends.arrow_rows import ArrowRows
 from tique_backends.records import MISSING
 from tique_rewriter.schema import Column, Table
 
@@ -51,11 +52,15 @@ def whole(g, n, a, b):
 
 def read(address, rows):
     """The columns of an address, of rows (g, n, a, b)."""
-    return pyarrow.table(
-        {
-            str(i): pyarrow.array([r[i] for r in rows], ARROW[TABLE.columns[i].type])
-            for i in address.columns
-        }
+    return ArrowRows(
+        pyarrow.table(
+            {
+                str(i): pyarrow.array(
+                    [r[i] for r in rows], ARROW[TABLE.columns[i].type]
+                )
+                for i in address.columns
+            }
+        )
     )
 
 
@@ -520,7 +525,7 @@ def test_values_that_python_cannot_hold(number, as_rows):
         versions = TableVersions(table, POLICY)
         address = versions.range_to_read(key, columns, misses=9, as_rows=as_rows)
         taken = rows.select([table.columns[i].name for i in address.columns])
-        return versions.remember_range(versions.epoch, address, taken)
+        return versions.remember_range(versions.epoch, address, ArrowRows(taken))
 
     assert remembered((), (1,)) is None
     assert remembered((), (0,)).find((0,), (0,)) == (True, (0, MISSING))
@@ -620,7 +625,7 @@ def test_values_come_out_of_a_page_as_they_went_in(versions, array, sliced):
         array = pyarrow.concat_arrays([array, array]).slice(3)
     numbers = pyarrow.array([0, 1, 2], pyarrow.int32())
     address = versions.range_to_read((1, 0), (A,), misses=9)
-    table = pyarrow.table({"n": numbers, "a": array})
+    table = ArrowRows(pyarrow.table({"n": numbers, "a": array}))
     found = versions.remember_range(versions.epoch, address, table)
     rows = [found.find((1, n), (A,))[1] for n in range(3)]
     assert [repr(r[A]) for r in rows] == [repr(value) for value in values]

@@ -11,6 +11,7 @@ import pytest
 
 from tique.store.policy import CachePolicy
 from tique.store.versions import TableVersions
+from tique_backends.arrow_rows import ArrowRows
 from tique_backends.records import MISSING
 from tique_rewriter.schema import Column, Table
 
@@ -79,7 +80,7 @@ def test_a_fold_of_what_other_processes_wrote():
     versions = TableVersions(KEYED, CachePolicy(rows=30), shared=object())
     versions.remember(versions.epoch, [((1, 1), (1, 1, 9)), ((5, 5), None)])
     address = [versions.tail_to_read((3, 8)) for _ in range(2)][1]
-    versions.remember_range(versions.epoch, address, pyarrow.table({}))
+    versions.remember_range(versions.epoch, address, ArrowRows(pyarrow.table({})))
     versions.publish(5, [write(n, n, 10) for n in range(1, 6)] + [write(3, 9, 10)])
     versions.folded(5)
     for n in (1, 5):

@@ -2,18 +2,20 @@
 
 Only queries that mean the same in every engine: plain columns, sorted by columns that
 are never NULL, and aggregates that are exact in whatever order they are computed.
-Everything else is left to the engine.
+Everything else is left to the engine, and so are decimal numbers that are none (NaN), which
+Python neither sorts nor takes for equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from functools import partial, reduce
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from tique.store.rows import tuple_of
-from tique_rewriter.values import EXACT, kind_of
+from tique_rewriter.values import EXACT, NotLocal, kind_of
 
 if TYPE_CHECKING:
     from tique.query.reading import Reader
@@ -38,9 +40,13 @@ _WIDEST = 18
 def group_answer(
     reader: Reader, read: GroupRead, engine: Capabilities
 ) -> Answer | None:
-    """The function that answers a query; None if the engine has to answer."""
+    """The function that answers a query; None if the engine has to answer.
+
+    It raises ``NotLocal`` if the engine has to answer because of the rows' values.
+    """
     if any(output.function is not None for output in read.outputs):
         return _aggregates(reader.columns, read.outputs, engine.widest_sum)
+    decimals = []
     for position, _ in read.order:
         column = reader.columns[position]
         kind = kind_of(column.type)
@@ -50,9 +56,13 @@ def group_answer(
         is_by_bytes = engine.sorts_by_bytes and column.collation is None
         if kind.family == "text" and not is_by_bytes:
             return None
+        if kind.family == "decimal":
+            decimals.append(position)
     shown = tuple_of([o.position for o in read.outputs if o.position is not None])
 
     def answer(rows: Sequence[Row]) -> list[Row]:
+        for position in decimals:
+            _expect_numbers([row[position] for row in rows])
         # The last column to sort by comes first: sorting keeps the order of equals.
         for position, is_descending in reversed(read.order):
             rows = sorted(rows, key=itemgetter(position), reverse=is_descending)
@@ -81,7 +91,22 @@ def _aggregate(
     if combine is None:
         return None
     value = itemgetter(position)
-    return lambda rows: combine([v for v in map(value, rows) if v is not None])
+    kind = kind_of(columns[position].type)
+    may_be_none = kind is not None and kind.family == "decimal"
+
+    def aggregate(rows: Sequence[Row]) -> Any:
+        values = [v for v in map(value, rows) if v is not None]
+        if may_be_none:
+            _expect_numbers(values)
+        return combine(values)
+
+    return aggregate
+
+
+def _expect_numbers(values: Iterable[Decimal]) -> None:
+    """Leave a NaN or an infinity among decimals to the engine."""
+    if not all(map(Decimal.is_finite, values)):
+        raise NotLocal
 
 
 def _combination(

@@ -80,10 +80,10 @@ class Reader:
     def kept_types(self, read: GroupRead) -> Sequence[str]:
         """The types of the results if some of them may be kept in another form.
 
-        Groups have no such columns. Aggregates take none.
+        Aggregates take none.
         """
         positions = [output.position for output in read.outputs]
-        if self._lookup is None or any(output.function for output in read.outputs):
+        if any(output.function for output in read.outputs):
             return ()
         return [self.columns[i].type for i in positions if i is not None]
 

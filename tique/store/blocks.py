@@ -1,7 +1,4 @@
-"""Columnar blocks of stored rows, a tenth of the size of the rows as Python objects.
-
-Numbers and texts are kept as bytes, as in Arrow: there are many blocks with many
-columns, and Python's garbage collector does not follow bytes.
+"""Blocks of stored rows, packed as the engine's backend packs them.
 
 Invariant: a block never changes, but for its indexes. The rows that folds change
 afterwards lie beside it (:mod:`tique.store.ranges`).
@@ -11,82 +8,21 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from operator import gt
-from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pyarrow
-
     from tique.store.rows import Key
+    from tique_backends.ranges import RangeRows
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
-_NUMBERS = {
-    "int8": Struct("b"),
-    "int16": Struct("h"),
-    "int32": Struct("i"),
-    "int64": Struct("q"),
-    "double": Struct("d"),
-}
-"""The layout of numbers in Arrow's columns, by type."""
-
-_TEXT = "string"
-_DECIMAL = "decimal128"
-_DECIMAL_BYTES = 16
-_EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
-_BOUNDS = Struct("2i")
-_BOUND = Struct("i")
-
-_Column: TypeAlias = tuple[str, Any, Any]
-"""A column: its type, its data, and what a reader needs besides.
-
-For text that is the values' offsets, for decimals the number of digits behind the
-point. Data of any other layout is Arrow's array.
-"""
-
 _INDEX_BYTES = 16
 """Bytes per row of an index."""
-
-_OTHER = ""
-
-
-def _column(column: pyarrow.Array) -> _Column:
-    """A column in the form in which a block keeps it."""
-    kind = str(column.type)
-    *_, data = buffers = column.buffers()
-    if column.null_count or column.offset or data is None:
-        return _OTHER, column, b""
-    if kind == _TEXT:
-        return _TEXT, data.to_pybytes(), buffers[1].to_pybytes()
-    if kind in _NUMBERS:
-        return kind, data.to_pybytes(), b""
-    if kind.startswith(_DECIMAL):
-        return _DECIMAL, data.to_pybytes(), column.type.scale
-    return _OTHER, column, b""
-
-
-def _value(column: _Column, at: int) -> Any:
-    """A value, without Arrow's scalars where that is possible."""
-    kind, data, rest = column
-    if kind == _TEXT:
-        start, end = _BOUNDS.unpack_from(rest, at * _BOUND.size)
-        return data[start:end].decode()
-    if kind == _DECIMAL:
-        start = at * _DECIMAL_BYTES
-        digits = int.from_bytes(
-            data[start : start + _DECIMAL_BYTES], "little", signed=True
-        )
-        return _EXACT.scaleb(Decimal(digits), -rest)
-    if kind == _OTHER:
-        return data[at].as_py()
-    number = _NUMBERS[kind]
-    return number.unpack_from(data, at * number.size)[0]
 
 
 class Block:
@@ -105,26 +41,23 @@ class Block:
     """
 
     def __init__(
-        self, table: Table, prefix: Key, columns: Sequence[int], rows: pyarrow.Table
+        self, table: Table, prefix: Key, columns: Sequence[int], rows: RangeRows
     ) -> None:
-        self.size = rows.nbytes + _INDEX_BYTES * rows.num_rows
         *others, self._last = table.primary_key
         empty: list[Any] = [MISSING] * len(table.columns)
         for position, value in zip(others, prefix, strict=True):
             empty[position] = value
         self._empty = tuple(empty)
-        last = columns.index(self._last)
-        numbers = rows.column(last).to_pylist()
+        self._columns = {position: i for i, position in enumerate(columns)}
+        numbers = rows.column(self._columns[self._last])
+        self._places: Sequence[int] = range(len(numbers))
         if any(map(gt, numbers, numbers[1:])):
-            rows = rows.sort_by(rows.column_names[last])
-            numbers.sort()
+            self._places = sorted(self._places, key=numbers.__getitem__)
+            numbers = [numbers[place] for place in self._places]
         self._numbers = array("q", numbers)
         self._indexes: dict[int, tuple[array[int], array[int]]] = {}
-        rows = rows.combine_chunks()
-        self._columns = {
-            position: _column(rows.column(i).chunk(0))
-            for i, position in enumerate(columns)
-        }
+        self._packed = rows.packed()
+        self.size = self._packed.size + _INDEX_BYTES * len(numbers)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -152,23 +85,22 @@ class Block:
             return None
         row = list(self._empty)
         row[self._last] = number
+        at, value = self._places[at], self._packed.value
         for position in columns:
             if row[position] is MISSING:
-                row[position] = _value(self._columns[position], at)
+                row[position] = value(self._columns[position], at)
         return tuple(row)
 
     def check(self) -> None:
         """Raise if Python cannot hold some value: then :meth:`row` never does."""
-        for kind, data, _ in self._columns.values():
-            if kind == _OTHER:
-                data.to_pylist()
+        self._packed.check()
 
     def numbers(self, position: int, value: Any) -> Sequence[int]:
         """The key's last column in all rows with the value, perhaps in others too."""
         index = self._indexes.get(position)
         if index is None:
-            column = self._columns[position]
-            hashes = [hash(_value(column, at)) for at in range(len(self))]
+            column, of = self._columns[position], self._packed.value
+            hashes = [hash(of(column, place)) for place in self._places]
             order = sorted(range(len(hashes)), key=hashes.__getitem__)
             index = (
                 array("q", [hashes[at] for at in order]),

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterable, Sequence
 
-    import pyarrow
-
     from tique.store.cache import Place
     from tique.store.rows import Key
+    from tique_backends.ranges import RangeRows
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
@@ -163,7 +162,7 @@ class KeyRange:
         self,
         table: Table,
         address: Address,
-        rows: pyarrow.Table | None,
+        rows: RangeRows | None,
         lock: threading.Lock,
     ) -> None:
         self.shape, self.place = address.shape, address.place
@@ -173,7 +172,7 @@ class KeyRange:
         self._lock = lock
         self._split = table.primary_key[len(address.prefix)]
         self._indexes: dict[int, dict[Any, tuple[Key, ...]]] | None = None
-        if rows is not None and not rows.num_rows:
+        if rows is not None and not len(rows):
             rows = None
         # A range without rows lacks no column of any.
         read = range(len(table.columns)) if rows is None else address.columns
@@ -301,13 +300,12 @@ class KeyRange:
 
 
 def _tuples(
-    table: Table, address: Address, rows: pyarrow.Table
+    table: Table, address: Address, rows: RangeRows
 ) -> Iterable[tuple[Key, Row]]:
     whole: list[Any] = [MISSING] * len(table.columns)
     for position, value in zip(table.primary_key, address.prefix, strict=False):
         whole[position] = value
-    values = [column.to_pylist() for column in rows.columns]
-    for each in zip(*values, strict=True):
+    for each in rows.rows():
         for position, value in zip(address.columns, each, strict=True):
             whole[position] = value
         row = tuple(whole)

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
-    import pyarrow
-
     from tique.store.cache import Cache
     from tique.store.policy import CachePolicy
     from tique.store.ranges import Shape
     from tique.store.rows import Key
+    from tique_backends.ranges import RangeRows
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
 
@@ -225,14 +224,14 @@ class StoredRows:
             wanted, place, prefix, *wanted.interval(key), tuple(columns), most, as_rows
         )
 
-    def range_of(self, address: Address, rows: pyarrow.Table | None) -> KeyRange | None:
+    def range_of(self, address: Address, rows: RangeRows | None) -> KeyRange | None:
         """The range that was read; None if it is not worth keeping."""
         width = address.shape.width
         is_group = address.most is not None and width != FROM
         try:
             if rows is None:
                 raise ValueError
-            if address.most is not None and rows.num_rows > address.most:
+            if address.most is not None and len(rows) > address.most:
                 raise OverflowError
             part = KeyRange(self._table, address, rows, self._lock)
             if is_group:
@@ -244,7 +243,7 @@ class StoredRows:
                 self._largest_group = self._policy.group_rows
             return None
         if width == ALL:
-            self._largest_group = max(self._largest_group or 0, rows.num_rows)
+            self._largest_group = max(self._largest_group or 0, len(rows))
         return part
 
     def put_range(self, part: KeyRange) -> None:

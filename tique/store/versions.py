@@ -62,12 +62,11 @@ from tique_backends.records import Row, Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    import pyarrow
-
     from tique.store.chains import Version
     from tique.store.policy import CachePolicy
     from tique.store.ranges import Address, KeyRange
     from tique.store.rows import Key
+    from tique_backends.ranges import RangeRows
     from tique_backends.session import Session
     from tique_backends.sharing import SharedSequencer
     from tique_rewriter.schema import Table
@@ -275,7 +274,7 @@ class TableVersions:
         return None if self.bulk else self._stored.tail_to_read(key)
 
     def remember_range(
-        self, epoch: int, address: Address, rows: pyarrow.Table | None
+        self, epoch: int, address: Address, rows: RangeRows | None
     ) -> KeyRange | None:
         """Keep a range that was read when the epoch was ``epoch``.
 

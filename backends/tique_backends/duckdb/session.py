@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 from typing_extensions import override
 
+from tique_backends.arrow_rows import ArrowRows
 from tique_backends.duckdb.arrow import arrow_table, has_arrow_type
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.duckdb.zones import Zones
+    from tique_backends.ranges import RangeRows
     from tique_backends.records import CommitRecord, Row, Statistics, Versions
     from tique_rewriter.schema import Table
 
@@ -358,7 +360,7 @@ class DuckDBSession(Session):
         last: int,
         columns: Sequence[int],
         limit: int | None = None,
-    ) -> pyarrow.Table:
+    ) -> RangeRows:
         end = "" if limit is None else f" LIMIT {limit}"
         self._run(range_query(table, columns, prefix, first, last) + end, ())
         started = time.perf_counter()
@@ -367,7 +369,7 @@ class DuckDBSession(Session):
         except Exception as error:
             raise translated(error) from error
         self._statistics.seconds += time.perf_counter() - started
-        return rows
+        return ArrowRows(rows)
 
     @override
     def read_rows(

@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
+from tique_backends.arrow_rows import ArrowRows
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
 from tique_backends.gaps import widened
 from tique_backends.monetdb.columnar import read_table
@@ -76,10 +77,9 @@ from tique_backends.settings import SEARCH_PATH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import pyarrow
-
     from tique_backends.monetdb.connection import Connection, Rest
     from tique_backends.monetdb.owner import Ownership
+    from tique_backends.ranges import RangeRows
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")
@@ -467,7 +467,7 @@ class MonetDBSession(Session):
         last: int,
         columns: Sequence[int],
         limit: int | None = None,
-    ) -> pyarrow.Table:
+    ) -> RangeRows:
         # MonetDB 11.41 refuses LIMIT 0.
         end = " AND FALSE" if limit == 0 else "" if limit is None else f" LIMIT {limit}"
         ranged = table.columns[table.primary_key[len(prefix)]]
@@ -476,7 +476,7 @@ class MonetDBSession(Session):
         text = self._read(table, columns, prefix, between, end)
         names = [table.columns[i] for i in columns]
         shape = [ResultColumn(column.name, column.type) for column in names]
-        return read_table(text, shape)
+        return ArrowRows(read_table(text, shape))
 
     def _read(
         self,

@@ -43,7 +43,6 @@ from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.postgresql.settings import RULES
 from tique_backends.postgresql.types import (
     is_number,
-    reads_alike,
     rows_to_arrow,
     survives_python,
 )
@@ -166,7 +165,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def columnar(self, type_name: str) -> bool:
-        return reads_alike(type_name)
+        return self.round_trips(type_name) or self.keeps(type_name)
 
     @override
     def arrow(

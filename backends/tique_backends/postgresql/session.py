@@ -37,7 +37,7 @@ from tique_backends.postgresql.results import (
     StreamedResult,
 )
 from tique_backends.postgresql.settings import TIMEOUTS
-from tique_backends.postgresql.types import rows_to_arrow
+from tique_backends.postgresql.text_rows import TextRows
 from tique_backends.records import (
     CommitRecord,
     CopyPart,
@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     import psycopg
-    import pyarrow
 
     from tique_backends.postgresql.connection import Connection
     from tique_backends.postgresql.presence import Presence
+    from tique_backends.ranges import RangeRows
     from tique_rewriter.schema import Table
 
 _Outcome = TypeVar("_Outcome")
@@ -562,12 +562,12 @@ class PostgreSQLSession(Session):
         last: int,
         columns: Sequence[int],
         limit: int | None = None,
-    ) -> pyarrow.Table:
+    ) -> RangeRows:
         sql, parameters = range_query(table, columns, prefix, first, last)
         end = "" if limit is None else f" LIMIT {limit}"
-        rows = self._ask(sql + end, parameters, prepare=True)
-        names = [table.columns[i] for i in columns]
-        return rows_to_arrow(rows, [ResultColumn(c.name, c.type) for c in names])
+        cursor = self._run(sql + end, parameters, prepare=True, keeping=True)
+        assert cursor.pgresult is not None
+        return TextRows(cursor.pgresult, cursor)
 
     @override
     def append(self, versions: Versions) -> None:

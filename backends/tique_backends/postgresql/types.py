@@ -203,11 +203,6 @@ def survives_python(type_name: str) -> bool:
     return arrow_type(type_name) is not None
 
 
-def reads_alike(type_name: str) -> bool:
-    """Whether Arrow and a fetched row give the same Python value."""
-    return survives_python(type_name) and type_name not in ("UUID", "REAL")
-
-
 def rows_to_arrow(
     rows: Sequence[Row], columns: Sequence[ResultColumn]
 ) -> pyarrow.Table:

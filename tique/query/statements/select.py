@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tique.query.transaction import Transaction
+    from tique_backends.records import Row
     from tique_backends.session import Result, Session
     from tique_rewriter.plan import Select
 
@@ -255,11 +256,8 @@ class GroupSelectStatement(SelectStatement):
         """Answer from memory if possible, else ask the engine."""
         transaction.refresh()
         if self._answer is not None and self._columns is not None:
-            rows = self._reader.rows(transaction, parameters)
-            if rows is not None:
-                found = self._answer(rows)
-                if self._shown:
-                    found = transaction.session.shown(self._shown, found)
+            found = self._from_memory(self._answer, transaction, parameters)
+            if found is not None:
                 return Outcome(len(found), self._columns, found)
         outcome = self.ask(transaction, parameters)
         if self._columns is None:
@@ -268,3 +266,17 @@ class GroupSelectStatement(SelectStatement):
                 self._answer = group_answer(self._reader, self._group, engine)
             self._columns = outcome.columns
         return outcome
+
+    def _from_memory(
+        self, answer: Answer, transaction: Transaction, parameters: Sequence[Any]
+    ) -> list[Row] | None:
+        rows = self._reader.rows(transaction, parameters)
+        if rows is None:
+            return None
+        try:
+            found = answer(rows)
+        except NotLocal:
+            return None
+        if not self._shown:
+            return found
+        return transaction.session.shown(self._shown, found)
