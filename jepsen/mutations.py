@@ -33,6 +33,7 @@ from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
 from tique_backends.duckdb.engine import DuckDBEngine
+from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -415,14 +416,17 @@ def _begins_undrained() -> None:
 
 def _takes_newer_bulk_commits() -> None:
     """P1: an uncommitted fold has all that is in the cache table."""
-    genuine = DuckDBEngine.overwrite_cached
+    for kind in (DuckDBEngine, ServerEngine):
+        _replace(kind, _overwriting_all(kind.overwrite_cached), "overwrite_cached")
 
+
+def _overwriting_all(genuine: Callable[..., int]) -> Callable[..., int]:
     def overwrite_cached(
         engine: Any, session: Any, table: Any, after: int, _: int
     ) -> int:
         return genuine(engine, session, table, after, _END_OF_TIME)
 
-    _replace(DuckDBEngine, overwrite_cached)
+    return overwrite_cached
 
 
 def _lacks_bulk_commits() -> None:
@@ -490,12 +494,16 @@ SHARED_UNCOMMITTED: dict[str, Callable[[], None]] = {
 
 DUCKDB_UNCOMMITTED: dict[str, Callable[[], None]] = {
     "survives-folds": _survives_folds,
+}
+"""The same on DuckDB, where a fold waits for no locks."""
+
+BULK_UNCOMMITTED: dict[str, Callable[[], None]] = {
     "misses-later-bulk-commits": _misses_later_bulk_commits,
     "begins-undrained": _begins_undrained,
     "takes-newer-bulk-commits": _takes_newer_bulk_commits,
     "lacks-bulk-commits": _lacks_bulk_commits,
 }
-"""The same on DuckDB: of bulk commits, and of a fold that waits for no locks."""
+"""The same of bulk commits, on every engine."""
 
 BLIND: dict[str, Callable[[], None]] = {
     "believes-blind-answers": _believes_blind_answers,
@@ -508,6 +516,7 @@ MUTATIONS = {
     **UNCOMMITTED,
     **SHARED_UNCOMMITTED,
     **BLIND,
+    **BULK_UNCOMMITTED,
     **DUCKDB_UNCOMMITTED,
 }
 """All by name; each is called once, in a process that has no connection yet."""

@@ -14,6 +14,7 @@ import pytest
 from jepsen import mutations
 from tests.portable import numbers
 from tests.sharing.playing import Process, cached
+from tique.checkpoint import uncommitted
 from tique.query import changes
 from tique.query.statements import change as modification
 from tique.query.statements import insert
@@ -303,8 +304,7 @@ UNCOMMITTED = {
     "lacks-a-version": (two_rows, 14, 7),
     "marks-outlive-their-transaction": (one_after_the_other, 7, 0),
 }
-DUCKDB_UNCOMMITTED = {
-    "survives-folds": (fold_beside_an_uncommitted_one, 9, 8),
+BULK_UNCOMMITTED = {
     "misses-later-bulk-commits": (later_bulk_commit, 2 * ROWS, ROWS),
     "begins-undrained": (bulk_commit_beside_a_small_one, ROWS + 6, ROWS),
     "takes-newer-bulk-commits": (newer_bulk_commit, ROWS, 2 * ROWS),
@@ -326,16 +326,21 @@ def test_a_schedule_finds_it_in_an_uncommitted_fold(engine, scanned, mutate, mut
     finds(engine, scanned, mutate, mutation, UNCOMMITTED[mutation])
 
 
-@pytest.mark.written_for(
-    ["duckdb"], reason="the server's have locks, or other statements for bulk commits"
-)
-@pytest.mark.parametrize("mutation", DUCKDB_UNCOMMITTED)
-def test_a_schedule_finds_it_in_an_uncommitted_fold_on_duckdb(
+@pytest.mark.every_engine
+@pytest.mark.parametrize("mutation", BULK_UNCOMMITTED)
+def test_a_schedule_finds_it_in_an_uncommitted_fold_of_bulk_commits(
     engine, scanned, mutate, mutation, monkeypatch
 ):
     for module in (changes, insert, modification):
         monkeypatch.setattr(module, "BUFFERED_ROWS", ROWS - 1)
-    finds(engine, scanned, mutate, mutation, DUCKDB_UNCOMMITTED[mutation])
+    monkeypatch.setattr(uncommitted, "_MOST_UNDONE", 1000)
+    finds(engine, scanned, mutate, mutation, BULK_UNCOMMITTED[mutation])
+
+
+@pytest.mark.written_for(["duckdb"], reason="a server's locks keep the two apart")
+def test_a_fold_finds_it_in_an_uncommitted_fold(engine, scanned, mutate):
+    found = fold_beside_an_uncommitted_one, 9, 8
+    finds(engine, scanned, mutate, "survives-folds", found)
 
 
 def another_process_beside_an_uncommitted_fold(url):
@@ -409,5 +414,6 @@ def test_a_fold_of_another_process_finds_it(shared_engine, mutate):
 def test_each_mutation_of_the_store_has_a_schedule():
     assert {*SCHEDULES, "outlives-folds"} == mutations.STORE.keys()
     assert UNCOMMITTED.keys() == mutations.UNCOMMITTED.keys()
-    assert DUCKDB_UNCOMMITTED.keys() == mutations.DUCKDB_UNCOMMITTED.keys()
+    assert BULK_UNCOMMITTED.keys() == mutations.BULK_UNCOMMITTED.keys()
+    assert {"survives-folds"} == mutations.DUCKDB_UNCOMMITTED.keys()
     assert {"folds-beside-others"} == mutations.SHARED_UNCOMMITTED.keys()
