@@ -594,7 +594,7 @@ class Execution:
         self.controls.reset()
         self.leave_migration()
         if transaction is not None and not has_lost:
-            self.contender.end(transaction)
+            self.contender.end(transaction, has_won=committed)
         if transaction is not None:
             self.database.transactions.pop(transaction.txid, None)
             transaction.end()

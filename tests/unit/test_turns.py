@@ -117,3 +117,30 @@ def test_giving_way_ends_with_the_turn(monkeypatch):
     # The holder itself does not wait.
     holder.lose(transaction)
     holder.give_way(transaction)
+
+
+def seconds_until_the_turn(contender):
+    started = time.monotonic()
+    contender._place = contender.turns.take({A: None}, 60)
+    contender._await()
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("has_company", [True, False])
+def test_after_a_win_another_process_may_win(monkeypatch, has_company):
+    """Turns are a process's own: one that always wins would be the only one to win."""
+    monkeypatch.setattr(turns, "_SHORTEST_PAUSE", 0.1)
+    queues = Turns(lambda: has_company)
+    contender = turns.Contender(queues)
+    queues.contest(A, None)
+    assert seconds_until_the_turn(contender) < 0.05
+    contender.end(has_won=True)
+    waited = seconds_until_the_turn(contender)
+    assert waited > 0.09 if has_company else waited < 0.05
+    assert contender._place.over > time.monotonic() + 59.9
+    contender.end()
+    # Once for a win; and not if this process has lost since.
+    assert seconds_until_the_turn(contender) < 0.05
+    contender.end(has_won=True)
+    queues.contest(A, None)
+    assert seconds_until_the_turn(contender) < 0.05

@@ -14,6 +14,10 @@ A key at which a commit was just lost is *contested*. A transaction that is abou
 such a row takes a place before it does (:meth:`Contender.come_to`), so that it does not
 lose: a :class:`Habit` tells statements whose transactions write the row back from others.
 
+Other processes have turns of their own. Where a commit has just been lost to one of them, a
+process that wins lets some time pass before its next turn at the key: as long as two attempts
+take, so that another process wins meanwhile. It does not if it lost after it had won.
+
 A place says which columns its contender looks at. An update that can be computed again
 (:mod:`tique.commit.mergeable`) and changes none of them need not wait.
 
@@ -30,7 +34,8 @@ another place.
 *Bounds.* A turn lasts for a few times as long as the attempt that failed, at most
 ``_LONGEST_TURN``, or ``_LONGEST_PRIORITY`` where the application asks for it; each look at a queue removes turns that are over. A waiting
 contender looks again when the turn before it is over. No wait for a turn of one's own is
-longer than ``_PATIENCE``, none for another's longer than that one. So a contender that does not come back, or whose thread died, holds
+longer than ``_PATIENCE``, none for another's longer than that one, and none for other processes
+longer than ``_LONGEST_PAUSE``. So a contender that does not come back, or whose thread died, holds
 others up for the rest of one turn.
 
 *No reservation for a contender that does not try again.* One that did not begin a
@@ -48,7 +53,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tique.commit.certification import written_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from tique.errors import SerializationError
     from tique.store.rows import Key
@@ -72,6 +77,9 @@ _MOST_WITH_PRIORITY = 4096
 _CONTESTED = 1.0
 """For so many seconds after a commit was lost, or a turn waited for, a key is contested."""
 _MOST_CONTESTED = 1024
+_PAUSES = 2.0
+"""After a win beside other processes, the next turn waits for as long as so many attempts."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _SELDOM = 16
 """A statement whose transactions do not write the row back has a turn each so many times."""
 
@@ -98,6 +106,9 @@ class _Contest:
 
     until: float
     columns: frozenset[int] | None
+    lost: float
+    won: float = 0.0
+    """When this process committed the key, if that was after it had lost; once."""
 
 
 def _overlap(one: frozenset[int] | None, other: frozenset[int] | None) -> bool:
@@ -119,10 +130,21 @@ class _Place:
         self.gone = threading.Event()
 
 
-class Turns:
-    """The queues of one database's contenders, by key."""
+def _alone() -> bool:
+    return False
 
-    def __init__(self) -> None:
+
+class Turns:
+    """The queues of one database's contenders, by key.
+
+    Parameters
+    ----------
+    has_company
+        Whether other processes use the database.
+    """
+
+    def __init__(self, has_company: Callable[[], bool] = _alone) -> None:
+        self._has_company = has_company
         self._lock = threading.Lock()
         self._queues: dict[_Claim, deque[_Place]] = {}
         self._contested: dict[_Claim, _Contest] = {}
@@ -153,7 +175,34 @@ class Turns:
                 }
                 if len(self._contested) >= _MOST_CONTESTED:
                     self._contested.clear()
-            self._contested[claim] = _Contest(now + _CONTESTED, columns)
+            self._contested[claim] = _Contest(now + _CONTESTED, columns, now)
+
+    def win(self, claims: Iterable[_Claim]) -> None:
+        """Note that these keys were committed in a turn."""
+        for claim in claims:
+            contest = self._contested.get(claim)
+            if contest is not None:
+                contest.won = time.monotonic()
+
+    def pause(self, place: _Place, attempt: float) -> None:
+        """Let another process win at a key at which this one has just won.
+
+        The turn lasts as long as ever afterwards. ``attempt`` is one's time in seconds.
+        """
+        if not self._has_company():
+            return
+        now = time.monotonic()
+        won = 0.0
+        for claim in place.claims:
+            contest = self._contested.get(claim)
+            if contest is not None and contest.lost + _CONTESTED > now:
+                won, contest.won = max(won, contest.won), 0.0
+        pause = min(max(_PAUSES * attempt, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+        left = won + pause - now
+        if left > 0:
+            with self._lock:
+                place.over = now + left + place.lasting
+            place.gone.wait(left)
 
     @property
     def are_taken(self) -> bool:
@@ -248,6 +297,9 @@ class Contender:
         """That of the statement that took the place, unless :meth:`lose` did."""
         self._lasted = 0.0
         """The seconds from the last place that :meth:`come_to` took to the end."""
+        self._attempt = 0.0
+        """The seconds from the beginning of the last turn to the end."""
+        self._turned = 0.0
         self._began = 0.0
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""
@@ -264,12 +316,18 @@ class Contender:
         self._expected = None
         return True
 
-    def end(self, transaction: Committing | None = None) -> None:
-        """Note that a transaction ended: the turn is over."""
+    def end(
+        self, transaction: Committing | None = None, *, has_won: bool = False
+    ) -> None:
+        """Note that a transaction ended, perhaps with a commit: the turn is over."""
         place, self._place = self._place, None
         if place is None:
             return
         self.turns.leave(place)
+        if place.over is not None:
+            self._attempt = time.monotonic() - self._turned
+        if has_won:
+            self.turns.win(place.claims)
         habit, self._came_by = self._came_by, None
         if habit is not None and transaction is not None:
             self._lasted = time.monotonic() - self._began
@@ -369,7 +427,9 @@ class Contender:
             while not place.opened.wait(self.turns.patience(place)):
                 if time.monotonic() > latest:
                     self.end()
-                    break
+                    return
+            self.turns.pause(place, self._attempt)
+            self._turned = time.monotonic()
         except BaseException:
             self.end()
             raise

@@ -136,7 +136,7 @@ class Database:
             retention=settings.retention,
             housekeeping=self._keep_house,
         )
-        self.turns = Turns()
+        self.turns = Turns(lambda: self.timeline.has_company)
         self.locks = Locks(self._server_locks())
         self.hot_keys = HotKeys()
         self.commits = CommitCounts()

@@ -212,7 +212,7 @@ class Timeline:
 
     @property
     def has_company(self) -> bool:
-        """Whether other processes use the database, as of a while ago, and see row locks."""
+        """Whether other processes use the database, as of a while ago."""
         return False
 
     def await_begun(self) -> None:

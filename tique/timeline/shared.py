@@ -497,8 +497,7 @@ class SharedTimeline(Timeline):
         return self._has_company
 
     def _look_for_company(self) -> None:
-        if self._shared.keeps_row_locks:
-            self._has_company = self._shared.position().clients > 1
+        self._has_company = self._shared.position().clients > 1
 
     @override
     def await_begun(self) -> None:
