@@ -11,6 +11,8 @@ FEW = {
     "CLIENT_CAPACITY": 4,
     "FENCE_CAPACITY": 3,
     "KEY_CAPACITY": 8,
+    "LOCKER_CAPACITY": 3,
+    "LOCK_CAPACITY": 5,
 }
 """Small tables, so that they get full."""
 

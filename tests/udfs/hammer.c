@@ -150,7 +150,8 @@ write_keys(void *seed)
 		state = state * 1664525u + 1013904223u;
 		keys[0].bytes[15] = (uint8_t)(state >> 16) % KEYS;
 		keys[1].bytes[15] = (uint8_t)(state >> 20) % KEYS;
-		cts = tique_certify_for(handle, client, sts, keys, 2, &winner);
+		cts = tique_certify_for(handle, client, 0, sts, keys, 2, &winner, NULL,
+		                        0);
 		if (cts == TIQUE_CONFLICT) {
 			require(winner > sts, "the winner came first");
 			sts = tique_sts_for(handle, client);

@@ -8,7 +8,7 @@ import pytest
 
 import tique_udfs.monetdb
 from tique_udfs.build import build
-from tique_udfs.monetdb import FUNCTIONS
+from tique_udfs.monetdb import FUNCTIONS, TEXTS
 
 pytestmark = pytest.mark.engine_free
 
@@ -55,7 +55,7 @@ def test_each_known_release_gets_every_function(open_library, version):
             [
                 f"unsafe command tique.{function.name} {function.name} 1",
                 "lng" if function.result == "BIGINT" else "str",
-                *("str" if name == "keys" else "lng" for name in function.parameters),
+                *("str" if name in TEXTS else "lng" for name in function.parameters),
             ]
         )
         for function in FUNCTIONS

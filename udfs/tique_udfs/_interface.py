@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 KEY_BYTES = 16
 """The length of a key as certification takes it."""
+
+NUMBER_BYTES = 8
+"""The length of a row lock's number: that many first bytes of a key."""
 
 RING_CAPACITY = 65536
 """Timestamps that may be handed out and not yet covered by sts."""
@@ -36,6 +39,21 @@ BARRIERS_PER_CLIENT = 16
 """Timestamps that a client may have to finish when it takes a barrier."""
 
 KEYS_PER_CALL = 65536
+
+LOCKER_CAPACITY = 4096
+"""Owners of row locks that may be open."""
+
+LOCK_CAPACITY = 65536
+"""Row locks that may be held."""
+
+LOCKERS_PER_CLIENT = 256
+"""Owners of row locks that one client may have open."""
+
+LOCKS_PER_CLIENT = 16384
+"""Row locks that one client may have."""
+
+LOCKS_PER_LOCKER = 1024
+"""Row locks that one owner may have."""
 
 SHARED_PREFIX = b"\0tique\0S"
 EXCLUSIVE_PREFIX = b"\0tique\0X"
@@ -98,6 +116,37 @@ class KeyConflictError(SequencerError):
     def __reduce__(self) -> tuple[type[KeyConflictError], tuple[int]]:
         """Pickle with the winner."""
         return type(self), (self.winner,)
+
+
+class KeysLockedError(SequencerError):
+    """Others have locked keys that a transaction would commit.
+
+    Attributes
+    ----------
+    numbers : collection of int
+        The numbers of some of these locks.
+    """
+
+    def __init__(self, numbers: Collection[int]) -> None:
+        super().__init__("keys are locked by another transaction")
+        self.numbers = numbers
+
+    @override
+    def __reduce__(self) -> tuple[type[KeysLockedError], tuple[Collection[int]]]:
+        """Pickle with the numbers."""
+        return type(self), (self.numbers,)
+
+
+class NoLockerError(SequencerError):
+    """The client has no such owner of row locks."""
+
+
+class DeadlockError(SequencerError):
+    """The wait for a lock would never end."""
+
+
+class InterruptedWaitError(SequencerError):
+    """The wait for a lock was interrupted."""
 
 
 class ActiveSnapshot(NamedTuple):
@@ -332,7 +381,9 @@ class Sequencer(ABC):
         """As :meth:`finish`, for a timestamp of this client."""
 
     @abstractmethod
-    def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
+    def certify_for(
+        self, client: int, sts: int, keys: Sequence[bytes], locker: int = 0
+    ) -> int:
         """Certify a write set and take its commit timestamp: first committer wins.
 
         Parameters
@@ -345,9 +396,13 @@ class Sequencer(ABC):
         keys
             16 bytes each: a hash of the table and the key in it. At most
             ``KEYS_PER_CALL``; a larger write set takes a barrier (:meth:`next_cts_for`).
+        locker
+            The owner of the transaction's row locks; 0: it has none.
 
         Raises
         ------
+        KeysLockedError
+            Others have locked keys, of which nothing else is known then.
         KeyConflictError
             A key was committed after ``sts``, or is being committed now; or ``sts`` is
             older than the barrier, before which keys are forgotten or not known.
@@ -360,6 +415,63 @@ class Sequencer(ABC):
     @abstractmethod
     def abort_for(self, client: int, cts: int) -> None:
         """Finish a timestamp whose transaction did not commit; its keys are free."""
+
+    @abstractmethod
+    def open_locker(self, client: int) -> int:
+        """Open an owner of row locks; its number, for this client's calls.
+
+        Its locks are there until it is closed, or the client is gone. The other calls for
+        it raise NoLockerError if this client has no such owner.
+
+        Raises
+        ------
+        SequencerError
+            There is no room for it, or the client has ``LOCKERS_PER_CLIENT``.
+        """
+
+    @abstractmethod
+    def close_locker(self, client: int, locker: int) -> None:
+        """Close an owner of row locks, and give back what it has."""
+
+    @abstractmethod
+    def lock(
+        self,
+        client: int,
+        locker: int,
+        numbers: Sequence[int],
+        *,
+        shared: bool,
+        timeout: float = 0.0,
+    ) -> int:
+        """Lock as many of the first numbers as are free; return how many that are.
+
+        With a timeout, in seconds, there is one number, and it is waited for. An owner
+        whose wait was over by that keeps its place among those that wait, until its next
+        call, if that does anything else than to go on waiting.
+
+        Raises
+        ------
+        DeadlockError
+            The wait would close a circle.
+        InterruptedWaitError
+            As :meth:`interrupt_locker` says.
+        SequencerError
+            There is no room for them, or the owner or the client has its share.
+        """
+
+    @abstractmethod
+    def unlock(
+        self, client: int, locker: int, numbers: Sequence[int], *, shared: bool
+    ) -> None:
+        """Give numbers back, as far as the owner has them in this mode."""
+
+    @abstractmethod
+    def interrupt_locker(self, client: int, locker: int) -> None:
+        """Let the owner's wait fail, if it waits."""
+
+    @abstractmethod
+    def locks(self) -> int:
+        """Count the row locks that are held."""
 
     @abstractmethod
     def keys(self) -> int:
@@ -470,9 +582,30 @@ class Sequencer(ABC):
     def _client_too_much(self) -> SequencerError:
         return SequencerError(
             f"one client of the sequencer of {self.name!r} has {SNAPSHOTS_PER_CLIENT} "
-            f"active transactions or {BARRIERS_PER_CLIENT} timestamps to finish, and "
-            "may have no more; end some"
+            f"active transactions, {BARRIERS_PER_CLIENT} timestamps to finish, or as many "
+            "row locks as it may have, and may have no more; end some"
         )
+
+    def _locks_full(self) -> SequencerError:
+        return SequencerError(
+            f"the sequencer of {self.name!r} has no room for more row locks; end some "
+            "transactions that have locked rows"
+        )
+
+    def _no_locker(self, locker: int) -> NoLockerError:
+        return NoLockerError(
+            f"the sequencer of {self.name!r} has no row locks of number {locker} for "
+            "this client"
+        )
+
+    def _deadlock(self) -> DeadlockError:
+        return DeadlockError(
+            f"the wait for a row lock in the sequencer of {self.name!r} would close a "
+            "circle; roll back and run the transaction again"
+        )
+
+    def _interrupted(self) -> InterruptedWaitError:
+        return InterruptedWaitError("the wait for a row lock was interrupted")
 
     def _too_many_keys(self) -> SequencerError:
         return SequencerError(
@@ -514,6 +647,11 @@ def joined(keys: Sequence[bytes]) -> bytes:
     if any(len(key) != KEY_BYTES for key in keys):
         raise ValueError(f"a key has {KEY_BYTES} bytes")
     return b"".join(keys)
+
+
+def lock_number(key: bytes) -> int:
+    """The number of the lock of a key's row."""
+    return int.from_bytes(key[:NUMBER_BYTES], "big", signed=True)
 
 
 def bounded(timeout: float) -> float:

@@ -12,6 +12,7 @@ from typing_extensions import override
 from ._interface import (
     ActiveSnapshot,
     KeyConflictError,
+    KeysLockedError,
     Sequencer,
     SequencerError,
     bounded,
@@ -38,6 +39,13 @@ _CLIENTS_FULL = -10
 _FENCES_FULL = -11
 _KEYS_TOO_MANY = -12
 _CLIENT_TOO_MUCH = -13
+_LOCKS_FULL = -16
+_LOCKED = -17
+_DEADLOCK = -18
+_INTERRUPTED = -19
+
+_LOCKS_TOLD = 100
+"""Locks in the way of a commit that are told at a time."""
 
 # C code cannot be interrupted: a wait returns this often to let signals through.
 _SLICE_SECONDS = 0.1
@@ -118,9 +126,22 @@ class Library:
         self.certify_for = declare(
             "tique_certify_for",
             number,
-            *(number, number, number, ctypes.c_char_p, number),
-            ctypes.POINTER(number),
+            *(number, number, number, number, ctypes.c_char_p, number),
+            *(ctypes.POINTER(number), ctypes.POINTER(number), number),
         )
+        self.open_locker = declare("tique_open_locker", number, number, number)
+        self.close_locker = declare(
+            "tique_close_locker", status, number, number, number
+        )
+        self.interrupt_locker = declare(
+            "tique_interrupt_locker", status, number, number, number
+        )
+        several = (ctypes.POINTER(number), number, status)
+        self.unlock = declare("tique_unlock", status, number, number, number, *several)
+        self.locks = declare("tique_lock_count", number, number)
+        self.lock = long["tique_lock"]
+        self.lock.restype = number
+        self.lock.argtypes = (number, number, number, *several, number)
         self.abort_for = declare("tique_abort_for", status, number, number, number)
         self.keys = declare("tique_key_count", number, number)
         self.clients = declare("tique_client_count", number, number)
@@ -301,16 +322,84 @@ class NativeSequencer(Sequencer):
         self._check(status)
 
     @override
-    def certify_for(self, client: int, sts: int, keys: Sequence[bytes]) -> int:
+    def certify_for(
+        self, client: int, sts: int, keys: Sequence[bytes], locker: int = 0
+    ) -> int:
         winner = ctypes.c_int64()
+        locked = (ctypes.c_int64 * _LOCKS_TOLD)()
         cts: int = self.library.certify_for(
-            self.handle, client, sts, joined(keys), len(keys), winner
+            *(self.handle, client, locker, sts, joined(keys), len(keys)),
+            *(winner, locked, _LOCKS_TOLD),
         )
         if cts == _CONFLICT:
             raise KeyConflictError(winner.value)
+        if cts == _LOCKED:
+            raise KeysLockedError(frozenset(locked[: winner.value]))
         if cts == _UNKNOWN:
-            raise self._not_finished(sts)
+            raise self._no_locker(locker) if locker else self._not_finished(sts)
         return self._check(cts)
+
+    @override
+    def open_locker(self, client: int) -> int:
+        return self._check(self.library.open_locker(self.handle, client))
+
+    @override
+    def close_locker(self, client: int, locker: int) -> None:
+        self._check_locker(
+            locker, self.library.close_locker(self.handle, client, locker)
+        )
+
+    @override
+    def lock(
+        self,
+        client: int,
+        locker: int,
+        numbers: Sequence[int],
+        *,
+        shared: bool,
+        timeout: float = 0.0,
+    ) -> int:
+        deadline = time.monotonic() + bounded(timeout)
+        packed = (ctypes.c_int64 * len(numbers))(*numbers)
+        while True:
+            left = deadline - time.monotonic() if timeout > 0 else 0.0
+            found = self.library.lock(
+                *(self.handle, client, locker, packed, len(numbers), shared),
+                # Without any it would be no wait, and lose its place.
+                max(_nanoseconds(min(left, _SLICE_SECONDS)), timeout > 0),
+            )
+            if found == _DEADLOCK:
+                raise self._deadlock()
+            if found == _INTERRUPTED:
+                raise self._interrupted()
+            count = self._check_locker(locker, found)
+            if count == len(numbers) or left <= _SLICE_SECONDS:
+                return count
+
+    @override
+    def unlock(
+        self, client: int, locker: int, numbers: Sequence[int], *, shared: bool
+    ) -> None:
+        packed = (ctypes.c_int64 * len(numbers))(*numbers)
+        status = self.library.unlock(
+            self.handle, client, locker, packed, len(numbers), shared
+        )
+        self._check_locker(locker, status)
+
+    @override
+    def interrupt_locker(self, client: int, locker: int) -> None:
+        self._check_locker(
+            locker, self.library.interrupt_locker(self.handle, client, locker)
+        )
+
+    @override
+    def locks(self) -> int:
+        return self._check(self.library.locks(self.handle))
+
+    def _check_locker(self, locker: int, result: int) -> int:
+        if result == _UNKNOWN:
+            raise self._no_locker(locker)
+        return self._check(result)
 
     @override
     def abort_for(self, client: int, cts: int) -> None:
@@ -396,6 +485,8 @@ class NativeSequencer(Sequencer):
             return self._too_many_keys()
         if status == _CLIENT_TOO_MUCH:
             return self._client_too_much()
+        if status == _LOCKS_FULL:
+            return self._locks_full()
         if status == _NO_MEMORY:
             return SequencerError(
                 f"no memory left for the sequencer of {self.name!r}; close databases"

@@ -78,6 +78,7 @@ bury(struct sequencer *sequencer, struct client *client, struct estate *left)
 		*client = *last;
 	}
 	sequencer->client_count--;
+	sequencer->buried++;
 }
 
 static void
@@ -151,8 +152,8 @@ tique_first_doubtful(const struct sequencer *sequencer)
 	return 0;
 }
 
-static int64_t
-deadline_after(int64_t nanoseconds)
+int64_t
+tique_deadline(int64_t nanoseconds)
 {
 	int64_t time = tique_now();
 
@@ -200,7 +201,7 @@ join(struct sequencer *sequencer, int64_t nanoseconds, int64_t role)
 	} while (id == 0 || tique_find_client(sequencer, id));
 	*client_link(sequencer, id) = (int32_t)sequencer->client_count + 1;
 	*client = (struct client){
-	    .id = id, .deadline = deadline_after(nanoseconds), .role = role};
+	    .id = id, .deadline = tique_deadline(nanoseconds), .role = role};
 	sequencer->client_count++;
 	note_deadlines(sequencer);
 	return id;
@@ -233,7 +234,7 @@ tique_renew(tique_handle handle, tique_client client, int64_t nanoseconds)
 
 	if (!sequencer)
 		return status;
-	tique_find_client(sequencer, client)->deadline = deadline_after(nanoseconds);
+	tique_find_client(sequencer, client)->deadline = tique_deadline(nanoseconds);
 	note_deadlines(sequencer);
 	tique_exit(sequencer);
 	return TIQUE_OK;
@@ -333,7 +334,7 @@ tique_next_cts_within(tique_handle handle, tique_client client,
 		cts = tique_take(sequencer, client);
 	if (cts > 0) {
 		sequencer->barrier = taker->limited = cts;
-		taker->finish_by = deadline_after(nanoseconds);
+		taker->finish_by = tique_deadline(nanoseconds);
 		taker->is_overdue = false;
 		note_deadlines(sequencer);
 	}

@@ -18,9 +18,10 @@
 struct opened {
 	struct sequencer sequencer; /* first: its address is also this structure's */
 	tique_handle handle;
+	struct locks locks;
 	struct opened *next;
 	atomic_long references; /* the registry's, and one per call under way */
-	pthread_mutex_t mutex;  /* guards the sequencer and the members below */
+	pthread_mutex_t mutex;  /* guards the sequencer, its locks and the members below */
 	pthread_cond_t woken;
 	long sleepers;
 	bool closed;
@@ -100,6 +101,12 @@ tique_exit(struct sequencer *sequencer)
 
 	pthread_mutex_unlock(&opened->mutex);
 	release(opened);
+}
+
+struct locks *
+tique_locks(struct sequencer *sequencer)
+{
+	return &((struct opened *)sequencer)->locks;
 }
 
 bool

@@ -143,16 +143,11 @@ int
 tique_wait(tique_handle handle, int64_t cts, int64_t nanoseconds)
 {
 	struct sequencer *sequencer = tique_enter(handle);
-	int64_t start = tique_now();
-	int64_t deadline;
+	int64_t deadline = tique_deadline(nanoseconds);
 	int result;
 
 	if (!sequencer)
 		return TIQUE_CLOSED;
-	if (nanoseconds < 0)
-		nanoseconds = 0;
-	deadline =
-	    nanoseconds < INT64_MAX - start ? start + nanoseconds : INT64_MAX;
 	while (sequencer->sts < cts && tique_now() < deadline) {
 		int64_t doubtful = tique_first_doubtful(sequencer);
 		int64_t expiry = tique_first_expiry(sequencer);

@@ -101,6 +101,34 @@
  *   A key's commit before is still in the log then, or the barrier covers it. The barrier
  *   itself is not taken back: it lets every client through that has caught up.
  *
+ * Row locks
+ *   A client's transaction that locks rows is a *locker*. A lock has a number: the first
+ *   eight bytes of the row's key. One locker has a number alone, or several share it;
+ *   one may have it in both modes. Locks decide who waits, never what may commit.
+ *
+ *   A commit of a key that another locker has locked, in whatever mode, is refused with
+ *   TIQUE_LOCKED, and takes no timestamp. That look, the timestamp, and each grant of a
+ *   lock are made under the mutex, and so in one order: a commit either sees the lock; or
+ *   it has its timestamp before the lock is granted, so that a locker that then asks for
+ *   tique_cts waits for it (P2, P3). It has to be that way round: a locker that asks
+ *   before it has the lock misses the commits that come between.
+ *
+ *   Locks go with their client: before they are looked at, those of clients that have
+ *   left, or whose lease ran out, are dropped (P6). A client that wakes up later commits
+ *   nothing that it decided under them, because it is fenced. A locker is found only by
+ *   its client's number, which cannot be guessed (P11).
+ *
+ *   A lock is given to those that wait in the order in which they came, but for those
+ *   that can share it at once, and for one that shares it and wants it alone, for which
+ *   all others wait. None hands a lock on: a thread that waits looks by itself when it is
+ *   woken, so that nothing is given to one that is gone. A wait that is over by its time
+ *   keeps its place until the locker does anything else than to go on waiting: a server
+ *   bounds each call and its caller asks again.
+ *
+ *   A locker waits for the others that have the number, and for those that come before
+ *   it. A wait that would close a circle is refused as it begins, with TIQUE_DEADLOCK.
+ *   A grant closes none, since its locker does not wait any more.
+ *
  * Bounds
  *   A sequencer is one block of memory of fixed size, whatever clients do: nothing is
  *   allocated after tique_open. Where a table is full the call is refused and nothing
@@ -108,7 +136,9 @@
  *
  *   The work under the mutex is bounded too, since it cannot be interrupted (P6). A
  *   call does at most TIQUE_PROBES steps for each of TIQUE_KEYS_PER_CALL keys, or one
- *   pass over a table; many leases that run out together are one pass. One client has
+ *   pass over a table; many leases that run out together are one pass. A search for a
+ *   circle, and a look for locks, pass over the lockers once for each locker or key at
+ *   the most. One client has
  *   no more snapshots and barriers than its share, and one role no more clients.
  *
  * Leases
@@ -145,11 +175,20 @@
 #ifndef TIQUE_KEY_CAPACITY
 #define TIQUE_KEY_CAPACITY 262144
 #endif
+#ifndef TIQUE_LOCKER_CAPACITY
+#define TIQUE_LOCKER_CAPACITY 4096
+#endif
+#ifndef TIQUE_LOCK_CAPACITY
+#define TIQUE_LOCK_CAPACITY 65536
+#endif
 
 /* The shares of one client, one call and one role: the rest is for the others. */
 #define TIQUE_SNAPSHOTS_PER_CLIENT 256
 #define TIQUE_BARRIERS_PER_CLIENT 16
 #define TIQUE_KEYS_PER_CALL 65536
+#define TIQUE_LOCKERS_PER_CLIENT 256
+#define TIQUE_LOCKS_PER_CLIENT 16384
+#define TIQUE_LOCKS_PER_LOCKER 1024
 #define TIQUE_ROLE_SHARE 1024 /* clients */
 
 /* Results below zero; all that functions hand out is zero or more. */
@@ -169,11 +208,16 @@ enum tique_status {
 	TIQUE_KEYS_TOO_MANY = -12,    /* more than TIQUE_KEYS_PER_CALL */
 	TIQUE_CLIENT_TOO_MUCH = -13,  /* more than one client may have */
 	TIQUE_ROLE_TOO_MUCH = -14,    /* more clients than one role may have */
-	TIQUE_OVERDUE = -15           /* not finished within its time */
+	TIQUE_OVERDUE = -15,          /* not finished within its time */
+	TIQUE_LOCKS_FULL = -16,
+	TIQUE_LOCKED = -17,           /* another transaction has locked a key */
+	TIQUE_DEADLOCK = -18,         /* the wait would never end */
+	TIQUE_INTERRUPTED = -19       /* the wait was (tique_interrupt_locker) */
 };
 
 typedef int64_t tique_handle;
 typedef int64_t tique_client; /* greater than zero */
+typedef int64_t tique_locker; /* greater than zero */
 
 struct tique_transaction {
 	int64_t txid; /* a tique_status when the call failed */
@@ -274,11 +318,38 @@ TIQUE_EXPORT int tique_holds(tique_handle handle, tique_client client,
 
 /* The commit timestamp of a transaction that its client has certified up to `sts` by
  * itself; or TIQUE_CONFLICT, and in *winner the other transaction's timestamp, or the
- * barrier. */
+ * barrier. Or TIQUE_LOCKED, if others than the locker (0: none) have locked a key: then
+ * the numbers are in `locked`, which has room for so many, and *winner is their count. */
 TIQUE_EXPORT int64_t tique_certify_for(tique_handle handle, tique_client client,
-                                       int64_t sts,
+                                       tique_locker locker, int64_t sts,
                                        const struct tique_key *keys,
-                                       int64_t count, int64_t *winner);
+                                       int64_t count, int64_t *winner,
+                                       int64_t *locked, int64_t room);
+
+/* A new owner of row locks; they go when it is closed, or its client goes. */
+TIQUE_EXPORT tique_locker tique_open_locker(tique_handle handle,
+                                            tique_client client);
+TIQUE_EXPORT int tique_close_locker(tique_handle handle, tique_client client,
+                                    tique_locker locker);
+
+/* Locks as many of the first numbers as are free; returns how many that are. With a time
+ * there is one number, and it waits that long for it: TIQUE_DEADLOCK, TIQUE_INTERRUPTED.
+ * What the locker has already is free. */
+TIQUE_EXPORT int64_t tique_lock(tique_handle handle, tique_client client,
+                                tique_locker locker, const int64_t *numbers,
+                                int64_t count, int shared, int64_t nanoseconds);
+
+/* Gives numbers back that it has in this mode; passes over those that it has not. */
+TIQUE_EXPORT int tique_unlock(tique_handle handle, tique_client client,
+                              tique_locker locker, const int64_t *numbers,
+                              int64_t count, int shared);
+
+/* Ends the locker's wait, if it waits, from any thread. */
+TIQUE_EXPORT int tique_interrupt_locker(tique_handle handle, tique_client client,
+                                        tique_locker locker);
+
+/* The number of locks that are held. */
+TIQUE_EXPORT int64_t tique_lock_count(tique_handle handle);
 
 /* Finishes a timestamp whose transaction did not commit; none of its versions may
  * be there. */

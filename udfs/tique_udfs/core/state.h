@@ -76,6 +76,7 @@ struct sequencer {
 	int32_t free_node;  /* one of those that is free, or 0 */
 
 	int64_t client_count;
+	int64_t buried; /* the number of clients that have gone */
 	int64_t next_deadline; /* the earliest of the clients' */
 	int64_t doubtful;      /* the number of doubtful timestamps */
 	int64_t fence_count;
@@ -103,6 +104,43 @@ struct sequencer {
 	int64_t write_buckets[TIQUE_KEY_CAPACITY];
 };
 
+/* A number that a locker has, in one mode. */
+struct lock {
+	int64_t number;
+	int32_t locker; /* its place */
+	int32_t next;   /* in its bucket, or the next free one: a place, counted from 1 */
+	bool shared;
+};
+
+struct locker {
+	tique_locker id; /* 0 when there is none */
+	tique_client client;
+	int64_t count; /* its locks */
+	int64_t number; /* that it waits for, or did */
+	int64_t turn;   /* waits are numbered in the order in which they began */
+	int64_t visited;
+	bool shared;
+	bool waits;
+	bool is_interrupted;
+};
+
+/* Row locks, of a sequencer whose keeper has tique_locks; the same lock guards them. */
+struct locks {
+	int64_t buried; /* as the sequencer's, when the locks of gone clients were dropped */
+	int64_t held;
+	int64_t waiting;
+	int64_t opened;
+	int64_t turns;
+	int64_t search; /* the number of the last search for a circle */
+	int32_t used_lockers;
+	int32_t used_locks; /* so many places of `all` have been in use */
+	int32_t free_lock;  /* one of those that is free, or 0 */
+	int32_t found[TIQUE_LOCKER_CAPACITY];
+	struct locker lockers[TIQUE_LOCKER_CAPACITY];
+	struct lock all[TIQUE_LOCK_CAPACITY];
+	int32_t buckets[TIQUE_LOCK_CAPACITY];
+};
+
 /* Gives an empty sequencer its secret; false if the system has no random numbers. */
 bool tique_seed(struct sequencer *sequencer);
 
@@ -118,6 +156,9 @@ void tique_exit(struct sequencer *sequencer);
  * deadline, perhaps less long; whether the sequencer is still open. */
 bool tique_sleep(struct sequencer *sequencer, int64_t deadline);
 void tique_wake(struct sequencer *sequencer);
+
+/* The keeper's, if it keeps row locks (locks.c). */
+struct locks *tique_locks(struct sequencer *sequencer);
 
 struct tique_transaction tique_start(struct sequencer *sequencer,
                                      tique_client client);
@@ -144,12 +185,18 @@ void tique_expire(struct sequencer *sequencer);
 int64_t tique_first_expiry(const struct sequencer *sequencer);
 int64_t tique_first_doubtful(const struct sequencer *sequencer);
 
+/* The time after so many nanoseconds, none of them less than 0. */
+int64_t tique_deadline(int64_t nanoseconds);
+
 /* The sequencer as tique_enter gives it, if the client is still there; else NULL, with
  * the reason in *status. */
 struct sequencer *tique_enter_for(tique_handle handle, tique_client client,
                                   int *status);
 
-/* As tique_certify_for, and the timestamp is the owner's to finish. A server whose own
+/* Whether it conflicts by modes: no row has such a key. */
+bool tique_has_mode(const struct tique_key *key);
+
+/* As tique_certify_for without locks, and the timestamp is the owner's to finish. A server whose own
  * transaction ends in any case passes NOBODY as the owner, and finishes the timestamp
  * for NOBODY then: the client's fate plays no part any more. */
 int64_t tique_certify(struct sequencer *sequencer, tique_client owner,

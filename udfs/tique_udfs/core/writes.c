@@ -22,6 +22,12 @@ mode_of(const struct tique_key *key)
 	return mode == SHARED || mode == EXCLUSIVE ? (enum mode)mode : PLAIN;
 }
 
+bool
+tique_has_mode(const struct tique_key *key)
+{
+	return mode_of(key) != PLAIN;
+}
+
 static bool
 collide(const struct tique_key *one, const struct tique_key *other)
 {
@@ -174,21 +180,6 @@ tique_certify(struct sequencer *sequencer, tique_client owner, int64_t sts,
 			write_down(sequencer, &keys[i], cts);
 	else
 		sequencer->barrier = cts;
-	return cts;
-}
-
-int64_t
-tique_certify_for(tique_handle handle, tique_client client, int64_t sts,
-                  const struct tique_key *keys, int64_t count, int64_t *winner)
-{
-	int status;
-	struct sequencer *sequencer = tique_enter_for(handle, client, &status);
-	int64_t cts;
-
-	if (!sequencer)
-		return status;
-	cts = tique_certify(sequencer, client, sts, keys, count, winner);
-	tique_exit(sequencer);
 	return cts;
 }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tique_udfs.monetdb.callbacks import register
+from tique_udfs.monetdb.callbacks import TEXTS, register
 
-__all__ = ["FUNCTIONS", "Function", "register"]
+__all__ = ["FUNCTIONS", "NEWEST", "TEXTS", "Function", "register"]
 
 
 _LONG_TEXT = "CLOB"
 
 
 class Function(NamedTuple):
-    """An SQL function, of the same name in MAL; parameters are BIGINT but for keys."""
+    """An SQL function, of the same name in MAL.
+
+    Parameters are BIGINT, but for those that are ``TEXTS``.
+    """
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -23,7 +26,7 @@ class Function(NamedTuple):
     def definition(self) -> str:
         """The statement that makes it callable, where the module is loaded."""
         parameters = ", ".join(
-            f'"{name}" {_LONG_TEXT if name == "keys" else "BIGINT"}'
+            f'"{name}" {_LONG_TEXT if name in TEXTS else "BIGINT"}'
             for name in self.parameters
         )
         return (
@@ -42,6 +45,7 @@ FUNCTIONS = (
     Function("advance_transaction", ("client", "txid", "sts")),
     Function("end_transaction", ("client", "txid")),
     Function("certify", ("client", "sts", "keys")),
+    Function("certify_as", ("client", "locker", "sts", "keys"), _LONG_TEXT),
     Function("next_cts", ("client",)),
     Function("finish", ("client", "cts")),
     Function("sts_for", ("client",), _LONG_TEXT),
@@ -56,5 +60,16 @@ FUNCTIONS = (
     Function("doubtful"),
     Function("fence", ("cts",)),
     Function("forget_fence", ("cts",)),
+    Function("open_locker", ("client",)),
+    Function("close_locker", ("client", "locker")),
+    Function("interrupt_locker", ("client", "locker")),
+    Function(
+        "lock", ("client", "locker", "shared", "milliseconds", "numbers"), _LONG_TEXT
+    ),
+    Function("unlock", ("client", "locker", "shared", "numbers")),
+    Function("locks"),
 )
 """The functions of ``module.c`` and ``callbacks.py``; the former describes each."""
+
+NEWEST = FUNCTIONS[-1].name
+"""A function that a database lacks if an earlier release defined its functions."""

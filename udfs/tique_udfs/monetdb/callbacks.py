@@ -14,18 +14,29 @@ from typing import Any
 
 from tique_udfs._interface import (
     KEY_BYTES,
+    NUMBER_BYTES,
+    DeadlockError,
     FencedError,
+    InterruptedWaitError,
     KeyConflictError,
+    KeysLockedError,
+    NoLockerError,
     Sequencer,
     SequencerError,
+    lock_number,
 )
 
+TEXTS = frozenset({"keys", "numbers"})
+"""Parameters that are texts: keys and numbers in hexadecimal digits."""
+
 _KEYS = re.compile(rb"(?:[0-9a-f]{32})*")
+_NUMBERS = re.compile(rb"(?:[0-9a-f]{16})*")
 _LONGEST_WAIT = 1.0
 _NULL = -(2**63)
 _COMMAND, _UNSAFE = ctypes.c_bool(True), ctypes.c_bool(True)
 _ONE_RESULT = 1
-_TEXTUAL = frozenset({"begin_transaction", "sts_for"})
+_TEXTUAL = frozenset({"begin_transaction", "sts_for", "certify_as", "lock"})
+_TAKE_TEXT = frozenset({"certify", "certify_as", "lock", "unlock"})
 
 _Answer = Callable[..., int | str]
 
@@ -57,7 +68,7 @@ def register(
     registered = []
     for name, (count, call) in _functions(sequencer).items():
         parameters: list[Any] = [_Number] * count
-        if name == "certify":
+        if name in _TAKE_TEXT:
             parameters[-1] = _Text
         result = _Pointer if name in _TEXTUAL else _Number
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, result, *parameters)
@@ -148,15 +159,40 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
     def fences(sts: int) -> list[int]:
         return [fence for fence in sequencer.fences() if fence <= sts]
 
-    def certify(client: int, sts: int, text: bytes) -> int:
-        if not _KEYS.fullmatch(text):
-            raise ValueError("a key has 32 hexadecimal digits, in lower case")
-        joined = bytes.fromhex(text.decode())
-        keys = [joined[i : i + KEY_BYTES] for i in range(0, len(joined), KEY_BYTES)]
+    def certify_as(client: int, locker: int, sts: int, text: bytes) -> str:
+        keys = _units(text, _KEYS, KEY_BYTES)
         try:
-            return sequencer.certify_for(client, sts, keys)
+            return str(sequencer.certify_for(client, sts, keys, locker))
         except KeyConflictError as error:
-            return -error.winner
+            return str(-error.winner)
+        except KeysLockedError as error:
+            return " ".join(["locked", *map(str, error.numbers)])
+
+    def certify(client: int, sts: int, text: bytes) -> int:
+        found = certify_as(client, 0, sts, text)
+        # An earlier release calls it, for which it was committed just now.
+        return -sequencer.sts() if found.startswith("locked") else int(found)
+
+    def lock(
+        client: int, locker: int, shared: int, milliseconds: int, text: bytes
+    ) -> str:
+        timeout = min(_seconds(milliseconds), _LONGEST_WAIT)
+        numbers = _numbers(text)
+        try:
+            return str(
+                sequencer.lock(
+                    client, locker, numbers, shared=bool(shared), timeout=timeout
+                )
+            )
+        except DeadlockError:
+            return "deadlock"
+        except InterruptedWaitError:
+            return "interrupted"
+        except NoLockerError:
+            return "gone"
+
+    def unlock(client: int, locker: int, shared: int, text: bytes) -> None:
+        sequencer.unlock(client, locker, _numbers(text), shared=bool(shared))
 
     def advance(client: int, txid: int, sts: int) -> int:
         sequencer.advance_for(client, txid, sts)
@@ -182,6 +218,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "advance_transaction": (3, serving(advance)),
         "end_transaction": (2, serving(sequencer.end_for)),
         "certify": (3, serving(certify)),
+        "certify_as": (4, serving(certify_as)),
         "next_cts": (1, serving(sequencer.next_cts_for)),
         "finish": (2, serving(finish)),
         "sts_for": (1, serving(sts_for)),
@@ -196,6 +233,12 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         "doubtful": (0, serving(sequencer.doubtful)),
         "fence": (1, serving(sequencer.fence)),
         "forget_fence": (1, serving(sequencer.forget_fence)),
+        "open_locker": (1, serving(sequencer.open_locker)),
+        "close_locker": (2, serving(sequencer.close_locker)),
+        "interrupt_locker": (2, serving(sequencer.interrupt_locker)),
+        "lock": (5, serving(lock)),
+        "unlock": (4, serving(unlock)),
+        "locks": (0, serving(sequencer.locks)),
     }
 
 
@@ -203,3 +246,17 @@ def _seconds(milliseconds: int) -> float:
     if milliseconds < 0:
         raise ValueError(f"{milliseconds} milliseconds are no time")
     return milliseconds / 1000
+
+
+def _units(text: bytes, pattern: re.Pattern[bytes], size: int) -> list[bytes]:
+    """The keys or numbers of a text."""
+    if not pattern.fullmatch(text):
+        raise ValueError(
+            f"{2 * size} hexadecimal digits each are expected, in lower case"
+        )
+    joined = bytes.fromhex(text.decode())
+    return [joined[i : i + size] for i in range(0, len(joined), size)]
+
+
+def _numbers(text: bytes) -> list[int]:
+    return list(map(lock_number, _units(text, _NUMBERS, NUMBER_BYTES)))

@@ -27,12 +27,13 @@
 
 #include "../core/sequencer.h"
 
-#define MOST_PARAMETERS 4
+#define MOST_PARAMETERS 5
 #define LONGEST_WAIT_MILLISECONDS 1000
 #define SLICE_MILLISECONDS 100
 #define MILLISECOND 1000000
 #define NUMBER_LENGTH 21
 #define KEY_BYTES ((int64_t)sizeof(struct tique_key))
+#define LOCKS_TOLD 100
 
 static tique_handle handle;
 static lng incarnation;
@@ -70,6 +71,8 @@ refusal(const char *function, lng status)
 	case TIQUE_CLIENT_TOO_MUCH:
 		return failure(function, "53400",
 		               "the client has as much as one may have; end some");
+	case TIQUE_LOCKS_FULL:
+		return failure(function, "53400", "there is no room for more row locks");
 	case TIQUE_IN_USE:
 		return failure(function, "55006", "it is in use");
 	case TIQUE_BACKWARDS:
@@ -251,50 +254,221 @@ digit(char character)
 	return -1;
 }
 
-/* Keys from two hexadecimal digits a byte; returns their number, or a negative one. */
+/* Bytes from two hexadecimal digits each; returns how many of so large units they are,
+ * or a negative number. */
 static lng
-read_keys(const char *text, struct tique_key *keys)
+read_hexadecimal(const char *text, uint8_t *bytes, lng unit)
 {
-	lng bytes = 0;
+	lng count = 0;
 
-	for (; text[0]; text += 2, bytes++) {
+	for (; text[0]; text += 2, count++) {
 		int high = digit(text[0]);
 		int low = digit(text[1]);
 
 		if (high < 0 || low < 0)
 			return -1;
-		keys[bytes / KEY_BYTES].bytes[bytes % KEY_BYTES] =
-		    (uint8_t)(high << 4 | low);
+		bytes[count] = (uint8_t)(high << 4 | low);
 	}
-	return bytes % KEY_BYTES == 0 ? bytes / KEY_BYTES : -1;
+	return count % unit == 0 ? count / unit : -1;
+}
+
+/* Certifies keys from their text. */
+static char *
+certify(const char *function, const char *text, lng client, lng locker, lng sts,
+        lng *cts, lng *winner, int64_t *locked)
+{
+	struct tique_key *keys = malloc(strlen(text) / 2 + (size_t)KEY_BYTES);
+	lng count;
+
+	if (!keys)
+		return refusal(function, TIQUE_NO_MEMORY);
+	count = read_hexadecimal(text, (uint8_t *)keys, KEY_BYTES);
+	if (count >= 0)
+		*cts = tique_certify_for(handle, client, locker, sts, keys, count,
+		                         winner, locked, LOCKS_TOLD);
+	free(keys);
+	return count >= 0 ? NULL
+	                  : failure(function, "22023",
+	                            "a key has 32 hexadecimal digits, in lower case");
 }
 
 /* A commit timestamp; or, so that one statement can ask for several, the winner's
- * negated where another transaction committed a key first. */
+ * negated where another transaction committed a key first. Older releases call it,
+ * for which a key that is locked is one that was committed just now. */
 static char *
 mal_certify(lng *result, const lng *client, const lng *sts,
             const char *const *text)
 {
-	size_t room = strlen(*text) / 2 + (size_t)KEY_BYTES;
-	struct tique_key *keys = malloc(room);
+	int64_t locked[LOCKS_TOLD];
 	lng winner = 0;
-	lng count;
-	lng cts;
+	lng cts = 0;
+	char *failed = certify("certify", *text, *client, 0, *sts, &cts, &winner, locked);
 
-	if (!keys)
-		return refusal("certify", TIQUE_NO_MEMORY);
-	count = read_keys(*text, keys);
-	if (count < 0) {
-		free(keys);
-		return failure("certify", "22023",
-		               "a key has 32 hexadecimal digits, in lower case");
-	}
-	cts = tique_certify_for(handle, *client, *sts, keys, count, &winner);
-	free(keys);
-	if (cts != TIQUE_CONFLICT)
+	if (failed)
+		return failed;
+	if (cts == TIQUE_LOCKED)
+		winner = tique_sts(handle);
+	else if (cts != TIQUE_CONFLICT)
 		return answer("certify", result, cts);
 	*result = -winner;
 	return NULL;
+}
+
+static char *
+say(const char *function, char **result, const char *text)
+{
+	*result = GDKstrdup(text);
+	return *result ? NULL : refusal(function, TIQUE_NO_MEMORY);
+}
+
+/* As certify, for the locker of a transaction, or 0; "locked number number ..." where
+ * others have locked keys. */
+static char *
+mal_certify_as(char **result, const lng *client, const lng *locker, const lng *sts,
+               const char *const *text)
+{
+	int64_t locked[LOCKS_TOLD];
+	char whole[(LOCKS_TOLD + 1) * NUMBER_LENGTH];
+	lng winner = 0;
+	lng cts = 0;
+	char *failed = certify("certify_as", *text, *client, *locker, *sts, &cts, &winner,
+	                       locked);
+
+	if (failed)
+		return failed;
+	if (cts == TIQUE_LOCKED) {
+		int length = sprintf(whole, "locked");
+
+		for (lng i = 0; i < winner; i++)
+			length += sprintf(whole + length, " %" PRId64, locked[i]);
+		return say("certify_as", result, whole);
+	}
+	if (cts == TIQUE_CONFLICT)
+		cts = -winner;
+	else {
+		failed = answer("certify_as", &cts, cts);
+		if (failed)
+			return failed;
+	}
+	sprintf(whole, "%" PRId64, cts);
+	return say("certify_as", result, whole);
+}
+
+static char *
+mal_open_locker(lng *result, const lng *client)
+{
+	return answer("open_locker", result, tique_open_locker(handle, *client));
+}
+
+static char *
+mal_close_locker(lng *result, const lng *client, const lng *locker)
+{
+	return answer("close_locker", result,
+	              tique_close_locker(handle, *client, *locker));
+}
+
+static char *
+mal_interrupt_locker(lng *result, const lng *client, const lng *locker)
+{
+	return answer("interrupt_locker", result,
+	              tique_interrupt_locker(handle, *client, *locker));
+}
+
+/* The numbers of a text, big-endian, for free; or NULL, and what is wrong. */
+static int64_t *
+read_numbers(const char *function, const char *text, lng *count, char **failed)
+{
+	size_t length = strlen(text) / 2;
+	uint8_t *bytes = malloc(length + sizeof(int64_t));
+	int64_t *numbers = malloc(length + sizeof(int64_t));
+
+	*failed = NULL;
+	*count = -1;
+	if (!bytes || !numbers)
+		*failed = refusal(function, TIQUE_NO_MEMORY);
+	else {
+		*count = read_hexadecimal(text, bytes, sizeof(int64_t));
+		if (*count < 0)
+			*failed = failure(function, "22023",
+			                  "a number has 16 hexadecimal digits, in lower case");
+	}
+	for (lng i = 0; i < *count; i++) {
+		uint64_t number = 0;
+
+		for (size_t j = 0; j < sizeof number; j++)
+			number = number << 8 | bytes[(size_t)i * sizeof number + j];
+		numbers[i] = (int64_t)number;
+	}
+	free(bytes);
+	if (!*failed)
+		return numbers;
+	free(numbers);
+	return NULL;
+}
+
+/* How many of the first numbers were locked; or "deadlock", "interrupted", or "gone"
+ * where the client has no such locker. It waits a second at most. */
+static char *
+mal_lock(char **result, const lng *client, const lng *locker, const lng *shared,
+         const lng *milliseconds, const char *const *text)
+{
+	lng left = *milliseconds;
+	char word[NUMBER_LENGTH];
+	char *failed;
+	lng count;
+	int64_t *numbers;
+	lng found;
+
+	if (left < 0)
+		return refusal("lock", TIQUE_UNKNOWN);
+	numbers = read_numbers("lock", *text, &count, &failed);
+	if (failed)
+		return failed;
+	if (left > LONGEST_WAIT_MILLISECONDS)
+		left = LONGEST_WAIT_MILLISECONDS;
+	do {
+		lng slice = left < SLICE_MILLISECONDS ? left : SLICE_MILLISECONDS;
+
+		found = tique_lock(handle, *client, *locker, numbers, count, *shared != 0,
+		                   nanoseconds(slice));
+		left -= slice;
+	} while (found >= 0 && found < count && left > 0 && !GDKexiting());
+	free(numbers);
+	if (atomic_load(&recovered)) {
+		if (found == TIQUE_DEADLOCK)
+			return say("lock", result, "deadlock");
+		if (found == TIQUE_INTERRUPTED)
+			return say("lock", result, "interrupted");
+		if (found == TIQUE_UNKNOWN)
+			return say("lock", result, "gone");
+	}
+	failed = answer("lock", &found, found);
+	if (failed)
+		return failed;
+	sprintf(word, "%" PRId64, found);
+	return say("lock", result, word);
+}
+
+static char *
+mal_unlock(lng *result, const lng *client, const lng *locker, const lng *shared,
+           const char *const *text)
+{
+	char *failed;
+	lng count;
+	int64_t *numbers = read_numbers("unlock", *text, &count, &failed);
+	int status;
+
+	if (failed)
+		return failed;
+	status = tique_unlock(handle, *client, *locker, numbers, count, *shared != 0);
+	free(numbers);
+	return answer("unlock", result, status);
+}
+
+static char *
+mal_locks(lng *result)
+{
+	return answer("locks", result, tique_lock_count(handle));
 }
 
 static char *
@@ -400,6 +574,7 @@ static const struct {
     FUNCTION(advance_transaction, "lng", "lng", "lng", "lng"),
     FUNCTION(end_transaction, "lng", "lng", "lng"),
     FUNCTION(certify, "lng", "lng", "lng", "str"),
+    FUNCTION(certify_as, "str", "lng", "lng", "lng", "str"),
     FUNCTION(next_cts, "lng", "lng"),
     FUNCTION(finish, "lng", "lng", "lng"),
     FUNCTION(sts_for, "str", "lng"),
@@ -414,6 +589,12 @@ static const struct {
     FUNCTION(doubtful, "lng", NULL),
     FUNCTION(fence, "lng", "lng"),
     FUNCTION(forget_fence, "lng", "lng"),
+    FUNCTION(open_locker, "lng", "lng"),
+    FUNCTION(close_locker, "lng", "lng", "lng"),
+    FUNCTION(interrupt_locker, "lng", "lng", "lng"),
+    FUNCTION(lock, "str", "lng", "lng", "lng", "lng", "str"),
+    FUNCTION(unlock, "lng", "lng", "lng", "lng", "str"),
+    FUNCTION(locks, "lng", NULL),
 };
 
 #define FUNCTIONS (sizeof functions / sizeof *functions)
@@ -453,7 +634,7 @@ start(void)
 		if (melFunction(MAL_COMMAND, "tique", name,
 		                functions[i].implementation, name, MAL_UNSAFE, "", 1,
 		                count, types[0], types[1], types[2], types[3],
-		                types[4]) != 0)
+		                types[4], types[5]) != 0)
 			return failure(name, "HY013", "it cannot be registered");
 	}
 	return NULL;
