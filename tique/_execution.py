@@ -537,7 +537,7 @@ class Execution:
                         check_deferred(transaction)
                 if not locks.are_held or not locks.of(transaction.txid):
                     self.contender.give_way(transaction)
-                elif transaction.locked:
+                elif transaction.has_locked:
                     with translating():
                         expect_kept_locked(transaction)
                 committer, migration = self.database.committer, transaction.migration

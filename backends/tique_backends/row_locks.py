@@ -5,17 +5,18 @@ one number, their rows wait for each other, which costs time and breaks nothing.
 
 Argument
 --------
-*A session of its own.* A transaction that locks rows has a session of the server for its
-locks alone. So the server knows each owner: it finds deadlocks, also between transactions of
-several processes, and ends a wait after a time. And a lock lives no longer than its session:
-when a process is killed the server ends its sessions, and when one is stopped the processes
-that give it up end them (P6). A process that is given up and wakes up closes them itself.
+*An owner in the server.* A transaction that locks rows has a session of PostgreSQL for its
+locks alone, or a locker in the sequencer inside MonetDB. So the server knows each owner: it finds
+deadlocks, also between transactions of several processes, and ends a wait after a time. A lock
+lives no longer than its session: when a process is killed the server ends its sessions, and when
+one is stopped the processes that give it up end them (P6). A process that is given up and wakes
+up closes them itself. A locker lives no longer than the lease of its process, which cannot commit after that.
 
 *A lock that is granted* means that no other process commits the row from now on until it is
 released, and that each commit of it that began before is followed, when the locking one
 has waited for what :meth:`SharedSequencer.begun` says. A commit takes its timestamp, and
 then looks for locks on its keys, in one statement: if there is one, the statement fails, and
-the timestamp with it. A locking transaction has its lock, and then asks which timestamps
+the timestamp with it. (In MonetDB's sequencer both are done under one mutex.) A locking transaction has its lock, and then asks which timestamps
 are taken. Both are in one order at the server, so one at least sees the other: the commit
 steps back and waits for the lock (:class:`RowsLockedError`), or the locking one waits
 until that timestamp is finished, which is published before it is finished (P2). Its
@@ -65,6 +66,22 @@ class RowLocks(ABC):
     The methods raise EngineError: with SQLSTATE 40P01 for the victim of a deadlock, 55P03
     when ``patience`` is over, 57014 after :meth:`interrupt`.
     """
+
+    locker = 0
+    """The owner by which :meth:`SteppedSequencer.certify` knows them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        """So many are held."""
+
+    def _expect_room(self, more: int) -> None:
+        if self._count + more > MOST_LOCKS:
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"a transaction locks at most {MOST_LOCKS} rows on a server, which keeps "
+                "locks for all processes in a table of a fixed size: lock fewer (LIMIT)",
+                "54000",
+            )
 
     @abstractmethod
     def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tique_backends.records import CommitRecord, Row
-    from tique_backends.row_locks import RowLocks
+    from tique_backends.row_locks import RowLocks, RowsLockedError
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -126,9 +126,6 @@ class SharedSequencer(ABC):
 
     form: str | None = None
     """Which of the engine's sequencers it is, where there are several."""
-
-    keeps_row_locks = False
-    """Whether processes see each other's row locks (:mod:`tique_backends.row_locks`)."""
 
     tells_privileges = False
     """Whether a snapshot says what this process's role may do (:meth:`expect_privileges`)."""
@@ -308,9 +305,9 @@ class SharedSequencer(ABC):
     def end_checkpoint(self) -> None:
         """Give the checkpointer's lease back."""
 
+    @abstractmethod
     def row_locks(self) -> RowLocks:
-        """Begin to lock rows for a transaction, if the server keeps row locks."""
-        raise NotImplementedError
+        """Begin to lock rows for a transaction."""
 
     def begun(self) -> int:
         """Return the last timestamp of the commits that have begun before this call."""
@@ -340,7 +337,12 @@ class SteppedSequencer(SharedSequencer):
     """
 
     @abstractmethod
-    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
+    def certify(
+        self,
+        sts: int,
+        write_sets: Sequence[Sequence[bytes]],
+        lockers: Sequence[int],
+    ) -> list[int | RowsLockedError]:
         """Certify write sets, each on its own, and hand out commit timestamps.
 
         Parameters
@@ -349,13 +351,16 @@ class SteppedSequencer(SharedSequencer):
             Up to here the caller has certified by itself.
         write_sets
             The hashes of each transaction's keys.
+        lockers
+            The owner of each transaction's row locks (:attr:`RowLocks.locker`).
 
         Returns
         -------
-        list of int
+        list
             For each the commit timestamp; or, negated, that of another transaction
             that has committed a key after ``sts`` or is about to, or the one up to
-            which keys are forgotten or not known (:meth:`barrier`).
+            which keys are forgotten or not known (:meth:`barrier`). Or the error of one
+            whose rows others have locked, which has no timestamp.
         """
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.effort import patience
 from tests.plugins.monetdb import connect_natively
 from tique_backends.monetdb.server import MonetDBServer, ServerError
-from tique_udfs.monetdb import FUNCTIONS
+from tique_udfs.monetdb import FUNCTIONS, TEXTS
 
 HOUR = 3_600_000
 
@@ -58,8 +58,8 @@ def install(connection):
 
 
 def called(function):
-    arguments = ("''" if name == "keys" else "1" for name in function.parameters)
-    return f"{function.name}({', '.join(arguments)})"
+    arguments = ("''" if name in TEXTS else "1" for name in function.parameters)
+    return f'"{function.name}"({", ".join(arguments)})'
 
 
 def asker(connection):
@@ -220,6 +220,21 @@ SENSELESS = [
     "certify({client}, 10, '0123')",
     "certify({client}, 10, '012')",
     "certify({client}, NULL, '')",
+    "certify_as({client}, 5, 10, '')",
+    "certify_as({client}, 0, 10, 'zz')",
+    "certify_as({client}, 0, 99, '')",
+    "certify_as(1, 0, 10, '')",
+    "open_locker(1)",
+    "close_locker({client}, 1)",
+    "interrupt_locker({client}, 1)",
+    "lock({client}, 1, 2, 0, '')",
+    "lock({client}, 1, 0, -1, '')",
+    "lock({client}, 1, 0, 0, '0123')",
+    "lock({client}, 1, 0, 0, NULL)",
+    "lock(1, 1, 0, 0, '')",
+    "unlock({client}, 1, 0, '')",
+    "unlock({client}, 1, NULL, '')",
+    "unlock({client}, 1, 0, 'ABCDEF0123456789')",
     "abort({client}, 99)",
     "end_transaction({client}, NULL)",
     "advance_transaction({client}, 999, 12)",
@@ -248,6 +263,60 @@ def test_a_wait_is_a_second_at_most(ask):
     started = time.monotonic()
     assert ask(f"wait(99, {HOUR})") == 0
     assert 0.9 < time.monotonic() - started < patience(3)
+
+
+def hexadecimal(*numbers):
+    return "".join(n.to_bytes(8, "big", signed=True).hex() for n in numbers)
+
+
+def test_row_locks(ask, connect):
+    """P3, P6: a commit says which are in its way; a wait is a second at most."""
+    one, two = (ask(f"join_client({HOUR})") for _ in range(2))
+    own, others = ask(f"open_locker({one})"), ask(f"open_locker({two})")
+    least = -(2**63)
+
+    def lock(client, locker, *numbers, shared=0, milliseconds=0):
+        text = hexadecimal(*numbers)
+        return f"lock({client}, {locker}, {shared}, {milliseconds}, '{text}')"
+
+    def certify(client, locker, *numbers):
+        keys = "".join(f"{hexadecimal(number)}{0:016x}" for number in numbers)
+        return f"certify_as({client}, {locker}, 10, '{keys}')"
+
+    assert ask(lock(one, own, 1, least, 2)) == "3"
+    assert ask(lock(two, others, 3, 1)) == "1"
+    assert ask("locks()") == 4
+    assert sorted(ask(certify(two, others, 3, 1, least)).split()) == sorted(
+        ["locked", "1", str(least)]
+    )
+    assert ask(certify(two, 0, 3)) == "locked 3"
+    # Earlier releases do not know it: to them it is a commit of just now.
+    assert ask(f"certify({two}, 10, '{hexadecimal(1)}{0:016x}')") == -10
+    assert ask("cts()") == 10
+    assert ask(certify(two, others, 3)) == "11"
+    assert ask(certify(one, own, 3, 1)) == "locked 3"
+    ask(f"unlock({two}, {others}, 0, '{hexadecimal(3)}')")
+    assert ask(certify(one, own, 3, 1)) == "-11"
+    started = time.monotonic()
+    assert ask(lock(two, others, 1, milliseconds=HOUR)) == "0"
+    assert 0.9 < time.monotonic() - started < patience(3)
+    other = asker(connect())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other, lock(two, others, 1, milliseconds=1000))
+        time.sleep(0.1)
+        ask(f"unlock({one}, {own}, 0, '{hexadecimal(1)}')")
+        assert waiting.result() == "1"
+    assert ask(lock(one, own, 1, milliseconds=1)) == "0"
+    assert ask(lock(two, others, 2, milliseconds=1)) == "deadlock"
+    ask(f"interrupt_locker({one}, {own})")
+    assert ask(lock(one, own, 1, milliseconds=1)) == "interrupted"
+    assert ask(lock(one, others)) == "gone"
+    ask(f"close_locker({two}, {others})")
+    assert ask(lock(one, own, 1, shared=1)) == "1"
+    ask(f"leave_client({one})")
+    assert ask("locks()") == 0
+    with pytest.raises(pymonetdb.Error, match=r"08006.*fenced"):
+        ask(lock(one, own, 5))
 
 
 def test_a_wait_holds_nobody_up(ask, connect):

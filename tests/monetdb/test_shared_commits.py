@@ -60,7 +60,7 @@ def test_fenced_is_fenced(home, engine, process):
     shared.join(60)
     shared.introduce(1)
     anchor = shared.hold()
-    (cts,) = shared.certify(anchor.sts, [[b"k" * 16]])
+    (cts,) = shared.certify(anchor.sts, [[b"k" * 16]], [0])
     session = home.session(engine)
     session.log([CommitRecord(cts, 77, {})])
     shared.leave()

@@ -17,8 +17,6 @@ ADD = "UPDATE t SET v = abs(v) + 1 WHERE id = 1"
 """It does not merge."""
 PATIENCE = 20
 
-KEPT = pytest.mark.written_for(["postgresql"], reason="MonetDB keeps no row locks")
-
 
 @pytest.fixture
 def both(process):
@@ -43,7 +41,6 @@ def value(process):
     return process.rows("SELECT v FROM t WHERE id = 1")[0][0]
 
 
-@KEPT
 @pytest.mark.parametrize(
     ("sql", "count", "expected"),
     [
@@ -65,7 +62,6 @@ def test_it_waits_and_reads_again(both, pool, sql, count, expected):
     assert value(first) == expected
 
 
-@KEPT
 def test_an_insert_of_the_same_key(both, pool):
     first, second = both
     first.run("INSERT INTO t VALUES (5, 0, '')")
@@ -76,7 +72,6 @@ def test_an_insert_of_the_same_key(both, pool):
         waiting.result(PATIENCE)
 
 
-@KEPT
 def test_what_was_locked_is_given_back(both):
     first, second = both
     first.run(ADD)
@@ -93,7 +88,6 @@ def test_what_was_locked_is_given_back(both):
         assert not each.database.locks.server._held
 
 
-@KEPT
 def test_more_rows_than_the_server_has_room_for(both):
     """They are locked in this process, and the first one that commits wins."""
     first, second = both
@@ -106,7 +100,6 @@ def test_more_rows_than_the_server_has_room_for(both):
         first.connection.commit()
 
 
-@KEPT
 def test_hot_transactions(both):
     """None is lost, and none fails."""
     times = effort(8, 100)
@@ -128,15 +121,6 @@ def test_hot_transactions(both):
         thread.join()
     assert failures == []
     assert value(both[0]) == 2 * times
-
-
-@pytest.mark.written_for(["monetdb"], reason="PostgreSQL keeps row locks")
-def test_without_locks_the_first_one_that_commits_wins(both):
-    first, second = both
-    first.run(ADD)
-    second.commit(ADD)
-    with pytest.raises(tique.SerializationError):
-        first.connection.commit()
 
 
 @pytest.mark.parametrize(

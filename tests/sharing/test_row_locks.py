@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
 import tique
-from tests.sharing.playing import ROWS, sequencer_of, stop, waiting
+from tests.portable import numbers
+from tests.sharing.playing import ROWS, stop, waiting
 from tique_backends.postgresql.connection import Connection
 
 LOCK = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
@@ -16,11 +18,10 @@ SKIP = "SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
 PATIENCE = 20
 
 
-def keeps_locks(process):
-    return process.database.engine.shared.keeps_row_locks
-
-
-KEPT = pytest.mark.written_for(["postgresql"], reason="MonetDB keeps no row locks")
+SESSIONS = pytest.mark.written_for(
+    ["postgresql"], reason="its locks are a session's of their own"
+)
+LEASED = pytest.mark.written_for(["monetdb"], reason="its locks are the client's")
 
 
 def expect_waiting(process, outcome):
@@ -31,21 +32,8 @@ def expect_waiting(process, outcome):
     assert not outcome.done()
 
 
-def test_they_are_refused_where_others_do_not_see_them(pair):
-    """P10."""
-    first, second = pair
-    if keeps_locks(first):
-        assert first.rows(LOCK) == [(0,)]
-        return
-    with pytest.raises(tique.NotSupportedError, match="several processes"):
-        first.run(LOCK)
-    first.connection.rollback()
-    second.close()
-    assert first.rows(LOCK) == [(0,)]
-
-
 def test_a_process_that_comes_later(process):
-    """P3: what was decided under a lock is not committed beside a process without it."""
+    """P3: it sees the locks that were there before it."""
     first = process()
     first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
     first.commit("INSERT INTO t VALUES (1, 0), (2, 0)")
@@ -53,75 +41,12 @@ def test_a_process_that_comes_later(process):
     first.run("UPDATE t SET v = 1 WHERE id = 2")
     second = process(lock_timeout=0.05)
     second.run("UPDATE t SET v = 1 WHERE id = 1")
-    if keeps_locks(first):
-        with pytest.raises(tique.OperationalError) as refused:
-            second.connection.commit()
-        assert refused.value.sqlstate == "55P03"
-        first.connection.commit()
-    else:
+    with pytest.raises(tique.OperationalError) as refused:
         second.connection.commit()
-        with pytest.raises(tique.SerializationError):
-            first.connection.commit()
+    assert refused.value.sqlstate == "55P03"
+    first.connection.commit()
 
 
-@pytest.mark.written_for(["monetdb"], reason="PostgreSQL keeps row locks")
-@pytest.mark.parametrize("changed", [1, 2])
-def test_a_process_that_comes_while_the_holder_commits(process, monkeypatch, changed):
-    """P3: and is gone again: a row that was locked is certified as if it were written."""
-    first = process()
-    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    first.commit("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
-    first.run(LOCK)
-    first.run("UPDATE t SET v = 1 WHERE id = 3")
-    certify = sequencer_of(first).certify
-    came = []
-
-    def held(*arguments):
-        if not came:
-            came.append(process())
-            came[0].commit(f"UPDATE t SET v = 5 WHERE id = {changed}")
-            came[0].close()
-        return certify(*arguments)
-
-    monkeypatch.setattr(sequencer_of(first), "certify", held)
-    if changed == 1:
-        with pytest.raises(tique.SerializationError) as lost:
-            first.connection.commit()
-        assert lost.value.key == (1,)
-    else:
-        first.connection.commit()
-    values = [0, 0, int(changed != 1)]
-    values[changed - 1] = 5
-    assert [v for (v,) in first.rows("SELECT v FROM t ORDER BY id")] == values
-    # The locked key is in no commit: who writes it later meets nothing.
-    first.commit("UPDATE t SET v = 7 WHERE id = 1")
-
-
-@pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
-def test_a_process_that_writes_a_locked_row_and_leaves(process, level):
-    """P3: the holder, which is alone again, does not commit as if the row were its own."""
-    first = process(isolation_level=level)
-    first.commit("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)")
-    first.commit("INSERT INTO t VALUES (1, 0), (2, 0)")
-    first.run(LOCK)
-    second = process(lock_timeout=0.05, isolation_level=level)
-    second.run("UPDATE t SET v = 1 WHERE id = 1")
-    if keeps_locks(first):
-        with pytest.raises(tique.OperationalError):
-            second.connection.commit()
-        second.close()
-        first.run("UPDATE t SET v = 1 WHERE id = 2")
-        first.connection.commit()
-        return
-    second.connection.commit()
-    second.close()
-    first.run("UPDATE t SET v = 1 WHERE id = 2")
-    with pytest.raises(tique.SerializationError) as conflict:
-        first.connection.commit()
-    assert conflict.value.key == (1,)
-
-
-@KEPT
 @pytest.mark.parametrize("end", ["commit", "rollback", "close"])
 def test_a_row_has_one_owner(pair, pool, end):
     first, second = pair
@@ -136,7 +61,6 @@ def test_a_row_has_one_owner(pair, pool, end):
     assert outcome.result(PATIENCE) == [(0,)]
 
 
-@KEPT
 def test_the_newest_version_is_locked(pair, pool):
     """P3: READ COMMITTED reads it again, SNAPSHOT refuses an older one."""
     first, second = pair
@@ -156,7 +80,6 @@ def test_the_newest_version_is_locked(pair, pool):
     newest.close()
 
 
-@KEPT
 def test_a_writer_without_locks_waits_for_the_holder(pair, pool):
     first, second = pair
     first.run(LOCK)
@@ -170,7 +93,6 @@ def test_a_writer_without_locks_waits_for_the_holder(pair, pool):
     assert not second.database.locks.server._held
 
 
-@KEPT
 def test_others_of_a_group_do_not_wait(pair, pool, monkeypatch):
     """P6: they are committed though one of their batch meets a lock."""
     first, second = pair
@@ -193,7 +115,7 @@ def test_others_of_a_group_do_not_wait(pair, pool, monkeypatch):
     other.close()
 
 
-@KEPT
+@SESSIONS
 def test_a_commit_at_the_server_is_waited_for(pair, pool, monkeypatch):
     """P3: one that has looked for locks before this one was there."""
     first, second = pair
@@ -222,7 +144,6 @@ def test_a_commit_at_the_server_is_waited_for(pair, pool, monkeypatch):
     assert outcome.result(PATIENCE) == [(9,)]
 
 
-@KEPT
 def test_a_commit_that_came_before_the_lock_is_seen(pair):
     first, second = pair
     second.connection.isolation_level = "READ COMMITTED"
@@ -231,13 +152,10 @@ def test_a_commit_that_came_before_the_lock_is_seen(pair):
     assert second.run(LOCK).fetchall() == [(9,)]
 
 
-@KEPT
 def test_a_bulk_writer_waits(pair, pool):
     first, second = pair
     first.run(LOCK)
-    second.run(
-        f"INSERT INTO t SELECT n, 0, '' FROM generate_series(100, {ROWS}) AS g(n)"
-    )
+    second.run(f"INSERT INTO t SELECT number + 10, 0, '' FROM {numbers(ROWS)}")
     outcome = pool.submit(second.connection.commit)
     expect_waiting(second, outcome)
     first.connection.rollback()
@@ -246,7 +164,6 @@ def test_a_bulk_writer_waits(pair, pool):
     assert first.rows(f"{LOCK} NOWAIT") == [(0,)]
 
 
-@KEPT
 def test_a_deadlock_has_a_victim(pair, pool):
     """The server finds it: no process knows all of the circle."""
     first, second = pair
@@ -265,7 +182,6 @@ def test_a_deadlock_has_a_victim(pair, pool):
     assert sorted(str(one.result(PATIENCE)) for one in outcomes) == ["40P01", "None"]
 
 
-@KEPT
 def test_sharing(pair):
     first, second = pair
     share = "SELECT v FROM t WHERE id = 1 FOR SHARE NOWAIT"
@@ -279,7 +195,6 @@ def test_sharing(pair):
         first.run(share)
 
 
-@KEPT
 def test_a_savepoint_gives_locks_back(pair):
     first, second = pair
     first.run("SAVEPOINT s")
@@ -288,7 +203,6 @@ def test_a_savepoint_gives_locks_back(pair):
     assert second.rows(f"{LOCK} NOWAIT") == [(0,)]
 
 
-@KEPT
 def test_locks_of_a_process_that_is_given_up_go_with_it(pair):
     """P6: their sessions are ended by those that give it up."""
     first, second = pair
@@ -298,7 +212,7 @@ def test_locks_of_a_process_that_is_given_up_go_with_it(pair):
     assert second.rows(LOCK) == [(0,)]
 
 
-@KEPT
+@SESSIONS
 def test_a_process_that_wakes_up_gives_its_locks_back(pair, monkeypatch):
     """P6: by itself, where no other process may end its sessions."""
     first, second = pair
@@ -311,16 +225,19 @@ def test_a_process_that_wakes_up_gives_its_locks_back(pair, monkeypatch):
     assert second.rows(LOCK) == [(0,)]
 
 
-@KEPT
 def test_what_was_decided_under_a_lost_lock_is_not_committed(pair):
     """P3."""
     first, second = pair
     first.run(LOCK)
     first.run("UPDATE t SET v = 1 WHERE id = 2")
     (held,) = first.database.locks.server._held.values()
-    second.database.engine._presence.ask(
-        f"SELECT pg_terminate_backend({held.session._connection.pid}, 5000)"
-    )
+    if held.session.locker:
+        client = first.database.engine.shared._client
+        end = f"tique.close_locker({client}, {held.session.locker})"
+    else:
+        end = f"pg_terminate_backend({held.session._connection.pid}, 5000)"
+    with closing(second.database.engine.session()) as session:
+        session.execute(f"SELECT {end}").fetch_all()
     second.commit("UPDATE t SET v = 1 WHERE id = 1")
     with pytest.raises(tique.SerializationError, match="locks are lost"):
         first.connection.commit()
@@ -328,7 +245,39 @@ def test_what_was_decided_under_a_lost_lock_is_not_committed(pair):
     assert first.rows(LOCK) == [(1,)]
 
 
-@KEPT
+@LEASED
+def test_a_fenced_process_commits_nothing_under_its_locks(pair, pool):
+    """P3, P6: a wait for a lock ends with the lease of the process that had it."""
+    first, second = pair
+    first.run(LOCK)
+    first.run("UPDATE t SET v = 1 WHERE id = 2")
+    outcome = pool.submit(second.rows, LOCK)
+    expect_waiting(second, outcome)
+    stop(first)
+    assert outcome.result(PATIENCE) == [(0,)]
+    second.commit("UPDATE t SET v = 5 WHERE id = 1")
+    with pytest.raises(tique.Error):
+        first.connection.commit()
+    assert second.rows("SELECT v FROM t ORDER BY id") == [(5,), (0,)]
+
+
+@LEASED
+def test_a_commit_with_a_timestamp_is_waited_for(pair, pool, monkeypatch):
+    """P3: one that has looked for locks before this one was there."""
+    first, second = pair
+    second.connection.isolation_level = "READ COMMITTED"
+    first.run("UPDATE t SET v = 9 WHERE id = 1")
+    with waiting(monkeypatch, first.database.committer, "_append") as (there, go_on):
+        committed = pool.submit(first.connection.commit)
+        assert there.wait(PATIENCE)
+        outcome = pool.submit(second.rows, LOCK)
+        time.sleep(0.1)
+        assert not outcome.done()
+        go_on.set()
+        committed.result(PATIENCE)
+    assert outcome.result(PATIENCE) == [(9,)]
+
+
 def test_a_wait_is_cancelled(pair, pool):
     first, second = pair
     first.run(LOCK)
@@ -344,7 +293,6 @@ def test_a_wait_is_cancelled(pair, pool):
     assert second.rows(LOCK) == [(0,)]
 
 
-@KEPT
 def test_no_more_are_locked_than_the_server_has_room_for(filled):
     first, second = filled
     with pytest.raises(tique.NotSupportedError, match="LIMIT"):
@@ -352,7 +300,6 @@ def test_no_more_are_locked_than_the_server_has_room_for(filled):
     assert second.rows("SELECT id FROM t WHERE id < 3 FOR UPDATE NOWAIT")
 
 
-@KEPT
 def test_a_queue_hands_out_each_job_once(pair):
     first, second = pair
     for number in range(3, 21):

@@ -1,6 +1,7 @@
 """Row locks in the server, beside those in memory (:mod:`tique_backends.row_locks`).
 
-Only a transaction that locks rows, or meets a lock at its commit, has a session for them. A
+Only a transaction that locks rows, or meets a lock at its commit, has a session for them, or what
+stands for one (a *session* here). A
 transaction asks the server first, and notes the lock in memory then; it takes its note
 away first, and gives the lock back then. So within a process, too, the server alone decides
 who has a lock, and finds every deadlock, and memory never says that a lock is free
@@ -156,6 +157,11 @@ class ServerLocks:
         if held is None:
             return ()
         return {number for number, shared in list(held.modes) if not shared}
+
+    def locker(self, owner: int) -> int:
+        """The owner of a transaction's locks as the server knows it; 0: it has none."""
+        held = self._held.get(owner)
+        return 0 if held is None else held.session.locker
 
     def lock(
         self,

@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique._translation import given_up
-from tique.commit.certification import key_hash, key_hashes
+from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
 from tique.commit.server_locks import lock_number
@@ -71,7 +71,6 @@ from tique_backends.sharing import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tique.store.rows import Key
     from tique.timeline.shared import SharedTimeline
     from tique.writes.table import TableWrites
     from tique.writes.tickets import Committing, Ticket
@@ -194,11 +193,8 @@ class SharedCommitter(Committer):
 class SteppedCommitter(SharedCommitter):
     """Takes timestamps, logs the commits, and finishes the timestamps.
 
-    A row that a transaction has locked and not written is certified as if it had been,
-    where other processes do not see the lock: by this process among the commits that it has
-    followed, and by the server among those after these. So no process commits the row
-    before the transaction's own commit. Its key is in no log entry: a commit of another
-    process that meets it waits, follows, and finds nothing in its way.
+    A transaction whose rows others have locked gets none, and waits; the others of its
+    group go on.
     """
 
     @property
@@ -208,52 +204,29 @@ class SteppedCommitter(SharedCommitter):
 
     @override
     def _take_timestamps(self, certified: list[Ticket]) -> list[Ticket]:
-        certified = [t for t in certified if self._has_kept_locked(t)]
         if self._stamped or not certified:
             return super()._take_timestamps(certified)
-        stamps: list[int] = []
+        stamped: list[Ticket] = []
 
-        def keep(found: list[int]) -> None:
-            stamps.extend(found)
-            for ticket, cts in zip(certified, found, strict=True):
-                ticket.cts = cts
+        def keep(found: list[int | RowsLockedError]) -> None:
+            outcomes = list(zip(certified, found, strict=True))
+            for ticket, outcome in outcomes:
+                if not isinstance(outcome, RowsLockedError):
+                    ticket.cts = outcome
+                    stamped.append(ticket)
             # From here on these have to be finished in any case.
-            self._stamped = [ticket for ticket in certified if ticket.cts > 0]
+            self._stamped = [ticket for ticket in stamped if ticket.cts > 0]
+            for ticket, outcome in outcomes:
+                if isinstance(outcome, RowsLockedError):
+                    ticket.settle(outcome)
 
-        hashes = [_hashes(ticket) + self._locked(ticket) for ticket in certified]
-        write_sets = _write_sets(certified, hashes)
+        write_sets = _write_sets(certified, list(map(_hashes, certified)))
+        lockers = [ticket.transaction.locker for ticket in certified]
         self._timeline.take(
-            lambda: self._shared.certify(self._certified_until, write_sets), keep
+            lambda: self._shared.certify(self._certified_until, write_sets, lockers),
+            keep,
         )
-        return self._accepted(certified, stamps)
-
-    def _has_kept_locked(self, ticket: Ticket) -> bool:
-        """Whether no commit of a row came that it has locked; settle it otherwise."""
-        for (number, key), sts in ticket.transaction.unguarded.items():
-            versions = self._catalog.find_versions(number)
-            if versions is None:
-                continue
-            last = versions.last_commit(key)
-            if not versions.is_complete:
-                last = max(last, versions.last_cts)
-            if last > sts:
-                conflict = Conflict(versions.table, key, last)
-                ticket.settle(serialization_error(conflict))
-                return False
-        return True
-
-    def _locked(self, ticket: Ticket) -> list[bytes]:
-        tables = self._catalog.by_id()
-        return [
-            key_hash(number, tables[number].primary_key, key)
-            for number, key in ticket.transaction.unguarded
-            if number in tables and not self._is_written(ticket, number, key)
-        ]
-
-    @staticmethod
-    def _is_written(ticket: Ticket, number: int, key: Key) -> bool:
-        writes = ticket.transaction.writes.get(number)
-        return writes is not None and key in writes.rows
+        return self._accepted(stamped, [ticket.cts for ticket in stamped])
 
 
 class AppendingCommitter(SharedCommitter):

@@ -202,7 +202,7 @@ class Database:
 
     def _server_locks(self) -> ServerLocks | None:
         shared = self.engine.shared
-        if shared is None or not shared.keeps_row_locks:
+        if shared is None:
             return None
 
         def positions(table_id: int) -> tuple[int, ...]:

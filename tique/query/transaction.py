@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.commit.certification import Certifier
-    from tique.commit.locks import LockKey, Locks
+    from tique.commit.locks import Locks
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
@@ -241,8 +241,8 @@ class Transaction:
         self.uncommitted = uncommitted
         self.lock_timeout: float | None = None
         """Seconds that a wait for a row lock may take; None: as long as it takes."""
-        self.locked: dict[LockKey, int] = {}
-        """The rows that it has locked, perhaps no more, each with the sts of that."""
+        self.has_locked = False
+        """Whether it has decided something by rows that it has locked."""
         self.contender = contender
         self.temporaries = (
             temporaries if temporaries is not None else Temporaries(engine, catalog)
@@ -260,17 +260,10 @@ class Transaction:
         return () if server is None else server.own(self.txid)
 
     @property
-    def unguarded(self) -> Mapping[LockKey, int]:
-        """The rows that it has locked where other processes do not see it.
-
-        Each with the snapshot that the lock is good from.
-        """
-        if not self.locked or self.locks.server is not None:
-            return {}
-        if not self.timeline.is_shared:
-            return {}
-        held = self.locks.of(self.txid)
-        return {key: sts for key, sts in self.locked.items() if key in held}
+    def locker(self) -> int:
+        """The owner of its row locks in the server; 0: it has none."""
+        server = self.locks.server
+        return 0 if server is None else server.locker(self.txid)
 
     @property
     def has_writes(self) -> bool:

@@ -61,8 +61,8 @@ class Committing(Protocol):
         """The numbers of the row locks that it has alone in the server."""
 
     @property
-    def unguarded(self) -> Mapping[tuple[int, Key], int]:
-        """The rows that it has locked where other processes do not see it, with an sts."""
+    def locker(self) -> int:
+        """The owner of its row locks in the server; 0: it has none."""
 
     @property
     def seen(self) -> Seen:

@@ -27,10 +27,12 @@ from tique_backends.errors import (
 from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
+from tique_backends.monetdb.row_locks import LeasedLocks
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import cache_label, quote
 from tique_backends.pool import Pool
 from tique_backends.retrying import persist
+from tique_backends.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
     FencedError,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from tique_backends.monetdb.connection import Connection
     from tique_backends.monetdb.owner import Ownership
     from tique_backends.records import CommitRecord, Row
+    from tique_backends.row_locks import RowLocks
     from tique_backends.session import Session
     from tique_rewriter.schema import Table
 
@@ -126,31 +129,47 @@ class MonetDBSequencer(SteppedSequencer):
             self._ownership.give_up()
 
     def _define(self) -> None:
-        """Create the functions that a database made without the module lacks."""
-        if self._is_defined():
+        """Create what a database lacks that was made without the module, or before.
+
+        Raises
+        ------
+        EngineError
+            The server has the module of an earlier release.
+        """
+        if not self._missing():
             return
 
         def create() -> None:
-            for statement in self.schema():
+            for statement in self._missing():
                 session.execute(statement)
 
         connection = self._ownership.connect()
         with closing(MonetDBSession(connection, self._ownership)) as session:
             try:
                 session.transact(create)
-            except EngineError:
+            except EngineError as error:
+                if _NOT_BOUND in str(error):
+                    raise EngineError(
+                        ErrorKind.UNSUPPORTED,
+                        "the server has the module of an earlier release of tique: "
+                        "build it anew (tique udf build monetdb), and start the server "
+                        "with that",
+                    ) from error
                 # Another process may have been faster.
-                if not self._is_defined():
+                if self._missing():
                     raise
 
-    def _is_defined(self) -> bool:
-        return bool(
-            self._ownership.ask(
-                "SELECT 1 FROM sys.functions AS _f JOIN sys.schemas AS _s "
-                "ON _s.id = _f.schema_id "
-                "WHERE _s.name = R'tique' AND _f.name = R'sts_for'"
+    def _missing(self) -> list[str]:
+        """The statements of :meth:`schema` that have not been run."""
+        there = {
+            name
+            for (name,) in self._ownership.ask(
+                "SELECT _f.name FROM sys.functions AS _f JOIN sys.schemas AS _s "
+                "ON _s.id = _f.schema_id WHERE _s.name = R'tique'"
             )
-        )
+        }
+        missing = [f.definition for f in FUNCTIONS if f.name not in there]
+        return missing if there else [*_SCHEMA, *missing]
 
     def _is_unrecovered(self) -> bool:
         try:
@@ -216,24 +235,29 @@ class MonetDBSequencer(SteppedSequencer):
         return anchor._replace(sts=sts)
 
     @override
-    def certify(self, sts: int, write_sets: Sequence[Sequence[bytes]]) -> list[int]:
-        call = f"tique.certify({_NUMBER}, {_NUMBER}, ?)"
+    def certify(
+        self,
+        sts: int,
+        write_sets: Sequence[Sequence[bytes]],
+        lockers: Sequence[int],
+    ) -> list[int | RowsLockedError]:
+        call = f"tique.certify_as({_NUMBER}, {_NUMBER}, {_NUMBER}, ?)"
         calls = ", ".join([call] * len(write_sets))
-        known = [str(self._client), str(sts)]
         arguments: list[str] = []
-        for keys in write_sets:
-            arguments += (*known, f"R'{''.join([key.hex() for key in keys])}'")
-        return self._take(f"SELECT {calls}", arguments)
+        for keys, locker in zip(write_sets, lockers, strict=True):
+            text = "".join([key.hex() for key in keys])
+            arguments += (str(self._client), str(locker), str(sts), f"R'{text}'")
+        return [_outcome(text) for text in self._take(f"SELECT {calls}", arguments)]
 
     @override
     def barrier(self) -> int:
         call = f"SELECT tique.next_cts({_NUMBER})"
-        return self._take(call, [str(self._client)])[0]
+        return int(self._take(call, [str(self._client)])[0])
 
-    def _take(self, statement: str, arguments: Sequence[str]) -> list[int]:
+    def _take(self, statement: str, arguments: Sequence[str]) -> Row:
         """Ask for timestamps, once; a client that lost some can only leave."""
         try:
-            row = self._call(statement, arguments, repeat=False)
+            return self._call(statement, arguments, repeat=False)
         except ConnectionLostError as error:
             with suppress(EngineError):
                 self.leave()
@@ -242,7 +266,6 @@ class MonetDBSequencer(SteppedSequencer):
                 "the connection was lost while commit timestamps were handed out; "
                 "connect again",
             ) from error
-        return [int(stamp) for stamp in row]
 
     @override
     def commit(self, session: Session) -> None:
@@ -419,6 +442,22 @@ class MonetDBSequencer(SteppedSequencer):
             )
 
     @override
+    def row_locks(self) -> RowLocks:
+        return LeasedLocks(self._call_for_locks)
+
+    def _call_for_locks(self, function: str, *arguments: int | str) -> str:
+        places = ", ".join(
+            "?" if isinstance(argument, str) else _NUMBER
+            for argument in (self._client, *arguments)
+        )
+        texts = [
+            argument if isinstance(argument, str) else str(int(argument))
+            for argument in (self._client, *arguments)
+        ]
+        (answer,) = self._call(f'SELECT tique."{function}"({places})', texts)
+        return str(answer)
+
+    @override
     def expect_alone(self, session: Session) -> None:
         self.tend()
         # A process that joins changes the same row before it reads the catalog.
@@ -460,3 +499,11 @@ class MonetDBSequencer(SteppedSequencer):
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _outcome(text: str) -> int | RowsLockedError:
+    """A timestamp, or the numbers of the locks that were met."""
+    first, *numbers = text.split()
+    if first == "locked":
+        return RowsLockedError(frozenset(map(int, numbers)))
+    return int(first)

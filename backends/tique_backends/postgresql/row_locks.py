@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.presence import LOCKED_ROWS, LOCKS
-from tique_backends.row_locks import MOST_LOCKS, RowLocks, RowsLockedError
+from tique_backends.row_locks import RowLocks, RowsLockedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +67,8 @@ class AdvisoryLocks(RowLocks):
     """A session that has locks; from a pool, to which it goes back without any."""
 
     def __init__(self, pool: Pool[Connection]) -> None:
+        super().__init__()
         self._pool = pool
-        self._count = 0
         self._connection = pool.take()
         try:
             try:
@@ -118,15 +118,6 @@ class AdvisoryLocks(RowLocks):
         self._ask("SELECT set_config('lock_timeout', $1, FALSE)", [f"{limit}ms"])
         self._ask(f"SELECT pg_advisory_lock{kind}($1)", [number])
         self._count += 1
-
-    def _expect_room(self, more: int) -> None:
-        if self._count + more > MOST_LOCKS:
-            raise EngineError(
-                ErrorKind.UNSUPPORTED,
-                f"a transaction locks at most {MOST_LOCKS} rows on PostgreSQL, which keeps "
-                "locks for all processes in a table of a fixed size: lock fewer (LIMIT)",
-                "54000",
-            )
 
     @override
     def unlock(self, numbers: Sequence[tuple[int, bool]]) -> None:

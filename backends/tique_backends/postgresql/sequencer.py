@@ -167,8 +167,6 @@ class PostgreSQLSequencer(AppendingSequencer):
     _JOIN, _RENEW = "tique.join_client", "tique.renew_client"
     _APPEND = "tique.append"
 
-    keeps_row_locks = True
-
     def __init__(self, presence: Presence) -> None:
         super().__init__()
         self._presence = presence

@@ -104,7 +104,7 @@ class LockingSelectStatement(Statement):
             transaction.refresh()
         # A key that an earlier look at the rows gave may be among them no more.
         self._release(transaction, before | keys)
-        transaction.locked.update(seen)
+        transaction.has_locked = True
         return columns, [row for row, _ in rows]
 
     def _attempt(

@@ -181,7 +181,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
         try:
             return str(
                 sequencer.lock(
-                    client, locker, numbers, shared=bool(shared), timeout=timeout
+                    client, locker, numbers, shared=_mode(shared), timeout=timeout
                 )
             )
         except DeadlockError:
@@ -192,7 +192,7 @@ def _functions(sequencer: Sequencer) -> dict[str, tuple[int, _Answer]]:
             return "gone"
 
     def unlock(client: int, locker: int, shared: int, text: bytes) -> None:
-        sequencer.unlock(client, locker, _numbers(text), shared=bool(shared))
+        sequencer.unlock(client, locker, _numbers(text), shared=_mode(shared))
 
     def advance(client: int, txid: int, sts: int) -> int:
         sequencer.advance_for(client, txid, sts)
@@ -260,3 +260,9 @@ def _units(text: bytes, pattern: re.Pattern[bytes], size: int) -> list[bytes]:
 
 def _numbers(text: bytes) -> list[int]:
     return list(map(lock_number, _units(text, _NUMBERS, NUMBER_BYTES)))
+
+
+def _mode(shared: int) -> bool:
+    if shared not in {0, 1}:
+        raise ValueError(f"{shared} is no mode: 1 shares, 0 does not")
+    return shared == 1

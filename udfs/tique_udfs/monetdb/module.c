@@ -406,6 +406,12 @@ read_numbers(const char *function, const char *text, lng *count, char **failed)
 	return NULL;
 }
 
+static bool
+is_mode(lng shared)
+{
+	return shared == 0 || shared == 1;
+}
+
 /* How many of the first numbers were locked; or "deadlock", "interrupted", or "gone"
  * where the client has no such locker. It waits a second at most. */
 static char *
@@ -419,7 +425,7 @@ mal_lock(char **result, const lng *client, const lng *locker, const lng *shared,
 	int64_t *numbers;
 	lng found;
 
-	if (left < 0)
+	if (left < 0 || !is_mode(*shared))
 		return refusal("lock", TIQUE_UNKNOWN);
 	numbers = read_numbers("lock", *text, &count, &failed);
 	if (failed)
@@ -429,7 +435,7 @@ mal_lock(char **result, const lng *client, const lng *locker, const lng *shared,
 	do {
 		lng slice = left < SLICE_MILLISECONDS ? left : SLICE_MILLISECONDS;
 
-		found = tique_lock(handle, *client, *locker, numbers, count, *shared != 0,
+		found = tique_lock(handle, *client, *locker, numbers, count, *shared == 1,
 		                   nanoseconds(slice));
 		left -= slice;
 	} while (found >= 0 && found < count && left > 0 && !GDKexiting());
@@ -455,12 +461,15 @@ mal_unlock(lng *result, const lng *client, const lng *locker, const lng *shared,
 {
 	char *failed;
 	lng count;
-	int64_t *numbers = read_numbers("unlock", *text, &count, &failed);
+	int64_t *numbers;
 	int status;
 
+	if (!is_mode(*shared))
+		return refusal("unlock", TIQUE_UNKNOWN);
+	numbers = read_numbers("unlock", *text, &count, &failed);
 	if (failed)
 		return failed;
-	status = tique_unlock(handle, *client, *locker, numbers, count, *shared != 0);
+	status = tique_unlock(handle, *client, *locker, numbers, count, *shared == 1);
 	free(numbers);
 	return answer("unlock", result, status);
 }

@@ -1,0 +1,124 @@
+"""Row locks in the sequencer inside a MonetDB server (:mod:`tique_backends.row_locks`).
+
+A transaction that locks rows has a *locker* of this process's client there (``sequencer.h``,
+"Row locks"). It needs no session of its own: its locks go with the client's lease. A
+wait is a call that takes up to a second, over and over, for which a session of the server is in
+use: a server has room for ``max_clients`` of them. The place in the queue is kept
+between two calls, and is given up as soon as the wait is over without the lock.
+
+*If a reply is lost* the call is repeated: to lock, or to give back, a second time changes
+nothing. A locker whose number got lost goes with the client.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.row_locks import RowLocks
+from tique_backends.sharing import FencedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_LONGEST_WAIT = 1.0
+
+_LOST = {
+    "deadlock": ("the wait for a row lock would close a circle", "40P01"),
+    "interrupted": ("the wait for a row lock was interrupted", "57014"),
+    "gone": ("the row locks of this transaction are gone", None),
+}
+
+
+class LeasedLocks(RowLocks):
+    """A transaction's locker.
+
+    Parameters
+    ----------
+    call
+        Calls a function of the sequencer with numbers, for this process's client. Texts
+        are arguments in quotes.
+    """
+
+    def __init__(self, call: Callable[..., str]) -> None:
+        super().__init__()
+        self._call = call
+        self.locker = int(call("open_locker"))
+
+    @override
+    def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:
+        self._expect_room(len(numbers))
+        count = self._ask(numbers, shared=shared)
+        self._count += count
+        return count
+
+    @override
+    def lock(self, number: int, *, shared: bool, patience: float | None) -> None:
+        self._expect_room(1)
+        latest = None if patience is None else time.monotonic() + patience
+        try:
+            while True:
+                left = _LONGEST_WAIT if latest is None else latest - time.monotonic()
+                # Without any time it would not wait, and lose its place.
+                wait = max(0.001, min(left, _LONGEST_WAIT))
+                if self._ask([number], shared=shared, seconds=wait):
+                    self._count += 1
+                    return
+                if latest is not None and time.monotonic() >= latest:
+                    raise EngineError(
+                        ErrorKind.OPERATIONAL,
+                        "a row is locked by another transaction",
+                        "55P03",
+                    )
+        except BaseException:
+            with suppress(EngineError):
+                self._end_wait()
+            raise
+
+    def _end_wait(self) -> None:
+        """Give up the place in the queue."""
+        self._ask((), shared=False)
+
+    def _ask(
+        self, numbers: Sequence[int], *, shared: bool, seconds: float = 0.0
+    ) -> int:
+        milliseconds = int(seconds * 1000)
+        answer = self._call("lock", self.locker, shared, milliseconds, _text(numbers))
+        if answer in _LOST:
+            message, sqlstate = _LOST[answer]
+            raise EngineError(ErrorKind.OPERATIONAL, message, sqlstate)
+        return int(answer)
+
+    @override
+    def unlock(self, numbers: Sequence[tuple[int, bool]]) -> None:
+        for shared in (False, True):
+            given = [number for number, mode in numbers if mode == shared]
+            if given:
+                self._call("unlock", self.locker, shared, _text(given))
+        self._count -= len(numbers)
+
+    @override
+    def are_there(self) -> bool:
+        try:
+            return self._call("lock", self.locker, 0, 0, _text(())) == "0"
+        except (FencedError, ConnectionLostError):
+            return False
+
+    @override
+    def interrupt(self) -> None:
+        self._call("interrupt_locker", self.locker)
+
+    @override
+    def close(self) -> None:
+        with suppress(EngineError):
+            self._call("close_locker", self.locker)
+
+
+def _text(numbers: Sequence[int]) -> str:
+    """Numbers as the sequencer reads them: 16 hexadecimal digits each."""
+    digits = "".join(number.to_bytes(8, "big", signed=True).hex() for number in numbers)
+    return f"R'{digits}'"
