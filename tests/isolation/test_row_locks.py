@@ -13,6 +13,7 @@ import pytest
 
 import tique
 from tique.commit import turns
+from tique_backends.monetdb.row_locks import LeasedLocks
 from tique_backends.postgresql.row_locks import AdvisoryLocks
 
 LOCK = "SELECT n FROM t WHERE id = 1 FOR UPDATE"
@@ -431,23 +432,22 @@ def test_cancel_ends_a_wait(engine, table):
         assert other.execute(LOCK).fetchall() == [(0,)]
 
 
-@pytest.mark.written_for(["postgresql"], reason="its server keeps the locks")
+@pytest.mark.written_for(["postgresql", "monetdb"], reason="its server keeps the locks")
 def test_a_wait_is_cancelled_before_the_server_hears_of_it(engine, table, monkeypatch):
     cancelled = threading.Event()
-    lock = AdvisoryLocks.lock
+    kind = {"postgresql": AdvisoryLocks, "monetdb": LeasedLocks}[engine.name]
+    lock, interrupt = kind.lock, kind.interrupt
 
     def late(self, *arguments, **options):
         assert cancelled.wait(PATIENCE)
         lock(self, *arguments, **options)
 
-    monkeypatch.setattr(AdvisoryLocks, "lock", late)
-    interrupt = AdvisoryLocks.interrupt
-
     def early(self):
         interrupt(self)
         cancelled.set()
 
-    monkeypatch.setattr(AdvisoryLocks, "interrupt", early)
+    monkeypatch.setattr(kind, "lock", late)
+    monkeypatch.setattr(kind, "interrupt", early)
     with engine.connect() as holder, engine.connect() as other:
         holder.execute(LOCK)
         waiting = Background(lambda: other.execute(LOCK))

@@ -11,6 +11,7 @@ import tique
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, expect_nothing_unfinished, waiting
 from tique_backends.errors import ConflictError, EngineError, ErrorKind
+from tique_backends.monetdb import sequencer
 from tique_backends.monetdb.connection import Connection
 from tique_backends.monetdb.sequencer import MonetDBSequencer
 from tique_backends.records import CommitRecord
@@ -190,3 +191,23 @@ def test_the_checkpointers_lease_ends(process):
     assert first.may_checkpoint(0.0)
     time.sleep(0.01)
     assert second.may_checkpoint(60)
+
+
+def test_a_database_of_an_earlier_release(home, process):
+    """It gets the functions that it lacks when it is opened."""
+    process().close()
+    cursor = home.native().cursor()
+    for name in ("locks", "certify_as"):
+        cursor.execute(f"DROP FUNCTION tique.{name}")
+    later = process()
+    later.commit("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    later.commit("INSERT INTO t VALUES (1)")
+    cursor.execute("SELECT tique.locks()")
+    assert cursor.fetchall() == [(0,)]
+
+
+def test_a_module_of_an_earlier_release(process, monkeypatch):
+    """P10: it is told what to do."""
+    monkeypatch.setattr(sequencer, "_NEWEST", "that_came_later")
+    with pytest.raises(tique.NotSupportedError, match="tique udf build monetdb"):
+        process()

@@ -262,9 +262,6 @@ class ServerLocks:
             held = self._held.pop(owner, None)
             if held is None:
                 return
-            # What could not be given back goes with the session, which is closed then.
-            with suppress(EngineError):
-                held.session.unlock(list(held.modes))
             held.session.close()
             return
         held = self._held.get(owner)

@@ -62,10 +62,8 @@ _SCHEMA = (
     "INSERT INTO tique.checkpointer VALUES (0, 0)",
 )
 
-_PROBE = (
-    "CREATE FUNCTION tique_probe(client BIGINT) RETURNS CLOB "
-    'EXTERNAL NAME tique."sts_for"'
-)
+_PROBE = 'CREATE FUNCTION tique_probe() RETURNS BIGINT EXTERNAL NAME tique."{function}"'
+_NEWEST, _OLDEST = "locks", "sts"
 _NOT_BOUND = "not bound"
 
 _RECOVERY_PATIENCE = 60.0
@@ -91,25 +89,22 @@ class MonetDBSequencer(SteppedSequencer):
 
     @staticmethod
     def is_loaded(ownership: Ownership) -> bool:
-        """Whether the server has tique's module."""
-        # The list of all functions of all modules takes MonetDB 20 ms; a function that
-        # is not bound it refuses at once. The transaction ends with its connection.
-        with closing(ownership.connect()) as connection:
-            connection.ask("START TRANSACTION")
-            try:
-                connection.ask(_PROBE)
-            except EngineError as error:
-                if _NOT_BOUND in str(error):
-                    return False
-            else:
-                return True
-        # The role may not create functions here, or another process asks the same.
-        return bool(
-            ownership.ask(
-                "SELECT 1 FROM sys.malfunctions() AS _m "
-                """WHERE _m."module" = R'tique' AND _m."function" = R'sts_for'"""
+        """Whether the server has tique's module.
+
+        Raises
+        ------
+        EngineError
+            It has that of an earlier release.
+        """
+        if _is_bound(ownership, _NEWEST):
+            return True
+        if _is_bound(ownership, _OLDEST):
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                "the server has the module of an earlier release of tique: build it "
+                "anew (tique udf build monetdb), and start the server with that",
             )
-        )
+        return False
 
     def schema(self) -> list[str]:
         """Return the statements that create sharing's objects in schema ``tique``."""
@@ -129,13 +124,7 @@ class MonetDBSequencer(SteppedSequencer):
             self._ownership.give_up()
 
     def _define(self) -> None:
-        """Create what a database lacks that was made without the module, or before.
-
-        Raises
-        ------
-        EngineError
-            The server has the module of an earlier release.
-        """
+        """Create what a database lacks that was made without the module, or before."""
         if not self._missing():
             return
 
@@ -147,14 +136,7 @@ class MonetDBSequencer(SteppedSequencer):
         with closing(MonetDBSession(connection, self._ownership)) as session:
             try:
                 session.transact(create)
-            except EngineError as error:
-                if _NOT_BOUND in str(error):
-                    raise EngineError(
-                        ErrorKind.UNSUPPORTED,
-                        "the server has the module of an earlier release of tique: "
-                        "build it anew (tique udf build monetdb), and start the server "
-                        "with that",
-                    ) from error
+            except EngineError:
                 # Another process may have been faster.
                 if self._missing():
                     raise
@@ -499,6 +481,28 @@ class MonetDBSequencer(SteppedSequencer):
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _is_bound(ownership: Ownership, function: str) -> bool:
+    """Whether the server has a function of the module."""
+    # The list of all functions of all modules takes MonetDB 20 ms; a function that
+    # is not bound it refuses at once. The transaction ends with its connection.
+    with closing(ownership.connect()) as connection:
+        connection.ask("START TRANSACTION")
+        try:
+            connection.ask(_PROBE.format(function=function))
+        except EngineError as error:
+            if _NOT_BOUND in str(error):
+                return False
+        else:
+            return True
+    # The role may not create functions here, or another process asks the same.
+    return bool(
+        ownership.ask(
+            "SELECT 1 FROM sys.malfunctions() AS _m "
+            f"""WHERE _m."module" = R'tique' AND _m."function" = R'{function}'"""
+        )
+    )
 
 
 def _outcome(text: str) -> int | RowsLockedError:

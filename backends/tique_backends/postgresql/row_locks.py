@@ -31,7 +31,7 @@ _BEGIN = (
     "WHERE name = 'client_connection_check_interval'), "
     f"pg_advisory_lock_shared({LOCKS}, {LOCKED_ROWS})"
 )
-_END = f"SELECT pg_advisory_unlock_shared({LOCKS}, {LOCKED_ROWS})"
+_END = "SELECT pg_advisory_unlock_all()"
 
 _LOOK = (
     "CASE WHEN NOT pg_try_advisory_lock({locks}, {flag}) THEN CAST(coalesce((SELECT "
@@ -145,7 +145,7 @@ class AdvisoryLocks(RowLocks):
     @override
     def close(self) -> None:
         try:
-            if self._count == 0 and self._connection.is_open:
+            if self._connection.is_open:
                 self._ask(_END, [])
                 self._pool.give_back(self._connection)
                 return
