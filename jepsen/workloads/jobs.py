@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 import tique
-from jepsen.workloads.base import Operation, Refused, Workload, change, rows
+from jepsen.workloads.base import Operation, Workload, change, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,18 +65,14 @@ class Jobs(Workload):
     @override
     def apply(self, connection: tique.Connection, operation: Operation) -> Any:
         """Insert a job, take the first that is free, or hold a slot."""
-        try:
-            if operation.f == "submit":
-                change(connection, "INSERT INTO job VALUES (%s)", operation.value)
-                return operation.value
-            if operation.f == "take":
-                taken = rows(connection, _TAKE)
-                return taken[0][0] if taken else None
-            if operation.f == "hold":
-                return self._hold(connection)
-        except tique.NotSupportedError:
-            # A server that keeps no row locks has several processes.
-            raise Refused("no row locks") from None
+        if operation.f == "submit":
+            change(connection, "INSERT INTO job VALUES (%s)", operation.value)
+            return operation.value
+        if operation.f == "take":
+            taken = rows(connection, _TAKE)
+            return taken[0][0] if taken else None
+        if operation.f == "hold":
+            return self._hold(connection)
         found = rows(connection, "DELETE FROM job RETURNING id")
         return sorted(job for (job,) in found)
 

@@ -73,8 +73,7 @@ def judged(engine, tmp_path, seed, mutation, nemeses):
         nemeses,
         2 * SECONDS if "sessions" in nemeses else SECONDS,
         clients=8,
-        # Processes of a MonetDB server do not see each other's row locks.
-        processes=1 if workload == "jobs" and engine.name != "postgresql" else 4,
+        processes=4,
         seed=seed,
         mutation=mutation,
     )

@@ -88,8 +88,6 @@ def test_workloads_while_clients_are_killed(engine, tmp_path, workload):
     """Each workload's own rule holds, in every read and after the last recovery."""
     engine.connect().close()
     nemeses = ["kill", "pause", "cut", "checkpoint", "clock"]
-    # A server without row locks refuses them while it has several processes.
-    processes = 1 if workload == "jobs" and engine.name == "monetdb" else 2
     result = run(
         tmp_path,
         engine.url,
@@ -97,7 +95,7 @@ def test_workloads_while_clients_are_killed(engine, tmp_path, workload):
         nemeses,
         1.2,
         clients=6,
-        processes=processes,
+        processes=2,
     )
     assert result.faults
     for f, outcomes in count(result.events).items():
@@ -118,8 +116,7 @@ def test_a_job_queue_while_its_server_is_killed(system, tmp_path):
         nemeses.append("server")
     if kind.has_lock_sessions:
         nemeses.append("sessions")
-    # A server without row locks refuses them while it has several processes.
-    processes = 2 if kind.has_lock_sessions else 1
+    processes = 1 if kind.is_embedded else 2
     result = run(
         tmp_path, f"{system}:", "jobs", nemeses, 6, clients=6, processes=processes
     )
