@@ -1,7 +1,8 @@
 /*
  * Threads that begin, refresh, commit, abort and end as fast as they can, beside
  * checkpointers that read lambda, clients that die in any step, whose doubtful
- * timestamps are fenced by waiting clients, and clients that write the same few keys.
+ * timestamps are fenced by waiting clients, clients that write the same few keys, and
+ * clients that lock the same few rows, and leave with locks or without.
  * Exits with 1 and a message when a promise breaks.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -18,6 +19,8 @@
 #define CHECKPOINTERS 2
 #define MORTALS 2
 #define WRITERS 2
+#define LOCKERS 3
+#define ROWS 4
 #define KEYS 50
 #define TRANSACTIONS 20000
 /* However slowly the workers come on, there is room for so many fences. */
@@ -178,6 +181,60 @@ write_keys(void *seed)
 	return NULL;
 }
 
+/* Locks two rows, one after the other: no other client has them meanwhile, and none
+ * commits them. */
+static void *
+lock_rows(void *seed)
+{
+	static _Atomic int owners[ROWS + 1];
+	unsigned state = (unsigned)(uintptr_t)seed * 2246822519u + 1;
+	int taken = 0;
+
+	while (atomic_load(&working) > 0 || taken == 0) {
+		tique_client client = tique_join(handle, INT64_MAX);
+		tique_locker locker = tique_open_locker(handle, client);
+		int64_t rows[2];
+		int held = 0;
+
+		require(locker > 0, "open a locker");
+		for (int i = 0; i < 2; i++) {
+			struct tique_key key = {0};
+			int64_t winner, locked, found;
+
+			state = state * 1664525u + 1013904223u;
+			rows[i] = 1 + (state >> 16) % ROWS;
+			if (i == 1 && rows[1] == rows[0])
+				break;
+			found = tique_lock(handle, client, locker, &rows[i], 1, 0,
+			                   5000000);
+			if (found == 0 || found == TIQUE_DEADLOCK)
+				break;
+			require(found == 1, "lock");
+			held++;
+			taken++;
+			require(atomic_exchange(&owners[rows[i]], 1) == 0,
+			        "a row has one owner");
+			key.bytes[7] = (uint8_t)rows[i];
+			require(tique_certify_for(handle, client, 0, tique_sts(handle), &key,
+			                          1, &winner, &locked,
+			                          1) == TIQUE_LOCKED &&
+			            locked == rows[i],
+			        "a locked row is not committed");
+		}
+		for (int i = 0; i < held; i++)
+			atomic_store(&owners[rows[i]], 0);
+		if (state & 1 << 20)
+			require(tique_unlock(handle, client, locker, rows, held, 0) ==
+			            TIQUE_OK,
+			        "unlock");
+		if (state & 1 << 21)
+			require(tique_close_locker(handle, client, locker) == TIQUE_OK,
+			        "close a locker");
+		require(tique_leave(handle, client) == TIQUE_OK, "leave");
+	}
+	return NULL;
+}
+
 static void
 commit(int64_t sts, unsigned choice)
 {
@@ -247,6 +304,7 @@ main(void)
 {
 	pthread_t threads[WORKERS + CHECKPOINTERS];
 	pthread_t clients[MORTALS + WRITERS];
+	pthread_t lockers[LOCKERS];
 	pthread_t waiter;
 
 	handle = tique_open();
@@ -258,10 +316,15 @@ main(void)
 	for (uintptr_t i = 0; i < MORTALS + WRITERS; i++)
 		pthread_create(&clients[i], NULL,
 		               i < MORTALS ? die : write_keys, (void *)i);
+	for (uintptr_t i = 0; i < LOCKERS; i++)
+		pthread_create(&lockers[i], NULL, lock_rows, (void *)i);
 	for (int i = 0; i < WORKERS + CHECKPOINTERS; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < MORTALS + WRITERS; i++)
 		pthread_join(clients[i], NULL);
+	for (int i = 0; i < LOCKERS; i++)
+		pthread_join(lockers[i], NULL);
+	require(tique_lock_count(handle) == 0, "no lock is left");
 	await(tique_cts(handle));
 	require(tique_fences(handle, NULL, 0) > 0, "some died");
 	require(tique_client_count(handle) == 0, "no client lives on");

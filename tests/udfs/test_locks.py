@@ -203,7 +203,7 @@ def test_a_deadlock_is_found_as_the_wait_begins(one, two, three, pool):
     with pytest.raises(DeadlockError):
         three.lock(1, timeout=PATIENCE)
     # The victim has what it had, and waits for nothing.
-    assert one.lock(3) == 0
+    assert Owner(one.sequencer).lock(3) == 0
     with pytest.raises(DeadlockError):
         three.lock(2, timeout=PATIENCE)
     three.close()
@@ -244,6 +244,17 @@ def test_an_interrupt_meets_a_wait_only(one, two):
     with pytest.raises(InterruptedWaitError):
         two.lock(1, timeout=PATIENCE)
     assert two.lock(1, timeout=0.001) == 0
+
+
+def test_a_wait_ends_with_another_call_for_its_owner(one, two, three, pool):
+    """The answer of a call that was cut off is not waited for: it takes no lock later."""
+    one.lock(1)
+    outcome = waits(pool, two, 1)
+    assert two.lock(2) == 1
+    with pytest.raises(InterruptedWaitError):
+        outcome.result(PATIENCE)
+    one.unlock(1)
+    assert three.lock(1) == 1
 
 
 @pytest.mark.parametrize("end", ["lease", "leave"])

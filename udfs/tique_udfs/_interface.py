@@ -454,7 +454,7 @@ class Sequencer(ABC):
         DeadlockError
             The wait would close a circle.
         InterruptedWaitError
-            As :meth:`interrupt_locker` says.
+            By :meth:`interrupt_locker`, or another call for the owner.
         SequencerError
             There is no room for them, or the owner or the client has its share.
         """

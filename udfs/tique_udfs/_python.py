@@ -377,6 +377,9 @@ class PythonSequencer(Sequencer):
                 self._advanced.wait(until - time.monotonic())
                 self._settle(client)
                 own = self._locker(client, locker)
+                if own.awaited is None:
+                    # Another call for it came.
+                    raise self._interrupted()
 
     @override
     def unlock(

@@ -310,6 +310,12 @@ tique_lock(tique_handle handle, tique_client client, tique_locker id,
 		if (is_first && !(may_wait && locker->number == numbers[0] &&
 		                  locker->shared == (shared != 0)))
 			end_wait(locks, sequencer, locker);
+		/* Another call for it came, perhaps since this one's answer is not
+		 * waited for any more. */
+		if (!is_first && !locker->waits) {
+			status = TIQUE_INTERRUPTED;
+			break;
+		}
 		status = advance(locks, sequencer, locker, numbers, count, shared != 0,
 		                 may_wait, &done);
 		if (status != TIQUE_OK)

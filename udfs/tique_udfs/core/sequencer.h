@@ -333,8 +333,8 @@ TIQUE_EXPORT int tique_close_locker(tique_handle handle, tique_client client,
                                     tique_locker locker);
 
 /* Locks as many of the first numbers as are free; returns how many that are. With a time
- * there is one number, and it waits that long for it: TIQUE_DEADLOCK, TIQUE_INTERRUPTED.
- * What the locker has already is free. */
+ * there is one number, and it waits that long for it: TIQUE_DEADLOCK, TIQUE_INTERRUPTED,
+ * also by another call for the locker. What the locker has already is free. */
 TIQUE_EXPORT int64_t tique_lock(tique_handle handle, tique_client client,
                                 tique_locker locker, const int64_t *numbers,
                                 int64_t count, int shared, int64_t nanoseconds);
