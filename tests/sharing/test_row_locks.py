@@ -1,4 +1,4 @@
-"""Row locks that processes see of each other (P3, P6), where the server keeps them."""
+"""Row locks that processes see of each other (P3, P6)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import tique
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, stop, waiting
+from tique_backends.monetdb import row_locks
 from tique_backends.postgresql.connection import Connection
 
 LOCK = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
@@ -291,6 +292,37 @@ def test_a_wait_is_cancelled(pair, pool):
     assert cancelled.value.sqlstate == "57014"
     first.connection.rollback()
     assert second.rows(LOCK) == [(0,)]
+
+
+def test_a_wait_that_is_over_is_in_no_others_way(pair):
+    """P6."""
+    first, second = pair
+    first.run(LOCK)
+    second.run("SELECT v FROM t WHERE id = 2 FOR UPDATE")
+    second.connection.lock_timeout = 0.05
+    with pytest.raises(tique.OperationalError) as refused:
+        second.run(LOCK)
+    assert refused.value.sqlstate == "55P03"
+    first.connection.rollback()
+    first.run(f"{LOCK} NOWAIT")
+
+
+@LEASED
+def test_a_wait_is_several_calls(pair, pool, monkeypatch):
+    """P6: none holds a thread of the server up for long, and the place is kept."""
+    monkeypatch.setattr(row_locks, "_LONGEST_WAIT", 0.02)
+    first, second = pair
+    last = second.another()
+    first.run(LOCK)
+    outcome = pool.submit(second.run, LOCK)
+    expect_waiting(second, outcome)
+    time.sleep(0.2)
+    assert not outcome.done()
+    first.connection.rollback()
+    with pytest.raises(tique.OperationalError):
+        last.execute(f"{LOCK} NOWAIT")
+    assert outcome.result(PATIENCE).fetchall() == [(0,)]
+    last.close()
 
 
 def test_no_more_are_locked_than_the_server_has_room_for(filled):

@@ -21,7 +21,7 @@ locking one waits until the commit is over. A committer that waits for a lock is
 ``_committing``, so the two never wait for each other. Where no lock is held this costs
 a commit an entry in a dict and a look at another.
 
-*Several processes.* Where the server keeps row locks, each is taken there, too, and first
+*Several processes.* Where a server keeps row locks, each is taken there, too, and first
 (:mod:`tique.commit.server_locks`); what follows is then the server's to decide. But those
 that a statement takes of the rows that it writes (:mod:`tique.query.rereading`) are, without other processes, this one's
 alone, under keys of their own, so that they cost no round trip. A transaction
@@ -131,7 +131,7 @@ class Locks:
     Parameters
     ----------
     server
-        Those in the server; None: other processes do not see them.
+        Those in the server; None: there are no other processes.
     """
 
     def __init__(self, server: ServerLocks | None = None) -> None:

@@ -26,7 +26,7 @@ commit would take away what group commit gains), rows that are staged, and rows 
 key. A UNIQUE value may be lost to a transaction of SNAPSHOT, which has no lock of it, or to another
 process.
 
-*Other processes.* Where the server keeps row locks, and others use the database, the rows are locked there, too; the
+*Other processes.* While others use the database, the rows are locked in the server, too; the
 heartbeat says whether there are any. A statement in autocommit does without: it is run again
 if it loses. So does one that would have the transaction lock more rows than the server
 has room for.
