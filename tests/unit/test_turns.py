@@ -129,18 +129,19 @@ def seconds_until_the_turn(contender):
 @pytest.mark.parametrize("has_company", [True, False])
 def test_after_a_win_another_process_may_win(monkeypatch, has_company):
     """Turns are a process's own: one that always wins would be the only one to win."""
-    monkeypatch.setattr(turns, "_SHORTEST_PAUSE", 0.1)
+    monkeypatch.setattr(turns, "_SHORTEST_PAUSE", 0.5)
+    monkeypatch.setattr(turns, "_LONGEST_PAUSE", 0.5)
     queues = Turns(lambda: has_company)
     contender = turns.Contender(queues)
     queues.contest(A, None)
-    assert seconds_until_the_turn(contender) < 0.05
+    assert seconds_until_the_turn(contender) < 0.3
     contender.end(has_won=True)
     waited = seconds_until_the_turn(contender)
-    assert waited > 0.09 if has_company else waited < 0.05
+    assert waited > 0.45 if has_company else waited < 0.3
     assert contender._place.over > time.monotonic() + 59.9
     contender.end()
     # Once for a win; and not if this process has lost since.
-    assert seconds_until_the_turn(contender) < 0.05
+    assert seconds_until_the_turn(contender) < 0.3
     contender.end(has_won=True)
     queues.contest(A, None)
-    assert seconds_until_the_turn(contender) < 0.05
+    assert seconds_until_the_turn(contender) < 0.3
