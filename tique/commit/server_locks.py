@@ -29,6 +29,7 @@ from tique import errors
 from tique._translation import translated
 from tique.commit.certification import key_hash
 from tique_backends.errors import EngineError
+from tique_udfs import lock_number
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -43,15 +44,8 @@ if TYPE_CHECKING:
     from tique.commit.locks import LockKey
     from tique_backends.row_locks import RowLocks
 
-_NUMBER = 8
-
 _CANCEL_AGAIN = 0.02
 """Seconds until a wait that is cancelled and goes on is cancelled again."""
-
-
-def lock_number(digest: bytes) -> int:
-    """The number of the lock of a key, of its hash."""
-    return int.from_bytes(digest[:_NUMBER], "big", signed=True)
 
 
 def table_number(table_id: int) -> int:

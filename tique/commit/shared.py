@@ -55,7 +55,6 @@ from tique._translation import given_up
 from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
 from tique.commit.referential import reference_hashes
-from tique.commit.server_locks import lock_number
 from tique.writes.tickets import Conflict, failure, serialization_error
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.row_locks import RowsLockedError
@@ -67,6 +66,7 @@ from tique_backends.sharing import (
     OverdueError,
     SteppedSequencer,
 )
+from tique_udfs import lock_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

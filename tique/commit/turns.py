@@ -300,6 +300,7 @@ class Contender:
         self._attempt = 0.0
         """The seconds from the beginning of the last turn to the end."""
         self._turned = 0.0
+        """When its last turn began, by the monotonic clock."""
         self._began = 0.0
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""

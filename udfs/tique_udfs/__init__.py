@@ -25,6 +25,7 @@ from ._interface import (
     Sequencer,
     SequencerClosedError,
     SequencerError,
+    lock_number,
 )
 from ._native import NativeSequencer
 from ._python import PythonSequencer
@@ -48,6 +49,7 @@ __all__ = [
     "Sequencer",
     "SequencerClosedError",
     "SequencerError",
+    "lock_number",
     "open_sequencer",
     "sequencer_choice",
 ]
