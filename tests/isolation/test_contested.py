@@ -154,6 +154,79 @@ def test_a_later_one_waits(engine, contested, monkeypatch):
         assert waits(engine, other, "SELECT n FROM t WHERE id = 2", 1) < 0.8
 
 
+@pytest.fixture
+def jobs(engine, monkeypatch):
+    """Queues at which a commit has just been lost."""
+    for name in ("_CONTESTED", "_SHORTEST_TURN", "_LONGEST_TURN"):
+        monkeypatch.setattr(turns, name, patience(20))
+    with engine.connect() as connection:
+        connection.execute(
+            "CREATE TABLE job (queue INTEGER, id INTEGER, done INTEGER, PRIMARY KEY (queue, id))"
+        )
+        connection.execute("CREATE TABLE task (id INTEGER PRIMARY KEY, done INTEGER)")
+        for id in range(1, 6):
+            connection.execute("INSERT INTO job VALUES (1, %s, 0)", (id,))
+            connection.execute("INSERT INTO task VALUES (%s, 0)", (id,))
+    # The database stays open, and knows what is contested.
+    with engine.connect():
+        yield
+
+
+FIRST_JOB = "SELECT id FROM job WHERE queue = 1 ORDER BY id LIMIT 1"
+LEAST_JOB = "SELECT min(id) FROM job WHERE queue = 1"
+OPEN_TASK = "SELECT id FROM task WHERE done = 0 ORDER BY id LIMIT 1"
+REMOVE = "DELETE FROM job WHERE queue = 1 AND id = %s"
+FINISH = "UPDATE task SET done = 1 WHERE id = %s"
+
+
+@pytest.mark.parametrize(
+    ("choose", "take"),
+    [(FIRST_JOB, REMOVE), (LEAST_JOB, REMOVE), (OPEN_TASK, FINISH)],
+    ids=["first", "least", "open"],
+)
+def test_the_first_of_a_queue(engine, jobs, choose, take):
+    with engine.connect() as one, engine.connect() as other:
+        for connection in (one, other):
+            # The engine has said what types the query has.
+            value(connection, choose)
+            connection.rollback()
+        for connection in (one, other):
+            connection.execute(take, (value(connection, choose),))
+        one.commit()
+        with pytest.raises(tique.SerializationError):
+            other.commit()
+        other.close()
+
+        one.execute(take, (value(one, choose),))
+        timer = threading.Timer(0.5, one.commit)
+        timer.start()
+        with engine.connect() as next_one:
+            job = value(next_one, choose)
+            next_one.execute(take, (job,))
+            # P3: it would lose, had it not waited.
+            next_one.commit()
+        timer.join()
+        assert job == 3
+
+
+def test_a_count_of_a_queue_does_not_wait(engine, jobs):
+    with engine.connect() as one, engine.connect() as other:
+        for connection in (one, other):
+            value(connection, FIRST_JOB)
+            connection.rollback()
+        for connection in (one, other):
+            connection.execute(REMOVE, (value(connection, FIRST_JOB),))
+        one.commit()
+        with pytest.raises(tique.SerializationError):
+            other.commit()
+        other.close()
+        assert value(one, FIRST_JOB) == 2
+        with engine.connect() as third:
+            started = time.monotonic()
+            assert value(third, "SELECT count(*) FROM job WHERE queue = 1") == 4
+            assert time.monotonic() - started < patience(5)
+
+
 def test_the_wait_ends_with_the_turn(engine, contested):
     with engine.connect() as other:
         contested()

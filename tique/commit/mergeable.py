@@ -245,13 +245,7 @@ class Merger:
             return True
         if not self._is_whole(table):
             return False
-        prefix = dict(zip(group.positions, group.values, strict=True))
-        places = [table.primary_key.index(i) for i in prefix]
-        keys = {
-            key
-            for key in self._written.get(table.id, ())
-            if tuple([key[i] for i in places]) == group.values
-        }
+        keys = {key for key in self._written.get(table.id, ()) if group.has(table, key)}
         keys.update(
             key
             for key in versions.matching(group.positions, group.values)

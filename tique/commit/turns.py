@@ -13,6 +13,9 @@ contenders that are about to commit one of these keys wait (:meth:`Contender.giv
 A key at which a commit was just lost is *contested*. A transaction that is about to read
 such a row takes a place before it does (:meth:`Contender.come_to`), so that it does not
 lose: a :class:`Habit` tells statements whose transactions write the row back from others.
+If it had found the row in a group, the rows with one prefix of the key, and looked at columns that
+had changed, the group is contested as well: transactions that take the first job of a
+queue choose the same one. Only statements that may choose a row come to a group in turn.
 
 Other processes have turns of their own. Where a commit has just been lost to one of them, a
 process that wins lets some time pass before its next turn at the key: as long as two attempts
@@ -48,9 +51,11 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from tique.commit.certification import written_keys
+from tique.writes.seen import SeenGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -332,9 +337,8 @@ class Contender:
         habit, self._came_by = self._came_by, None
         if habit is not None and transaction is not None:
             self._lasted = time.monotonic() - self._began
-            ((table, _, key),) = place.claims
-            writes = transaction.writes.get(table)
-            habit.is_bad = writes is None or key not in writes.rows
+            (claim,) = place.claims
+            habit.is_bad = not _writes(transaction, claim)
 
     def come_to(
         self, claim: _Claim, columns: frozenset[int] | None, habit: Habit
@@ -389,13 +393,15 @@ class Contender:
         self._expected = now + lasting
         most = _MOST_WITH_PRIORITY if self.has_priority else _MOST_CLAIMS
         claims = _claims(transaction, most)
+        groups: list[_Claim] = []
         if error is not None and error.key:
-            self._contest(transaction, error)
+            groups = self._contest(transaction, error)
         if claims and self._tries_again:
             looked_at = {
                 claim: None if columns is None else _seen(transaction, claim)
                 for claim, columns in claims.items()
             }
+            looked_at |= dict.fromkeys(groups[:most])
             self._place = self.turns.take(looked_at, lasting)
 
     def wait(self) -> None:
@@ -405,19 +411,42 @@ class Contender:
             self._await()
             self._expected = time.monotonic() + place.lasting
 
-    def _contest(self, transaction: Committing, error: SerializationError) -> None:
-        """Note the key at which a commit was lost, if it is a written row's."""
+    def _contest(
+        self, transaction: Committing, error: SerializationError
+    ) -> list[_Claim]:
+        """Note the key at which a commit was lost, if it is a written row's.
+
+        Returns
+        -------
+        list
+            The groups that are contested therefore: of all in which it wrote, since it
+            came to one after another.
+        """
         try:
             hash(error.key)
         except TypeError:
             # A list or an object: such rows are staged, and read by no key here.
-            return
+            return []
+        groups: list[_Claim] = []
         for writes in transaction.writes.values():
             table, key = writes.table, error.key
             if table.qualified_name == error.table and key in writes.rows:
                 names = [column.name for column in table.columns]
                 columns = frozenset(names.index(name) for name in error.columns)
                 self.turns.contest((table.id, table.primary_key, key), columns or None)
+                groups += [
+                    (table.id, group.positions, group.values)
+                    for group in transaction.seen.groups
+                    if group.table_id == table.id
+                    and _overlap(columns or None, group.columns)
+                    and any(
+                        group.has(table, each)
+                        for each in islice(writes.rows, _MOST_CLAIMS)
+                    )
+                ]
+        for group in groups:
+            self.turns.contest(group, None)
+        return groups
 
     def _await(self) -> None:
         """Wait until it is the place's turn; give it up after ``_PATIENCE`` seconds."""
@@ -443,6 +472,18 @@ def _seen(transaction: Committing, claim: _Claim) -> frozenset[int] | None:
         return None
     _, columns = transaction.seen.rows.get((table, key), (None, frozenset()))
     return columns
+
+
+def _writes(transaction: Committing, claim: _Claim) -> bool:
+    """Whether a transaction writes a row of a claim, a key or a group."""
+    table_id, positions, values = claim
+    writes = transaction.writes.get(table_id)
+    if writes is None:
+        return False
+    if positions == writes.table.primary_key:
+        return values in writes.rows
+    group = SeenGroup(table_id, positions, values, frozenset())
+    return any(group.has(writes.table, key) for key in writes.rows)
 
 
 def _lasting(attempt: float, longest: float) -> float:

@@ -4,6 +4,8 @@ A transaction that reads a row by its key and writes it back (``SELECT n``, ``UP
 n = %s``) fails if another one commits the row in between. Where that has just happened to
 a key, it waits before it reads the row until the transactions that came before it have
 ended (:mod:`tique.commit.turns`), and takes a newer snapshot, which has what they committed.
+So does one that chooses a row of a group (``SELECT min(id)``, ``ORDER BY id LIMIT 1``) of which
+another one has just taken the row that it had chosen, too.
 
 Argument
 --------
@@ -35,13 +37,14 @@ if TYPE_CHECKING:
 def come_to(
     transaction: Transaction,
     table: Table,
-    key: Key,
+    place: tuple[tuple[int, ...], Key],
     columns: frozenset[int] | None,
     habit: Habit,
 ) -> None:
-    """Wait for the turn at a row if it is contested.
+    """Wait for the turn at a row, or a group, if it is contested.
 
-    ``columns`` are those that the statement looks at; None: all.
+    ``place`` has positions of key columns, and values in them. ``columns`` are those that
+    the statement looks at; None: all.
     """
     contender = transaction.contender
     if contender is None or not contender.turns.are_contested:
@@ -51,7 +54,7 @@ def come_to(
     if transaction.locks.of(transaction.txid):
         # Others wait for its row locks: it waits for no turn.
         return
-    claim = table.id, table.primary_key, key
+    claim = table.id, *place
     if contender.come_to(claim, columns, habit):
         _move_forward(transaction)
 

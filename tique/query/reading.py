@@ -7,9 +7,11 @@ is looked up by its key. Every part shows the transaction's snapshot, so the who
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tique.query.comparing import Compared, satisfying
+from tique.query.contested import come_to
 from tique.query.sources import KeyReader
 from tique.store.rows import tuple_of
 from tique_rewriter.conditions import ORDERED
@@ -20,6 +22,7 @@ from tique_rewriter.values import Kind, kind_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from tique.commit.turns import Habit
     from tique.query.comparing import BoundComparison
     from tique.query.sources import Source
     from tique.query.transaction import Transaction
@@ -86,6 +89,15 @@ class Reader:
         if any(output.function for output in read.outputs):
             return ()
         return [self.columns[i].type for i in positions if i is not None]
+
+    def come_to(
+        self, transaction: Transaction, parameters: Sequence[Any], habit: Habit
+    ) -> None:
+        """Wait for the turn at the group if it is contested."""
+        if self._outer.is_group:
+            with suppress(NotLocal):
+                place = self._outer.place(parameters)
+                come_to(transaction, self._outer.table, place, self._needed, habit)
 
     def rows(
         self, transaction: Transaction, parameters: Sequence[Any]

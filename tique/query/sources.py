@@ -225,6 +225,16 @@ class Source:
         self._complete(transaction, replaced)
         return self._overlay(transaction, bound, replaced)
 
+    def place(self, parameters: Sequence[Any]) -> tuple[tuple[int, ...], Key]:
+        """The key columns that the statement binds, and their values.
+
+        Raises
+        ------
+        NotLocal
+            If the engine must say which values some value equals.
+        """
+        return self._bound, self._keys.read(parameters)
+
     def rows(
         self,
         transaction: Transaction,

@@ -38,6 +38,11 @@ class SeenGroup(NamedTuple):
     values: Key
     columns: frozenset[int]
 
+    def has(self, table: Table, key: Key) -> bool:
+        """Whether a row with this primary key is one of them."""
+        places = [table.primary_key.index(i) for i in self.positions]
+        return tuple([key[i] for i in places]) == self.values
+
 
 class Seen:
     """What one transaction has seen; used by one thread at a time."""

@@ -175,7 +175,8 @@ class ChangeStatement(WritingStatement):
                 key = self._keys.read(parameters)
                 comparisons = [each.bound(parameters) for each in self._compared]
                 if not self._can_be_merged:
-                    come_to(transaction, self._table, key, None, self._habit)
+                    place = self._table.primary_key, key
+                    come_to(transaction, self._table, place, None, self._habit)
                 if self._needed is not None:
                     versions = transaction.versions(self._table)
                     if not versions.changed_columns.issuperset(self._needed):

@@ -223,7 +223,8 @@ class PointSelectStatement(SelectStatement):
             key = self._keys.read(parameters)
         except NotLocal:
             return super().run(transaction, parameters)
-        come_to(transaction, self._table, key, self._looked_at, self._habit)
+        place = self._table.primary_key, key
+        come_to(transaction, self._table, place, self._looked_at, self._habit)
         transaction.refresh()
         row = transaction.row(self._table, key, self._needed)
         transaction.see_row(self._table, key, row, self._looked_at)
@@ -250,10 +251,17 @@ class GroupSelectStatement(SelectStatement):
         self._shown = self._reader.kept_types(plan.group)
         self._columns: Sequence[ResultColumn] | None = None
         self._answer: Answer | None = None
+        self._chooses = plan.group.limit == 1 or any(
+            output.function in ("MIN", "MAX") for output in plan.group.outputs
+        )
+        """Whether it may be the choice of a row that is to be changed."""
+        self._habit = Habit()
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
         """Answer from memory if possible, else ask the engine."""
+        if self._chooses:
+            self._reader.come_to(transaction, parameters, self._habit)
         transaction.refresh()
         if self._answer is not None and self._columns is not None:
             found = self._from_memory(self._answer, transaction, parameters)
