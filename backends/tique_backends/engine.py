@@ -74,6 +74,9 @@ class Capabilities:
     picks_merged_row : bool
         Whether a row that MERGE matches with several others is changed by one of them;
         else that is an error.
+    checks_proposed_rows : bool
+        Whether NOT NULL and CHECK have to hold of each row that INSERT … ON CONFLICT
+        proposes; else of the rows that it writes.
     changes_in_turn : bool
         Whether a change in a WITH list sees what those before it in the list wrote;
         else all parts of the statement see the rows before it.
@@ -104,6 +107,7 @@ class Capabilities:
     picks_joined_row: bool = True
     reads_variables: bool = False
     picks_merged_row: bool = False
+    checks_proposed_rows: bool = False
     changes_in_turn: bool = False
     alters_foreign_keys: bool = False
     alters_changed_tables: bool = True

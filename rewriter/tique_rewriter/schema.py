@@ -49,6 +49,7 @@ class Generated:
     expression: str
     place: int
     collation: str | None = None
+    not_null: bool = False
 
 
 @dataclass(frozen=True)

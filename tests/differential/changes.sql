@@ -320,6 +320,12 @@ INSERT INTO sale VALUES ('2024-01-01', 3, NULL, 'a') ON CONFLICT DO UPDATE SET q
 
 INSERT INTO sale VALUES ('2024-01-01', 999, NULL, 'a') ON CONFLICT DO NOTHING
 
+INSERT INTO sale VALUES ('2024-01-01', 3, -1, 'a') ON CONFLICT DO NOTHING
+
+INSERT INTO sale VALUES ('2024-01-01', 3, -1, 'a') ON CONFLICT (item, sold) DO UPDATE SET note = excluded.note
+
+INSERT INTO sale (sold, item, quantity) SELECT sold, item, NULL FROM sale ON CONFLICT DO NOTHING
+
 INSERT INTO code VALUES ('a', 'x', 1), ('n5', 'first', 1), ('n6', 'fresh', 1) ON CONFLICT DO NOTHING
 
 INSERT INTO code VALUES ('n5', 'first', 1) ON CONFLICT (meaning) DO UPDATE SET rank = excluded.rank + code.rank

@@ -408,16 +408,12 @@ class Episode:
         )
 
     def upsert(self, table):
-        """One row: DuckDB updates a row twice that a statement meets twice (docs/sql/rows.md).
-
-        Without NULL where PostgreSQL refuses the proposed row, and tique the written one.
-        """
+        """One row: DuckDB updates a row twice that a statement meets twice (docs/sql/rows.md)."""
         if not table.key:
             return self.insert(table)
         names = list(table.names)
         values = ", ".join(
-            self.literal(table[n], nulls=n not in table.key and not table[n].not_null)
-            for n in names
+            self.literal(table[n], nulls=n not in table.key) for n in names
         )
         rest = [c for c in table.columns if c.name not in table.keyed]
         text = f"INSERT INTO {table.name} AS o VALUES ({values}) ON CONFLICT"
@@ -427,7 +423,7 @@ class Episode:
         value = self.pick(
             (
                 f"excluded.{column.name}",
-                self.literal(column, nulls=not column.not_null),
+                self.literal(column),
                 f"o.{column.name}",
             )
         )

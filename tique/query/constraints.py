@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.writes.table import TableWrites
     from tique_backends.records import Row
-    from tique_rewriter.schema import Bound, Table
+    from tique_rewriter.schema import Bound, Check, Table
 
 
 def not_null_columns(table: Table) -> list[tuple[int, str]]:
@@ -42,9 +42,58 @@ def check_not_null(table: Table, columns: Sequence[tuple[int, str]], row: Row) -
     """
     for position, name in columns:
         if row[position] is None:
-            raise errors.NotNullViolation(
-                f"NOT NULL constraint failed: {table.qualified_name}.{name}"
-            )
+            raise _null(table, name)
+
+
+def _null(table: Table, column: str) -> errors.NotNullViolation:
+    return errors.NotNullViolation(
+        f"NOT NULL constraint failed: {table.qualified_name}.{column}"
+    )
+
+
+def _broken(table: Table, check: Check) -> errors.CheckViolation:
+    name = f" {check.name}" if check.name else ""
+    return errors.CheckViolation(
+        f"CHECK constraint{name} failed: a row for {table.qualified_name} violates it"
+    )
+
+
+def check_proposed(transaction: Transaction, table: Table, rows: Sequence[Row]) -> None:
+    """Refuse rows that break NOT NULL or CHECK, whether they are to be written or not.
+
+    Raises
+    ------
+    NotNullViolation, CheckViolation
+        If a row does.
+    """
+    required = not_null_columns(table)
+    for row in rows:
+        check_not_null(table, required, row)
+    forms = transaction.engine.forms
+    conditions: list[tuple[str, errors.IntegrityError]] = [
+        (f"{forms.quote(column.name)} IS NOT NULL", _null(table, column.name))
+        for column in table.generated
+        if column.not_null
+    ]
+    # PostgreSQL evaluates them in the order of their names.
+    checks = sorted(table.checks, key=lambda each: each.name or "")
+    conditions += [(check.expression, _broken(table, check)) for check in checks]
+    # Computed even if nothing is said of them: that may be an error.
+    items = [f"count({forms.quote(column.name)})" for column in table.generated]
+    if conditions:
+        cases = [f"WHEN NOT ({sql}) THEN {n}" for n, (sql, _) in enumerate(conditions)]
+        items.insert(0, f"min(CASE {' '.join(cases)} END)")
+    if not items or not rows:
+        return
+    source = forms.constants(
+        table, range(len(table.columns)), {}, list(zip(*rows, strict=True))
+    )
+    if table.generated:
+        source = forms.computed(table, source)
+    query = f"SELECT {', '.join(items)} FROM {source} AS _c"
+    ((first, *_),) = transaction.session.execute(query).fetch_all()
+    if conditions and first is not None:
+        raise conditions[first][1]
 
 
 def is_doubtful(

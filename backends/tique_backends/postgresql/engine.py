@@ -142,6 +142,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             overlay_values=10_000,
             sorts_by_bytes=collation.upper().replace("-", "") in _BY_BYTES,
             widest_sum=32,
+            checks_proposed_rows=True,
             alters_foreign_keys=True,
             nests_transactions=True,
             reads_uncommitted_folds=self.writes_storage,

@@ -266,7 +266,9 @@ def _described(
         if generated:
             place = len(columns) + len(computed)
             kind = type_name(oid, modifier, display)
-            computed.append(Generated(column, kind, default, place, collation))
+            computed.append(
+                Generated(column, kind, default, place, collation, not_null)
+            )
             computed_sizes.append((Column(column, kind), Stored(length, storage)))
             continue
         numbers[attribute] = len(columns)

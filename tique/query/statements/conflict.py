@@ -12,7 +12,8 @@ is updated once would need queries of its own, and DO NOTHING with several keys 
 be written as one query. A table whose rows do not survive the way through Python is
 refused.
 
-NOT NULL and CHECK are checked for the rows that are written, as DuckDB does.
+NOT NULL and CHECK are checked for the rows that are written, as DuckDB does; on PostgreSQL,
+before that, for every proposed row (:attr:`Capabilities.checks_proposed_rows`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tique.query.changes import (
     lacks_value,
     write_changes,
 )
+from tique.query.constraints import check_proposed
 from tique.query.sources import Source
 from tique.query.statements.assigning import Assigned
 from tique.store.rows import key_of, lacks, merged
@@ -166,6 +168,12 @@ class ConflictClause:
         """The rows that are new or changed, and how often some row was."""
         rows = [row for _, proposed in proposals for row in proposed]
         present = self._find(transaction, rows)
+        # A single row that is in conflict with none is checked when it is written.
+        if transaction.engine.capabilities.checks_proposed_rows and (
+            present or len(rows) > 1
+        ):
+            for start in range(0, len(rows), _AT_ONCE):
+                check_proposed(transaction, self._table, rows[start : start + _AT_ONCE])
         changed: list[_Present] = []
         count = 0
         for number, (parameters, proposed) in enumerate(proposals):
@@ -255,6 +263,10 @@ class _PresentRows:
     def __init__(self, keys: Sequence[tuple[int, ...]]) -> None:
         self._keys = keys
         self.by_key: list[dict[Key, _Present]] = [{} for _ in keys]
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return any(self.by_key)
 
     def under(self, proposed: Row) -> _Present | None:
         """The row that a proposed one is in conflict with; NULL conflicts with none."""
