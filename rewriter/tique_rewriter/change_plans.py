@@ -74,11 +74,26 @@ class ConflictUpdate(Clause):
     The texts are over a relation called ``qualifier`` (quoted), which has the columns
     of the existing row, and those of the proposed row, called ``_excluded_0``,
     ``_excluded_1`` … by position. ``where`` is a condition, empty for none.
+    If there are ``parameters``, ``counted`` has the condition and the assigned values once
+    more, with placeholders that count as the statement's: there are ``end`` up to its end.
     """
 
     assignments: tuple[tuple[int, Expression], ...]
     where: Text
     qualifier: str
+    counted: tuple[Text, ...] = ()
+    end: int = 0
+
+    def within(
+        self, parameters: Sequence[Any], bound: Sequence[Any]
+    ) -> tuple[Sequence[Text], Sequence[Any]]:
+        """The texts in one query with the proposed rows, and its parameters.
+
+        ``bound`` are those of the query for the proposed rows, of the statement's.
+        """
+        if self.counted:
+            return self.counted, parameters[: self.end]
+        return (self.where, *(value.text for _, value in self.assignments)), bound
 
 
 @dataclass(frozen=True)

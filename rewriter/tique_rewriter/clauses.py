@@ -46,15 +46,25 @@ class ClauseText:
         self._marks = marks
         found = source.placeholders(words[0].start, words[-1].end)
         self.parameters = tuple(sorted({number for _, number in found}))
-        self._replaced = dict(replaced or {}) | {
+        self._others = dict(replaced or {})
+        self._replaced = self._others | {
             (at, at + len(f"${number}")): f"${self.parameters.index(number) + 1}"
             for at, number in found
         }
 
     def cut(self, start: int, end: int) -> Text:
         """``text[start:end]`` as the plan has it."""
+        return self._cut(start, end, self._replaced)
+
+    def counted(self, start: int, end: int) -> Text:
+        """The same, with placeholders that count as the statement's."""
+        return self._cut(start, end, self._others)
+
+    def _cut(
+        self, start: int, end: int, replaced: Mapping[tuple[int, int], str]
+    ) -> Text:
         pieces: list[Piece] = []
-        for (begin, stop), text in sorted(self._replaced.items()):
+        for (begin, stop), text in sorted(replaced.items()):
             if start <= begin and stop <= end:
                 pieces += [*self._source.cut(start, begin, self._marks), text]
                 start = stop

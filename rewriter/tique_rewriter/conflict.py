@@ -17,11 +17,12 @@ from tique_rewriter.scalars import outside_subqueries, split
 from tique_rewriter.shape import starts_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tique_rewriter.references import Read, Reads
     from tique_rewriter.schema import Table
     from tique_rewriter.source import Source, Word
+    from tique_rewriter.text import Text
 
 Key = tuple[int, ...]
 
@@ -207,11 +208,29 @@ def _plan_update(
     )
     condition = words[where + 1 :]
     nodes = tree.args["conflict"].expressions
+
+    def texts(
+        cut: Callable[[int, int], Text],
+    ) -> tuple[tuple[tuple[int, Expression], ...], Text]:
+        planned = plan_assignments(
+            source, table, words[:where], nodes, position_of, cut
+        )
+        return planned, (
+            cut(condition[0].start, condition[-1].end) if condition else ()
+        )
+
+    assignments, checked = texts(text.cut)
+    counted: tuple[Text, ...] = ()
+    if text.parameters:
+        values, again = texts(text.counted)
+        counted = (again, *(value.text for _, value in values))
     return ConflictUpdate(
         text.parameters,
-        plan_assignments(source, table, words[:where], nodes, position_of, text.cut),
-        text.cut(condition[0].start, condition[-1].end) if condition else (),
+        assignments,
+        checked,
         target.qualifier,
+        counted,
+        source.parameters_before(words[-1].end),
     )
 
 

@@ -287,8 +287,8 @@ def test_a_union_stays_in_the_engine(connection):
         "CREATE TABLE u (id INTEGER PRIMARY KEY, x UNION(n INTEGER, t VARCHAR))"
     )
     connection.execute("INSERT INTO u VALUES (1, union_value(n := 1))")
+    changed = "INSERT INTO u VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET x = 'y'"
+    connection.execute(changed)
     with pytest.raises(tique.NotSupportedError, match="through Python"):
-        connection.execute(
-            "INSERT INTO u VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET x = 'y'"
-        )
-    assert connection.execute("SELECT union_tag(x) FROM u").fetchall() == [("n",)]
+        connection.execute(f"WITH w AS ({changed} RETURNING id) SELECT * FROM w")
+    assert connection.execute("SELECT union_tag(x) FROM u").fetchall() == [("t",)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pytest
 
 import tique
@@ -373,51 +371,3 @@ def test_without_keys_nothing_is_in_conflict(engine):
         sql = "INSERT INTO keyless VALUES (1) ON CONFLICT DO NOTHING"
         assert connection.execute(sql).rowcount == 1
     assert connection.execute("SELECT * FROM keyless").fetchall() == [(1,), (1,)]
-
-
-@pytest.mark.written_for(["duckdb"], reason="the type is DuckDB's")
-def test_types_that_do_not_survive_python(engine):
-    connection = engine.connect()
-    connection.execute(
-        "CREATE TABLE odd (id INTEGER PRIMARY KEY, either UNION (n INTEGER, s VARCHAR))"
-    )
-    connection.execute("INSERT INTO odd SELECT 1, 1::UNION (n INTEGER, s VARCHAR)")
-    for statement in (
-        "INSERT INTO odd (id) VALUES (1) ON CONFLICT DO NOTHING",
-        "INSERT INTO odd SELECT 2, 2::UNION (n INTEGER, s VARCHAR) ON CONFLICT DO NOTHING",
-    ):
-        with pytest.raises(tique.NotSupportedError, match=r"main\.odd"):
-            connection.execute(statement)
-    with pytest.raises(tique.NotSupportedError, match=r"main\.odd"):
-        connection.cursor().executemany(
-            "INSERT INTO odd (id) VALUES (%s) ON CONFLICT DO NOTHING", [(1,), (2,)]
-        )
-    assert connection.execute("SELECT * FROM odd").fetchall() == [(1, 1)]
-
-
-@pytest.mark.written_for(["duckdb"], reason="only DuckDB has infinite timestamps")
-def test_rows_that_do_not_survive_python(engine):
-    connection = engine.connect()
-    connection.execute(
-        "CREATE TABLE m (id INTEGER PRIMARY KEY, moment TIMESTAMP, n INTEGER)"
-    )
-    connection.execute("INSERT INTO m VALUES (1, 'infinity', 0), (2, '2020-01-01', 0)")
-    for statement in (
-        "INSERT INTO m (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET n = 1",
-        "INSERT INTO m VALUES (3, 'infinity', 1) ON CONFLICT (id) DO NOTHING",
-        "INSERT INTO m SELECT 3, 'infinity', 1 ON CONFLICT (id) DO NOTHING",
-        "INSERT INTO m (id) VALUES (2) ON CONFLICT (id) DO UPDATE SET moment = 'infinity'",
-    ):
-        with pytest.raises(tique.NotSupportedError, match=r"main\.m"):
-            connection.execute(statement)
-    connection.execute("INSERT INTO m (id) VALUES (1) ON CONFLICT (id) DO NOTHING")
-    assert connection.execute("SELECT id, n FROM m ORDER BY id").fetchall() == [
-        (1, 0),
-        (2, 0),
-    ]
-    connection.execute(
-        "INSERT INTO m (id) VALUES (2) ON CONFLICT (id) DO UPDATE SET n = 1"
-    )
-    assert connection.execute("SELECT * FROM m WHERE id = 2").fetchall() == [
-        (2, datetime(2020, 1, 1), 1)
-    ]

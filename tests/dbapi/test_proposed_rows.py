@@ -17,6 +17,8 @@ pytestmark = [
     ),
 ]
 
+READ = "SELECT * FROM t ORDER BY id"
+
 UPSERTS = [
     f"INSERT INTO t {proposed} ON CONFLICT {outcome}"
     for proposed in (
@@ -72,13 +74,19 @@ def outcome(run):
 
 def natively(engine, statements, **shape):
     """The outcome of each statement on new tables, and the rows afterwards."""
-    connection = engine.native()
+    create_all: list[str] = []
+    create(create_all.append, **shape)
+    return natively_of(engine.native(), create_all, statements)
+
+
+def natively_of(connection, definitions, statements, read=READ):
+    """The same, for tables that other statements make."""
     found = {}
     for sql in statements:
-        create(connection.execute, **shape)
-        found[sql] = outcome(lambda sql=sql: result(connection.execute(sql)))
-        rows = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
-        found[sql] = found[sql], rows
+        for definition in definitions:
+            connection.execute(definition)
+        done = outcome(lambda sql=sql: result(connection.execute(sql)))
+        found[sql] = done, connection.execute(read).fetchall()
         connection.execute("DROP TABLE t")
     return found
 
@@ -106,14 +114,13 @@ def expect(engine, found, wanted):
     assert not differences
 
 
-def through_tique(connection, statements, run):
+def through_tique(connection, statements, run, read=READ):
     """The same, from the rows that a savepoint has."""
     connection.execute("SAVEPOINT start")
     found = {}
     for sql in statements:
         done = outcome(lambda sql=sql: run(connection, sql))
-        rows = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
-        found[sql] = done, rows
+        found[sql] = done, connection.execute(read).fetchall()
         connection.execute("ROLLBACK TO start")
     return found
 

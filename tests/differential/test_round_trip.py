@@ -10,7 +10,6 @@ commit, replayed from the log, changed, folded, and read without tique.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
 import duckdb
@@ -24,21 +23,6 @@ from tique.query import changes
 from tique.query.statements import change, insert
 
 EVERYWHERE = sorted({name for known in EXTREMES.values() for name in known})
-NOT_IN_CONFLICT = {
-    "duckdb": (
-        "DATE|TIMESTAMP|UNION.*"
-        + ("" if duckdb.__version__ >= "2" else r"|VARCHAR\[.*|STRUCT.*|MAP.*"),
-        "infinity; values whose text does not tell them",
-    ),
-    "postgresql": (
-        r"DATE|TIMESTAMP|TIMESTAMP\(\d\)|INTERVAL DAY.*|VARCHAR\(3\)\[\]|JSONPATH|MONEY"
-        r"|XML|OID|NAME|PG_LSN|CITEXT|colour(\[\])?|positive|word|pair|pg_catalog.*",
-        "backends/tique_backends/postgresql/README.md",
-    ),
-    "monetdb": ("DATE|TIMESTAMP", "the first and the last date that Python has"),
-}
-"""Types with values that have to stay in the engine, and why."""
-
 MOST_DEFAULTS = effort(3, 1000)
 TYPES = [
     pytest.param(
@@ -140,7 +124,6 @@ class Trial:
         self.expected = Natively(engine, kind)
         self.differences = []
         self.places = []
-        self.refused = set()
         self.connection = engine.connect(checkpoint="manual")
 
     def create(self):
@@ -217,27 +200,19 @@ class Trial:
     def upsert(self):
         for number, literal in enumerate(self.expected.literals):
             for row in (f"{300 + number}, NULL", f"{300 + number}, {literal}"):
-                try:
-                    self.connection.execute(
-                        f"INSERT INTO v (n, x) VALUES ({row}) "
-                        "ON CONFLICT (n) DO UPDATE SET x = EXCLUDED.x"
-                    )
-                except tique.NotSupportedError:
-                    self.refused.add("ON CONFLICT")
-                    return
+                self.connection.execute(
+                    f"INSERT INTO v (n, x) VALUES ({row}) "
+                    "ON CONFLICT (n) DO UPDATE SET x = EXCLUDED.x"
+                )
         self.note("v", 300)
 
     def returning(self, stage):
         shown = "x" if self.expected.are_shown else "NULL"
         for number, literal in enumerate(self.expected.literals):
-            try:
-                found = self.connection.execute(
-                    f"INSERT INTO v VALUES ({500 + number}, {literal}, 0) "
-                    f"RETURNING {shown}, CAST(x AS {self.engine.text})"
-                ).fetchall()
-            except tique.NotSupportedError:
-                self.refused.add("RETURNING")
-                return
+            found = self.connection.execute(
+                f"INSERT INTO v VALUES ({500 + number}, {literal}, 0) "
+                f"RETURNING {shown}, CAST(x AS {self.engine.text})"
+            ).fetchall()
             self.compare(stage, "returning", number, found[0])
         self.note("v", 500)
 
@@ -354,5 +329,3 @@ def test_round_trip(engine, type_name, monkeypatch):
     native = engine.native()
     trial.look("storage", native=native)
     assert not trial.differences, "\n".join(map(str, trial.differences[:40]))
-    stays = re.fullmatch(NOT_IN_CONFLICT[engine.name][0], type_name)
-    assert trial.refused == ({"ON CONFLICT"} if stays else set())

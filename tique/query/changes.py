@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tique import errors
 from tique.query.constraints import (
     check_buffered,
     check_new_keys,
@@ -19,6 +20,7 @@ from tique.query.constraints import (
     not_null_columns,
 )
 from tique.store.rows import Key, key_of
+from tique_backends.names import column_list, key_list
 from tique_backends.records import Row, Versions
 from tique_rewriter.values import kind_of
 
@@ -242,4 +244,81 @@ def stage_query(
     every_column = range(len(table.columns))
     finish_staged(transaction, table, count, every_column, new_keys=True)
     transaction.note_unchecked(table, None, every_column)
+    return Written(count, None)
+
+
+class Staging(NamedTuple):
+    """A query for changes that stay in the engine.
+
+    Its rows are the number of an action, an old row and a new one, each of all columns in
+    their order. ``updates``, ``deletes`` and ``inserts`` are the numbers that have these
+    effects; rows with other numbers have none.
+    """
+
+    query: str
+    updates: Sequence[int] = ()
+    deletes: Sequence[int] = ()
+    inserts: Sequence[int] = ()
+
+
+def stage_computed(
+    transaction: Transaction,
+    table: Table,
+    staging: Staging,
+    bound: Sequence[Any],
+    changed: Collection[int],
+) -> Written:
+    """Write changes that a query computes, without moving them.
+
+    Old rows are staged under numbers that nothing sees yet, so that the engine computes
+    all of it once and they can be told apart; then they become tombstones.
+
+    Raises
+    ------
+    CardinalityViolation
+        If an old row is there twice.
+    """
+    forms, session = transaction.engine.forms, transaction.session
+    number = transaction.sequence
+    updated, deleted = number + 1, number + 2
+    width = range(len(table.columns))
+    old, new = [f"_o{i}" for i in width], [f"_n{i}" for i in width]
+    parts = [
+        forms.stage_query(
+            items,
+            f" FROM _m WHERE _a IN ({', '.join(map(str, actions))})",
+            stamp,
+            deleted=items is old,
+        )
+        for items, actions, stamp in (
+            (old, staging.updates, updated),
+            (old, staging.deletes, deleted),
+            (new, [*staging.updates, *staging.inserts], number),
+        )
+        if actions
+    ]
+    if not parts:
+        return Written(0, ())
+    once = forms.once("_m", ["_a", *old, *new], staging.query)
+    count = session.stage_query(table, f"{once} {' UNION ALL '.join(parts)}", bound)
+    if staging.updates or staging.deletes:
+        gone = f"{forms.stage(table)} WHERE _sequence > {number}"
+        if not table.is_keyless:
+            key = key_list(table, table.primary_key)
+            twice = f"SELECT 1 FROM {gone} GROUP BY {key} HAVING count(*) > 1"
+            if session.execute(twice).fetch_all():
+                raise errors.CardinalityViolation(
+                    f"the statement cannot change a row of {table.qualified_name} a "
+                    "second time"
+                )
+        ((removed,),) = session.execute(
+            f"SELECT count(*) FROM {gone} AND _sequence = {deleted}"
+        ).fetch_all()
+        tombstones = forms.stage_query(
+            [column_list(table)], f" FROM {gone}", number - 1, deleted=True
+        )
+        count += removed - session.stage_query(table, tombstones, ())
+        session.unstage(table, number)
+    finish_staged(transaction, table, count, changed, new_keys=True)
+    transaction.note_unchecked(table, None, changed, deletes=bool(staging.deletes))
     return Written(count, None)

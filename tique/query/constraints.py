@@ -19,6 +19,7 @@ from tique_backends.records import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
@@ -69,11 +70,32 @@ def check_proposed(transaction: Transaction, table: Table, rows: Sequence[Row]) 
     required = not_null_columns(table)
     for row in rows:
         check_not_null(table, required, row)
+    if rows and (table.checks or table.generated):
+        values = list(zip(*rows, strict=True))
+        every = range(len(table.columns))
+        source = transaction.engine.forms.constants(table, every, {}, values)
+        _check_relation(transaction, table, source, (), ())
+
+
+def check_proposed_query(
+    transaction: Transaction, table: Table, source: str, bound: Sequence[Any]
+) -> None:
+    """As :func:`check_proposed`, for the rows of a relation with the table's columns."""
+    required = [name for _, name in not_null_columns(table)]
+    _check_relation(transaction, table, source, bound, required)
+
+
+def _check_relation(
+    transaction: Transaction,
+    table: Table,
+    source: str,
+    bound: Sequence[Any],
+    required: Sequence[str],
+) -> None:
     forms = transaction.engine.forms
+    names = [*required, *(column.name for column in table.generated if column.not_null)]
     conditions: list[tuple[str, errors.IntegrityError]] = [
-        (f"{forms.quote(column.name)} IS NOT NULL", _null(table, column.name))
-        for column in table.generated
-        if column.not_null
+        (f"{forms.quote(name)} IS NOT NULL", _null(table, name)) for name in names
     ]
     # PostgreSQL evaluates them in the order of their names.
     checks = sorted(table.checks, key=lambda each: each.name or "")
@@ -83,15 +105,12 @@ def check_proposed(transaction: Transaction, table: Table, rows: Sequence[Row]) 
     if conditions:
         cases = [f"WHEN NOT ({sql}) THEN {n}" for n, (sql, _) in enumerate(conditions)]
         items.insert(0, f"min(CASE {' '.join(cases)} END)")
-    if not items or not rows:
+    if not items:
         return
-    source = forms.constants(
-        table, range(len(table.columns)), {}, list(zip(*rows, strict=True))
-    )
     if table.generated:
         source = forms.computed(table, source)
     query = f"SELECT {', '.join(items)} FROM {source} AS _c"
-    ((first, *_),) = transaction.session.execute(query).fetch_all()
+    ((first, *_),) = transaction.session.execute(query, bound).fetch_all()
     if conditions and first is not None:
         raise conditions[first][1]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from tique.query.changes import (
 from tique.query.foreign_keys import enforce
 from tique.query.sources import operand_value
 from tique.query.statements.assigning import Assigned
-from tique.query.statements.conflict import ConflictClause, not_through_python
+from tique.query.statements.conflict import ConflictClause
 from tique.query.statements.writing import WritingStatement
 from tique_backends.records import Row
 from tique_rewriter.kernel import NotLocal, coercer
@@ -67,19 +68,11 @@ class InsertStatement(WritingStatement):
 
     def _can_buffer(self, transaction: Transaction) -> bool:
         """Whether the driver can hold the table's rows."""
-        if transaction.catalog.buffers(self._table):
-            return True
-        if self._conflict is not None:
-            raise not_through_python(self._table)
-        return False
+        return transaction.catalog.buffers(self._table)
 
     def _are_exact(self, rows: Sequence[Row]) -> bool:
         """Whether the engine's values in these rows came unchanged."""
-        if all(map(self._is_exact, rows)):
-            return True
-        if self._conflict is not None:
-            raise not_through_python(self._table)
-        return False
+        return all(map(self._is_exact, rows))
 
     def _converted(
         self, transaction: Transaction, sql: str, bound: Sequence[Any]
@@ -101,10 +94,10 @@ class InsertStatement(WritingStatement):
     def compute(self, transaction: Transaction, parameters: Sequence[Any]) -> Computed:
         try:
             rows = self._proposed(transaction, parameters)
+            if self._conflict is not None:
+                return self._conflict.changes(transaction, [(parameters, rows)])
         except NotLocal:
             raise self._not_beside_others() from None
-        if self._conflict is not None:
-            return self._conflict.changes(transaction, [(parameters, rows)])
         changes = [(None, row) for row in rows]
         return Computed(changes, range(len(self._table.columns)), len(changes))
 
@@ -114,12 +107,30 @@ class InsertStatement(WritingStatement):
         parameters: Sequence[Any],
         rows: Sequence[Row],
     ) -> Written:
-        """Insert rows whose values are exactly of their columns' types."""
+        """Insert rows whose values are exactly of their columns' types.
+
+        Raises
+        ------
+        NotLocal
+            If ON CONFLICT meets rows that the driver cannot hold.
+        """
         if self._conflict is not None:
             return self._conflict.write(transaction, [(parameters, rows)])
         changes = [(None, row) for row in rows]
         every_column = range(len(self._table.columns))
         return write_changes(transaction, self._table, changes, every_column)
+
+    def _stage(
+        self,
+        transaction: Transaction,
+        parameters: Sequence[Any],
+        sql: str,
+        bound: Sequence[Any],
+    ) -> Written:
+        """Insert a query's rows, which stay in the engine."""
+        if self._conflict is not None:
+            return self._conflict.in_engine.write(transaction, parameters, sql, bound)
+        return stage_query(transaction, self._table, sql, bound)
 
 
 class InsertRowsStatement(InsertStatement):
@@ -163,10 +174,10 @@ class InsertRowsStatement(InsertStatement):
     def _write(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
         try:
             rows = [self._make(transaction, m, parameters) for m in self._makers]
+            return self._insert(transaction, parameters, rows)
         except NotLocal:
             sql, bound = self._query(parameters, transaction)
             return self._insert_converted(transaction, parameters, sql, bound)
-        return self._insert(transaction, parameters, rows)
 
     @override
     def _proposed(
@@ -191,9 +202,12 @@ class InsertRowsStatement(InsertStatement):
                 count += self._insert_converted(transaction, (), sql, bound).rowcount
             return count
         # Conflicts depend on the order of rows.
-        self._add_converted(transaction, parameter_rows, made, odd)
-        proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
-        return self._conflict.write(transaction, proposals).rowcount
+        try:
+            self._add_converted(transaction, parameter_rows, made, odd)
+            proposals = [(given, made[n]) for n, given in enumerate(parameter_rows)]
+            return self._conflict.write(transaction, proposals).rowcount
+        except NotLocal:
+            return super()._write_many(transaction, parameter_rows)
 
     @override
     def _outcomes(
@@ -322,10 +336,10 @@ class InsertRowsStatement(InsertStatement):
     ) -> Written:
         try:
             rows = self._converted(transaction, sql, bound)
+            return self._insert(transaction, parameters, rows)
         except NotLocal:
             query = f"SELECT * FROM ({sql}) AS _q"
-            return stage_query(transaction, self._table, query, bound)
-        return self._insert(transaction, parameters, rows)
+            return self._stage(transaction, parameters, query, bound)
 
 
 class InsertQueryStatement(InsertStatement):
@@ -351,8 +365,9 @@ class InsertQueryStatement(InsertStatement):
         if self._can_buffer(transaction):
             rows = self._few(transaction, sql, bound)
             if rows is not None and self._are_exact(rows):
-                return self._insert(transaction, parameters, rows)
-        return stage_query(transaction, self._table, sql, bound)
+                with suppress(NotLocal):
+                    return self._insert(transaction, parameters, rows)
+        return self._stage(transaction, parameters, sql, bound)
 
     def insert(self, transaction: Transaction) -> Outcome:
         """Insert the query's rows, as a part of another statement."""

@@ -3,8 +3,9 @@
 Its rows have the number of the clause that applies, the target's old row and the new one.
 They come to the driver, which refuses a second change of a row (or leaves one of them,
 where the engine does) and writes them like any other changes: they are checked, and
-certified against other transactions, as those of INSERT, UPDATE and DELETE. A table whose
-rows do not survive the way through Python is refused.
+certified against other transactions, as those of INSERT, UPDATE and DELETE. Rows that do
+not survive the way through Python stay in the engine, which stages the query's rows; there
+RETURNING is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique import errors
-from tique.query.changes import EVERY_ROW, Written, exactness, write_changes
+from tique.query.changes import (
+    EVERY_ROW,
+    Staging,
+    Written,
+    exactness,
+    stage_computed,
+    write_changes,
+)
 from tique.query.statements.assigning import Assigned, with_all_parameters
 from tique.query.statements.base import Outcome
 from tique.query.statements.joined import JoinedReturningClause
@@ -61,6 +69,12 @@ class MergeStatement(WritingStatement):
         self._assigned = [Assigned(table) for _ in plan.clauses]
         changed = {i for clause in plan.clauses for i, _ in clause.assignments}
         self._changed = tuple(sorted(changed))
+        self._updated = {
+            i
+            for clause in plan.clauses
+            if clause.action is MergeAction.UPDATE
+            for i, _ in clause.assignments
+        }
         self._joined = (
             None
             if plan.returning is None
@@ -88,7 +102,7 @@ class MergeStatement(WritingStatement):
         table = self._table
         transaction.writes_to(table)
         if not transaction.catalog.buffers(table):
-            raise self._not_through_python()
+            return self._stage(transaction, parameters), None
         sql, bound = self.query(transaction, parameters)
         result = transaction.session.execute_some(sql, bound, EVERY_ROW, of=table)
         found = result.fetch_all()
@@ -97,7 +111,7 @@ class MergeStatement(WritingStatement):
         returned: list[Row] = []
         for row, change in self._once(transaction, found):
             if not all(each is None or self._is_exact(each) for each in change):
-                raise self._not_through_python()
+                return self._stage(transaction, parameters), None
             changes.append(change)
             returned.append(row[1 + 2 * width :])
         written = write_changes(transaction, table, changes, self._changed)
@@ -106,6 +120,40 @@ class MergeStatement(WritingStatement):
         columns = result.columns[1 + 2 * width :]
         rows = transaction.session.shown_results(columns, returned)
         return written, Outcome(len(rows), columns, rows)
+
+    def _stage(self, transaction: Transaction, parameters: Sequence[Any]) -> Written:
+        """Let the engine compute the changes and keep them."""
+        table, clauses = self._table, self._merge.clauses
+        numbers: dict[MergeAction, list[int]] = {action: [] for action in MergeAction}
+        for number, clause in enumerate(clauses, 1):
+            numbers[clause.action].append(number)
+        moved = any(
+            not key.isdisjoint(self._updated) for key in map(set, table.referenced)
+        )
+        if self._joined is not None or (moved and numbers[MergeAction.DELETE]):
+            raise self._not_through_python()
+        transaction.writes_to(table).switch_to_stage(transaction.session)
+        query, bound = self.query(transaction, parameters)
+        inserts = numbers[MergeAction.INSERT]
+        if transaction.engine.capabilities.picks_merged_row:
+            query = self._picked(query, inserts)
+        staging = Staging(
+            query, numbers[MergeAction.UPDATE], numbers[MergeAction.DELETE], inserts
+        )
+        return stage_computed(transaction, table, staging, bound, self._changed)
+
+    def _picked(self, query: str, inserts: Sequence[int]) -> str:
+        """The query with each old row once."""
+        width = range(len(self._table.columns))
+        names = ["_a", *(f"_o{i}" for i in width), *(f"_n{i}" for i in width)]
+        key = ", ".join(f"_o{i}" for i in self._table.primary_key)
+        inserted = ", ".join(map(str, [0, *inserts]))
+        return (
+            f"SELECT {', '.join(names)} FROM (SELECT *, "
+            f"row_number() OVER (PARTITION BY {key}) AS _nth "
+            f"FROM ({query}) AS _q({', '.join(names)})) AS _w "
+            f"WHERE _nth = 1 OR _a IN ({inserted})"
+        )
 
     def _once(
         self, transaction: Transaction, found: Sequence[Row]
@@ -141,9 +189,9 @@ class MergeStatement(WritingStatement):
 
     def _not_through_python(self) -> errors.NotSupportedError:
         return errors.NotSupportedError(
-            f"MERGE into {self._table.qualified_name} is not supported where it has values "
-            "that do not survive the way through Python; write UPDATE … FROM, and "
-            "INSERT … SELECT … WHERE NOT EXISTS"
+            f"MERGE into {self._table.qualified_name} with RETURNING, or which deletes "
+            "rows and changes keys that are referenced, is not supported where it has "
+            "values that do not survive the way through Python; use several statements"
         )
 
     # The query
