@@ -41,6 +41,7 @@ class KindSummary:
     committed: int
     rolled_back: int
     aborts: int
+    most_attempts: int
     latency_ms: dict[str, float]
 
 
@@ -183,6 +184,7 @@ def summarise(rounds: list[Round], kinds: Sequence[str]) -> Summary:
                 committed=len(seconds),
                 rolled_back=sum(each.rolled_back[kind] for each in rounds),
                 aborts=sum(each.aborts[kind] for each in rounds),
+                most_attempts=max(each.most_attempts[kind] for each in rounds),
                 latency_ms=latency_ms(seconds),
             )
             for kind, seconds in by_kind.items()

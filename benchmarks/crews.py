@@ -36,7 +36,8 @@ class Tally:
     """The counts and latencies of one client.
 
     Latencies are in seconds, from the first attempt of a transaction to its commit,
-    with its retries, for commits within the measured window; `moments` are when they
+    with its retries, for commits within the measured window; so are the attempts of the
+    transaction that needed most. `moments` are when the commits
     were acknowledged, by a clock that all processes share. `committed` counts every
     commit, those of the warm-up and of the last moments too.
     """
@@ -45,6 +46,7 @@ class Tally:
     moments: list[float] = field(default_factory=list)
     rolled_back: Counter[str] = field(default_factory=Counter)
     aborts: Counter[str] = field(default_factory=Counter)
+    most_attempts: dict[str, int] = field(default_factory=dict)
     committed: Counter[str] = field(default_factory=Counter)
     error: str | None = None
 
@@ -167,7 +169,7 @@ class ClientCrew(Crew):
         while not stopping.is_set():
             kind, run = client.next_transaction()
             start = perf_counter()
-            backoff = FIRST_BACKOFF
+            backoff, attempts = FIRST_BACKOFF, 1
             while True:
                 try:
                     result = run()
@@ -178,6 +180,7 @@ class ClientCrew(Crew):
                     if stopping.wait(random.uniform(0, backoff)):
                         return
                     backoff = min(2 * backoff, LONGEST_BACKOFF)
+                    attempts += 1
                 else:
                     break
             elapsed = perf_counter() - start
@@ -188,6 +191,8 @@ class ClientCrew(Crew):
             tally.committed[kind] += 1
             if self._measuring:
                 tally.latencies.setdefault(kind, []).append(elapsed)
+                most = tally.most_attempts
+                most[kind] = max(most.get(kind, 1), attempts)
                 tally.moments.append(monotonic())
 
 

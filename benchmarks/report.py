@@ -152,6 +152,7 @@ def kinds_table(summaries: list[Summary]) -> Table:
         "committed",
         "rolled back",
         "aborted attempts",
+        "most attempts",
         "p50 ms",
         "p95 ms",
         "p99 ms",
@@ -166,6 +167,7 @@ def kinds_table(summaries: list[Summary]) -> Table:
                 f"{found.committed:,}",
                 f"{found.rolled_back:,}",
                 f"{found.aborts:,}",
+                f"{found.most_attempts:,}",
                 *(f"{value:,.1f}" for value in found.latency_ms.values()),
             )
         table.add_section()

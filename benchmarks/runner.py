@@ -32,6 +32,8 @@ class Round:
     rolled_back, aborts : Counter
         Transactions that rolled back by their own rules, and attempts lost to
         conflicts, by kind.
+    most_attempts : dict of str to int
+        Those of the committed transaction that needed most, by kind.
     engine_statements : int
         Statements that the engine executed.
     settings : dict of str to str
@@ -46,6 +48,7 @@ class Round:
     latencies: dict[str, list[float]]
     rolled_back: Counter[str]
     aborts: Counter[str]
+    most_attempts: dict[str, int]
     engine_statements: int
     settings: dict[str, str]
     failures: list[str]
@@ -161,10 +164,13 @@ def measure(
     latencies: dict[str, list[float]] = {kind: [] for kind in workload.kinds}
     rolled_back: Counter[str] = Counter()
     aborts: Counter[str] = Counter()
+    most_attempts: dict[str, int] = dict.fromkeys(workload.kinds, 0)
     for tally in crew.tallies:
         committed += tally.committed
         rolled_back += tally.rolled_back
         aborts += tally.aborts
+        for kind, attempts in tally.most_attempts.items():
+            most_attempts[kind] = max(most_attempts[kind], attempts)
         for kind, times in tally.latencies.items():
             latencies[kind] += times
     if processes:
@@ -180,6 +186,7 @@ def measure(
         latencies=latencies,
         rolled_back=rolled_back,
         aborts=aborts,
+        most_attempts=most_attempts,
         engine_statements=crew.engine_statements,
         settings=target.settings(),
         failures=failures,
