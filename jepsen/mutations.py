@@ -33,6 +33,7 @@ from tique.timeline.local import Timeline
 from tique.timeline.shared import SharedTimeline
 from tique.writes.tickets import serialization_error
 from tique_backends.duckdb.engine import DuckDBEngine
+from tique_backends.row_locks import RowsLockedError
 from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
@@ -154,6 +155,35 @@ def _keeps_lost_locks() -> None:
         """Say that they are there."""
 
     _replace(ServerLocks, expect_there)
+
+
+def _passes_locked_rows() -> None:
+    """A commit does not wait for those that have locked its rows."""
+
+    def enter(locks: Any, transaction: Any, *_: Any, **__: Any) -> None:
+        locks._committing[transaction.txid] = transaction
+
+    _replace(Locks, enter)
+    # PostgreSQL is told which locks to look for; MonetDB's sequencer takes them from the keys.
+    shared_commit._rows = lambda *_: []
+    genuine = SharedTimeline.take
+
+    def take(timeline: Any, ask: Any, keep: Any) -> None:
+        def ask_again() -> Any:
+            found = ask()
+            if isinstance(found, list):
+                certify, sts = timeline._shared.certify, timeline._sequencer.sts()
+                return [
+                    certify(sts, [[]], [0])[0]
+                    if isinstance(each, RowsLockedError)
+                    else each
+                    for each in found
+                ]
+            return found
+
+        genuine(timeline, ask_again, keep)
+
+    _replace(SharedTimeline, take)
 
 
 def _early_sts() -> None:
@@ -463,6 +493,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "takes-locked-rows": _takes_locked_rows,
     "locks-outlive-their-owners": _locks_outlive_their_owners,
     "keeps-lost-locks": _keeps_lost_locks,
+    "passes-locked-rows": _passes_locked_rows,
     "early-sts": _early_sts,
     "orphans": _orphans,
     "folds-at-sts": _folds_at_sts,

@@ -4,7 +4,8 @@
 left, are what a queue's operations are (:mod:`jepsen.checker.queue`). ``hold`` of
 ``{"slot", "skips", "since", "until"}``: the client had the slot at all times between the two, in
 nanoseconds of a clock that all clients have in common; it skipped locked ones, or wanted a
-certain one. ``slot`` is null if it got none.
+certain one. ``slot`` is null if it got none. ``seen`` is what it read in the slot, each time. ``touch`` of
+a slot changes that.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ def check(operations: Sequence[Operation]) -> Verdict:
     holding = [each for each in operations if each.f == "hold"]
     holds = pairs(holding) if holding else []
     taking = [
-        replace(each, f=_QUEUE[each.f]) for each in operations if each.f != "hold"
+        replace(each, f=_QUEUE[each.f]) for each in operations if each.f in _QUEUE
     ]
     findings = Findings()
     _find_two_owners(holds, findings)
     _find_skipped(holds, findings)
+    _find_changed(holds, findings)
     found, taken = findings.verdict(), queue.check(taking)
     return Verdict(
         found.anomalies + taken.anomalies,
@@ -70,6 +72,18 @@ def _find_two_owners(holds: Sequence[Transaction], findings: Findings) -> None:
                 )
             if until > latest:
                 latest, owner = until, each
+
+
+def _find_changed(holds: Sequence[Transaction], findings: Findings) -> None:
+    """Find slots that others changed while they were held."""
+    for each in holds:
+        seen = list(each.value["seen"]) if each.outcome == "ok" else []
+        if len(set(seen)) > 1:
+            findings.add(
+                "locked-row-changed",
+                f"slot {edn.text(each.value['slot'])} was held at index {each.index}, "
+                f"where it had {edn.text(seen[0])} and then {edn.text(seen[-1])}",
+            )
 
 
 def _find_skipped(holds: Sequence[Transaction], findings: Findings) -> None:

@@ -69,6 +69,7 @@ _STRONG = (
     | {
         "count-out-of-bounds",
         "free-row-skipped",
+        "locked-row-changed",
         "lost-append",
         "lost-change",
         "lost-element",

@@ -26,6 +26,7 @@ WORKLOADS = {
     "takes-locked-rows": "jobs",
     "locks-outlive-their-owners": "jobs",
     "keeps-lost-locks": "jobs",
+    "passes-locked-rows": "jobs",
 }
 """Where it is another one than list-append, which appends to texts."""
 

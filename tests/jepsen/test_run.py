@@ -121,7 +121,7 @@ def test_a_job_queue_while_its_server_is_killed(system, tmp_path):
         tmp_path, f"{system}:", "jobs", nemeses, 6, clients=6, processes=processes
     )
     assert {fault.nemesis for fault in result.faults} == set(nemeses)
-    for f in ("submit", "take", "hold"):
+    for f in ("submit", "take", "hold", "touch"):
         assert count(result.events)[f]["ok"], f"no {f} ever succeeded"
     operations = history.read(tmp_path / "history.jsonl.gz")
     assert_whole(operations)

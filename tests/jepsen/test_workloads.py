@@ -38,8 +38,9 @@ def move(source, target, amount):
     return {"from": source, "to": target, "amount": amount}
 
 
-def held(slot, since, until, *, skips=True):
-    return {"slot": slot, "skips": skips, "since": since, "until": until}
+def held(slot, since, until, *, skips=True, seen=(3, 3)):
+    times = {"since": since, "until": until}
+    return {"slot": slot, "skips": skips, **times, "seen": [*seen]}
 
 
 def add(amount, outcome="ok"):
@@ -106,7 +107,8 @@ FINE = {
         *done("take", 1),
         *beside(done("hold", held(0, 1, 5)), done("hold", held(0, 5, 9))),
         *beside(done("hold", held(1, 1, 5)), done("hold", held(1, 2, 3), "fail")),
-        *done("hold", held(None, 1, 5, skips=False)),
+        *done("hold", held(None, 1, 5, skips=False, seen=())),
+        *beside(done("hold", held(1, 5, 9)), done("touch", 1)),
         *done("collect", [2]),
     ],
     "jobs beside as many owners as there are slots": [
@@ -271,6 +273,15 @@ WRONG = {
             *done("collect", [1]),
         ],
         {"two-owners"},
+        STRONG,
+    ),
+    "slot is changed while it is held": (
+        [
+            *done("submit", 1),
+            *beside(done("hold", held(0, 1, 5, seen=(3, 4))), done("touch", 0)),
+            *done("collect", [1]),
+        ],
+        {"locked-row-changed"},
         STRONG,
     ),
     "free slot is skipped": (
