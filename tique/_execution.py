@@ -34,6 +34,7 @@ from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import release
 from tique.query.blind import run_blindly
+from tique.query.contested import come_again
 from tique.query.foreign_keys import check_deferred
 from tique.query.lockable import expect_kept_locked
 from tique.query.redefinition import redefined
@@ -487,6 +488,12 @@ class Execution:
         self.database.transactions[transaction.txid] = transaction
         if self.contender.begin():
             self.database.commits.note_retry()
+        if planned_at is None:
+            try:
+                come_again(transaction)
+            except BaseException:
+                self.end()
+                raise
         return transaction
 
     def live_session(self) -> Session:
@@ -535,11 +542,12 @@ class Execution:
                 if transaction.deferred:
                     with translating():
                         check_deferred(transaction)
-                if not locks.are_held or not locks.of(transaction.txid):
+                if locks.are_held and locks.of(transaction.txid):
+                    if transaction.has_locked:
+                        with translating():
+                            expect_kept_locked(transaction)
+                elif not transaction.server_locks:
                     self.contender.give_way(transaction)
-                elif transaction.has_locked:
-                    with translating():
-                        expect_kept_locked(transaction)
                 committer, migration = self.database.committer, transaction.migration
                 if migration is None:
                     commit_behind_locks(
@@ -594,7 +602,7 @@ class Execution:
         self.controls.reset()
         self.leave_migration()
         if transaction is not None and not has_lost:
-            self.contender.end(transaction, has_won=committed)
+            self.contender.end(transaction)
         if transaction is not None:
             self.database.transactions.pop(transaction.txid, None)
             transaction.end()

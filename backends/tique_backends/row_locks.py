@@ -99,6 +99,10 @@ class RowLocks(ABC):
     def are_there(self) -> bool:
         """Ask the server whether the session, and so all locks, are still there."""
 
+    def may_have_ended(self) -> bool:
+        """Whether to ask that; the server itself judges by the locker otherwise."""
+        return False
+
     @abstractmethod
     def interrupt(self) -> None:
         """Make a wait for a lock fail; from any thread."""

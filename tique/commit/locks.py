@@ -68,6 +68,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tique import errors
 from tique.commit.server_locks import (
+    CANCELLED,
     LOCK_NOT_AVAILABLE,
     cancelled,
     deadlock,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
 
     from tique.commit.server_locks import ServerLocks
+    from tique.commit.turns import Claim
     from tique.store.rows import Key
     from tique.writes.tickets import Committing
 
@@ -225,6 +227,40 @@ class Locks:
         finally:
             self._waits.pop(owner, None)
             self._cancelled.discard(owner)
+
+    def reserve(
+        self, owner: int, claims: Sequence[Claim], patience: float, lasting: float
+    ) -> bool | None:
+        """Lock keys in the server before they are read, for some time (see contested).
+
+        Returns
+        -------
+        bool or None
+            Whether other transactions had any; None: they are not locked.
+
+        Raises
+        ------
+        OperationalError
+            The wait was cancelled (SQLSTATE 57014).
+        """
+        assert self.server is not None
+        has_waited = False
+
+        def note(user: Hashable) -> None:
+            nonlocal has_waited
+            has_waited = True
+            self._note_wait(owner, user)
+
+        try:
+            self.server.reserve(owner, claims, patience, lasting, note)
+        except errors.Error as error:
+            if error.sqlstate == CANCELLED:
+                raise
+            return None
+        finally:
+            self._waits.pop(owner, None)
+            self._cancelled.discard(owner)
+        return has_waited
 
     def lock_written(
         self,
@@ -413,6 +449,7 @@ class Locks:
         """
         owner = transaction.txid
         if self.server is not None:
+            self.server.keep_reserved(owner)
             staged = [
                 number
                 for number, writes in transaction.writes.items()

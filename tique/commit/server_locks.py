@@ -11,6 +11,12 @@ that the server has not got back.
 of the transaction go with it. That shows before the next lock and before the commit
 (:meth:`ServerLocks.expect_there`): what was decided under a lock is not committed without it.
 
+*Reservations* (:mod:`tique.query.contested`) are locks that end after a time, too: the heartbeat gives them
+back. So a transaction's locks have a mutex, under which they are noted and given back. Once its commit
+has begun its reservations stay (:meth:`ServerLocks.keep_reserved`): no commit counts a lock as its own that the server has
+given to another transaction. If their session is lost the commit goes on, and looks for others' locks of its
+rows: a server that ends a session says so before it frees the locks (:meth:`RowLocks.may_have_ended`).
+
 *If a wait is cancelled* before its statement has come to the server, the server has nothing to
 cancel and forgets it. So the request is made again until the wait is over (:meth:`_Held.cancel`).
 It is made under a guard that the waiting thread takes before it goes on: none reaches the
@@ -19,6 +25,7 @@ statement after it.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import defaultdict
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     )
 
     from tique.commit.locks import LockKey
+    from tique.commit.turns import Claim
     from tique_backends.row_locks import RowLocks
 
 _CANCEL_AGAIN = 0.02
@@ -56,6 +64,9 @@ def table_number(table_id: int) -> int:
 LOCK_NOT_AVAILABLE = "55P03"
 """The SQLSTATE when a row is locked by another transaction."""
 
+CANCELLED = "57014"
+"""The SQLSTATE when a wait was cancelled."""
+
 _Mode: TypeAlias = "tuple[int, bool]"
 """A number, and whether it is shared."""
 
@@ -65,11 +76,20 @@ def _unheard(_: Hashable) -> None:
 
 
 class _Held:
-    """The locks of one transaction: for each number and mode, for whom it is."""
+    """The locks of one transaction: for each number and mode, for whom it is.
+
+    Its thread uses it, and the heartbeat, which gives reservations back: ``mutex`` is held to note
+    locks, and to give any back, but not by a thread that waits for one.
+    """
 
     def __init__(self, session: RowLocks) -> None:
         self.session = session
         self.modes: defaultdict[_Mode, set[Hashable]] = defaultdict(set)
+        self.mutex = threading.Lock()
+        self.reserved: set[Hashable] = set()
+        """The users that are reservations."""
+        self.reserved_until = math.inf
+        """When these lapse, by the monotonic clock; infinite once the commit has begun."""
         self._guard = threading.Lock()
         self._is_waiting = False
 
@@ -99,8 +119,76 @@ class _Held:
                 return mode
         return None
 
-    def drop(self, uses: Iterable[tuple[_Mode, Hashable]]) -> None:
+    def note(
+        self, number: int, users: Iterable[Hashable], *, shared: bool
+    ) -> list[tuple[_Mode, Hashable]]:
+        """Note that it has a number, and for whom; what is new of that."""
+        with self.mutex:
+            return self._note((number, shared), users)
+
+    def note_if_there(
+        self, number: int, user: Hashable, *, shared: bool
+    ) -> list[tuple[_Mode, Hashable]] | None:
+        """Note a use of a number if it has it; None if not."""
+        with self.mutex:
+            mode = self.has(number, shared=shared)
+            return None if mode is None else self._note(mode, [user])
+
+    def _note(
+        self, mode: _Mode, users: Iterable[Hashable]
+    ) -> list[tuple[_Mode, Hashable]]:
+        known = self.modes[mode]
+        new = [(mode, user) for user in users if user not in known]
+        known.update(users)
+        return new
+
+    def drop(self, users: Collection[Hashable]) -> None:
+        """Give back the numbers that are of no use but for these users."""
+        with self.mutex:
+            self._drop(self._uses(users))
+
+    def drop_uses(self, uses: Iterable[tuple[_Mode, Hashable]]) -> None:
         """Give back the numbers that are of no more use."""
+        with self.mutex:
+            self._drop(uses)
+
+    def drop_reserved(self) -> None:
+        """Give reservations back."""
+        if self.reserved:
+            self.drop(self.reserved)
+            self.reserved = set()
+
+    def lapse(self) -> None:
+        """Give reservations back whose time is over, unless the owner's thread is at it."""
+        if self.reserved_until > time.monotonic() or not self.mutex.acquire(
+            blocking=False
+        ):
+            return
+        try:
+            if self.reserved_until <= time.monotonic():
+                self.reserved_until = math.inf
+                self._drop(self._uses(self.reserved))
+        finally:
+            self.mutex.release()
+
+    def keep_reserved(self) -> None:
+        """Keep reservations, if they are still there, until the end."""
+        with self.mutex:
+            self.reserved_until = math.inf
+
+    def forget(self) -> bool:
+        """Note that it has none any more; whether all that it had were reservations."""
+        with self.mutex:
+            reserved = all(users <= self.reserved for users in self.modes.values())
+            self.modes.clear()
+        return reserved
+
+    def close(self) -> None:
+        """Give all back."""
+        self.keep_reserved()
+        self.session.close()
+
+    def _drop(self, uses: Iterable[tuple[_Mode, Hashable]]) -> None:
         given = []
         for mode, user in uses:
             users = self.modes.get(mode)
@@ -111,8 +199,7 @@ class _Held:
                     given.append(mode)
         self.session.unlock(given)
 
-    def uses(self, users: Collection[Hashable]) -> list[tuple[_Mode, Hashable]]:
-        """The uses of some users."""
+    def _uses(self, users: Collection[Hashable]) -> list[tuple[_Mode, Hashable]]:
         return [
             (mode, user)
             for mode, own in self.modes.items()
@@ -149,6 +236,11 @@ class ServerLocks:
         """The numbers that a transaction has alone."""
         held = self._held.get(owner)
         if held is None:
+            return ()
+        if held.session.may_have_ended() and not held.session.are_there():
+            # Others may have them by now: a commit looks, and waits in a new session.
+            if held.forget():
+                self.release(owner)
             return ()
         return {number for number, shared in list(held.modes) if not shared}
 
@@ -196,6 +288,37 @@ class ServerLocks:
         wanted = [(table_number(table), ("bulk", table)) for table in sorted(tables)]
         self._lock(owner, [(wanted, False)], patience, waits)
 
+    def reserve(
+        self,
+        owner: int,
+        claims: Iterable[Claim],
+        patience: float,
+        lasting: float,
+        waits: Callable[[Hashable], None] = _unheard,
+    ) -> None:
+        """Lock keys for so many seconds, or until the transaction ends."""
+        numbers = sorted({lock_number(key_hash(*claim)) for claim in claims})
+        wanted = [(number, ("reserved", number)) for number in numbers]
+        try:
+            self._lock(owner, [(wanted, False)], patience, waits, lasting=lasting)
+        except BaseException:
+            # No other transaction shall look for what it has.
+            self.release(owner)
+            raise
+
+    def keep_reserved(self, owner: int) -> None:
+        """Note that a transaction's commit begins: its reservations lapse no more."""
+        held = self._held.get(owner)
+        if held is not None:
+            held.keep_reserved()
+
+    def lapse(self) -> None:
+        """Give reservations back whose time is over; called at every heartbeat."""
+        for held in list(self._held.values()):
+            # If the session is lost, so are its locks.
+            with suppress(EngineError):
+                held.lapse()
+
     def lock_numbers(
         self,
         owner: int,
@@ -213,7 +336,10 @@ class ServerLocks:
         parts: Sequence[tuple[Sequence[tuple[int, Hashable]], bool]],
         patience: float | None,
         waits: Callable[[Hashable], None] = _unheard,
+        *,
+        lasting: float | None = None,
     ) -> None:
+        """Lock numbers; to reserve them if it is said for how long."""
         try:
             held = self._held.get(owner)
             if held is None:
@@ -222,9 +348,19 @@ class ServerLocks:
             try:
                 for wanted, shared in parts:
                     missing = _note_what_is_there(held, wanted, new, shared=shared)
-                    _lock_missing(held, missing, patience, new, waits, shared=shared)
+                    if lasting is not None:
+                        held.reserved.update(user for _, user in wanted)
+                    _lock_missing(
+                        held,
+                        missing,
+                        patience,
+                        new,
+                        waits,
+                        shared=shared,
+                        lasting=lasting,
+                    )
             except BaseException:
-                held.drop(new)
+                held.drop_uses(new)
                 raise
         except EngineError as error:
             raise _failure(error) from error
@@ -256,13 +392,13 @@ class ServerLocks:
             held = self._held.pop(owner, None)
             if held is None:
                 return
-            held.session.close()
+            held.close()
             return
         held = self._held.get(owner)
         if held is not None:
             # If the session is lost, so are its locks: that shows at the commit.
             with suppress(EngineError):
-                held.drop(held.uses(keys))
+                held.drop(keys)
 
     def close(self) -> None:
         """Give all locks back."""
@@ -280,12 +416,11 @@ def _note_what_is_there(
     """Note uses of numbers that it has; the others, each with its users."""
     missing: dict[int, list[Hashable]] = {}
     for number, user in wanted:
-        mode = held.has(number, shared=shared)
-        if mode is None:
+        noted = held.note_if_there(number, user, shared=shared)
+        if noted is None:
             missing.setdefault(number, []).append(user)
-        elif user not in held.modes[mode]:
-            held.modes[mode].add(user)
-            new.append((mode, user))
+        else:
+            new.extend(noted)
     return missing
 
 
@@ -297,14 +432,16 @@ def _lock_missing(
     waits: Callable[[Hashable], None],
     *,
     shared: bool,
+    lasting: float | None,
 ) -> None:
     """Lock numbers in their order: as many as are free at once, and wait for the next."""
     rest = list(missing)
 
     def note(count: int) -> None:
+        if lasting is not None:
+            held.reserved_until = time.monotonic() + lasting
         for number in rest[:count]:
-            held.modes[number, shared].update(missing[number])
-            new.extend(((number, shared), user) for user in missing[number])
+            new.extend(held.note(number, missing[number], shared=shared))
         del rest[:count]
 
     while rest:
@@ -313,6 +450,8 @@ def _lock_missing(
             break
         if patience == 0:
             raise lock_not_available()
+        if lasting is None:
+            held.drop_reserved()
         with held.waiting():
             waits(missing[rest[0]][0])
             try:
@@ -334,7 +473,7 @@ def deadlock() -> errors.SerializationError:
 def cancelled() -> errors.OperationalError:
     """The error when a wait was cancelled (SQLSTATE 57014)."""
     return errors.OperationalError(
-        "the wait for a row lock was cancelled", sqlstate="57014"
+        "the wait for a row lock was cancelled", sqlstate=CANCELLED
     )
 
 
@@ -350,6 +489,6 @@ def _failure(error: EngineError) -> errors.Error:
         return deadlock()
     if error.sqlstate == LOCK_NOT_AVAILABLE:
         return lock_not_available("lock_timeout is over: ")
-    if error.sqlstate == "57014":
+    if error.sqlstate == CANCELLED:
         return cancelled()
     return translated(error)

@@ -17,9 +17,9 @@ If it had found the row in a group, the rows with one prefix of the key, and loo
 had changed, the group is contested as well: transactions that take the first job of a
 queue choose the same one. Only statements that may choose a row come to a group in turn.
 
-Other processes have turns of their own. Where a commit has just been lost to one of them, a
-process that wins lets some time pass before its next turn at the key: as long as two attempts
-take, so that another process wins meanwhile. It does not if it lost after it had won.
+Other processes have turns of their own. A key at which a commit was lost in a turn, or behind
+another's row lock, is wanted by them: in a turn at it the row is *reserved* in the server
+(:mod:`tique.query.contested`), for about as long as the turn lasts.
 
 A place says which columns its contender looks at. An update that can be computed again
 (:mod:`tique.commit.mergeable`) and changes none of them need not wait.
@@ -37,9 +37,9 @@ another place.
 *Bounds.* A turn lasts for a few times as long as the attempt that failed, at most
 ``_LONGEST_TURN``, or ``_LONGEST_PRIORITY`` where the application asks for it; each look at a queue removes turns that are over. A waiting
 contender looks again when the turn before it is over. No wait for a turn of one's own is
-longer than ``_PATIENCE``, none for another's longer than that one, and none for other processes
-longer than ``_LONGEST_PAUSE``. So a contender that does not come back, or whose thread died, holds
-others up for the rest of one turn.
+longer than ``PATIENCE``, none for another's longer than that one. The wait for a reservation, of
+``PATIENCE`` at most, comes on top of a turn. So a contender that does not come back, or whose
+thread died, holds others up for the rest of one turn.
 
 *No reservation for a contender that does not try again.* One that did not begin a
 transaction for as long as a turn lasts gets none until it does so after a failure.
@@ -58,14 +58,22 @@ from tique.commit.certification import written_keys
 from tique.writes.seen import SeenGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import (
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from tique.errors import SerializationError
     from tique.store.rows import Key
     from tique.writes.tickets import Committing
 
-_Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
-_Claims: TypeAlias = "Mapping[_Claim, frozenset[int] | None]"
+Claim: TypeAlias = "tuple[int, tuple[int, ...], Key]"
+"""A table's id, the positions of a key in it, and the key."""
+_Claims: TypeAlias = "Mapping[Claim, frozenset[int] | None]"
 """Keys, with the columns that a transaction looks at or changes; None: all of them."""
 
 _SHORTEST_TURN = 0.05
@@ -75,16 +83,13 @@ _LONGEST_PRIORITY = 30.0
 """That of a transaction with priority."""
 _TIMES = 4.0
 """A turn lasts for so many times as long as the attempt that failed."""
-_PATIENCE = 5.0
+PATIENCE = 5.0
 _MOST_CLAIMS = 64
 """Of a larger write set only so many keys are reserved."""
 _MOST_WITH_PRIORITY = 4096
 _CONTESTED = 1.0
 """For so many seconds after a commit was lost, or a turn waited for, a key is contested."""
 _MOST_CONTESTED = 1024
-_PAUSES = 2.0
-"""After a win beside other processes, the next turn waits for as long as so many attempts."""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _SELDOM = 16
 """A statement whose transactions do not write the row back has a turn each so many times."""
 
@@ -111,9 +116,8 @@ class _Contest:
 
     until: float
     columns: frozenset[int] | None
-    lost: float
-    won: float = 0.0
-    """When this process committed the key, if that was after it had lost; once."""
+    wanted: float
+    """Until when other processes are taken to want it, too."""
 
 
 def _overlap(one: frozenset[int] | None, other: frozenset[int] | None) -> bool:
@@ -151,15 +155,15 @@ class Turns:
     def __init__(self, has_company: Callable[[], bool] = _alone) -> None:
         self._has_company = has_company
         self._lock = threading.Lock()
-        self._queues: dict[_Claim, deque[_Place]] = {}
-        self._contested: dict[_Claim, _Contest] = {}
+        self._queues: dict[Claim, deque[_Place]] = {}
+        self._contested: dict[Claim, _Contest] = {}
 
     @property
     def are_contested(self) -> bool:
         """Whether any key is, or was a while ago."""
         return bool(self._contested)
 
-    def is_contested(self, claim: _Claim, columns: frozenset[int] | None) -> bool:
+    def is_contested(self, claim: Claim, columns: frozenset[int] | None) -> bool:
         """Whether a commit has just been lost at one of a key's columns."""
         contest = self._contested.get(claim)
         return (
@@ -168,10 +172,19 @@ class Turns:
             and _overlap(contest.columns, columns)
         )
 
-    def contest(self, claim: _Claim, columns: frozenset[int] | None) -> None:
-        """Note that a commit was lost at a key, where these columns had changed."""
+    def contest(
+        self, claim: Claim, columns: frozenset[int] | None, *, to_others: bool = False
+    ) -> None:
+        """Note that a commit was lost at a key, where these columns had changed.
+
+        ``to_others`` says that no turn within this process would have saved it.
+        """
         now = time.monotonic()
         with self._lock:
+            known = self._contested.get(claim)
+            wanted = 0.0 if known is None else known.wanted
+            if to_others and self._has_company():
+                wanted = now + _CONTESTED
             if len(self._contested) >= _MOST_CONTESTED:
                 self._contested = {
                     each: contest
@@ -180,34 +193,31 @@ class Turns:
                 }
                 if len(self._contested) >= _MOST_CONTESTED:
                     self._contested.clear()
-            self._contested[claim] = _Contest(now + _CONTESTED, columns, now)
+            self._contested[claim] = _Contest(now + _CONTESTED, columns, wanted)
 
-    def win(self, claims: Iterable[_Claim]) -> None:
-        """Note that these keys were committed in a turn."""
-        for claim in claims:
-            contest = self._contested.get(claim)
-            if contest is not None:
-                contest.won = time.monotonic()
-
-    def pause(self, place: _Place, attempt: float) -> None:
-        """Let another process win at a key at which this one has just won.
-
-        The turn lasts as long as ever afterwards. ``attempt`` is one's time in seconds.
-        """
-        if not self._has_company():
-            return
+    def wanted(self, claims: Iterable[Claim]) -> list[Claim]:
+        """Those of some keys that other processes want, too."""
         now = time.monotonic()
-        won = 0.0
-        for claim in place.claims:
-            contest = self._contested.get(claim)
-            if contest is not None and contest.lost + _CONTESTED > now:
-                won, contest.won = max(won, contest.won), 0.0
-        pause = min(max(_PAUSES * attempt, _SHORTEST_PAUSE), _LONGEST_PAUSE)
-        left = won + pause - now
-        if left > 0:
-            with self._lock:
-                place.over = now + left + place.lasting
-            place.gone.wait(left)
+        found = ((claim, self._contested.get(claim)) for claim in claims)
+        return [
+            claim
+            for claim, contest in found
+            if contest is not None and contest.wanted > now
+        ]
+
+    def want(self, claims: Iterable[Claim]) -> None:
+        """Note that other processes have been met at these keys."""
+        with self._lock:
+            for claim in claims:
+                contest = self._contested.get(claim)
+                if contest is not None:
+                    contest.until = contest.wanted = time.monotonic() + _CONTESTED
+
+    def extend(self, place: _Place, seconds: float) -> None:
+        """Let a turn last for so long from now on, and then as long as any."""
+        with self._lock:
+            if place.over is not None:
+                place.over = time.monotonic() + seconds + place.lasting
 
     @property
     def are_taken(self) -> bool:
@@ -250,7 +260,7 @@ class Turns:
             found = [ahead.over or now for ahead in self._open_in(place.claims, now)]
         return max(0.0, min(found, default=now + _SHORTEST_TURN) - now)
 
-    def _open_in(self, claims: Collection[_Claim], now: float) -> Iterator[_Place]:
+    def _open_in(self, claims: Collection[Claim], now: float) -> Iterator[_Place]:
         """The open turns among the keys' first places; removes those that are over."""
         for claim in claims:
             while queue := self._queues.get(claim):
@@ -302,10 +312,6 @@ class Contender:
         """That of the statement that took the place, unless :meth:`lose` did."""
         self._lasted = 0.0
         """The seconds from the last place that :meth:`come_to` took to the end."""
-        self._attempt = 0.0
-        """The seconds from the beginning of the last turn to the end."""
-        self._turned = 0.0
-        """When its last turn began, by the monotonic clock."""
         self._began = 0.0
         self._expected: float | None = None
         """Until when a transaction is expected that tries again."""
@@ -322,18 +328,12 @@ class Contender:
         self._expected = None
         return True
 
-    def end(
-        self, transaction: Committing | None = None, *, has_won: bool = False
-    ) -> None:
-        """Note that a transaction ended, perhaps with a commit: the turn is over."""
+    def end(self, transaction: Committing | None = None) -> None:
+        """Note that a transaction ended: the turn is over."""
         place, self._place = self._place, None
         if place is None:
             return
         self.turns.leave(place)
-        if place.over is not None:
-            self._attempt = time.monotonic() - self._turned
-        if has_won:
-            self.turns.win(place.claims)
         habit, self._came_by = self._came_by, None
         if habit is not None and transaction is not None:
             self._lasted = time.monotonic() - self._began
@@ -341,7 +341,7 @@ class Contender:
             habit.is_bad = not _writes(transaction, claim)
 
     def come_to(
-        self, claim: _Claim, columns: frozenset[int] | None, habit: Habit
+        self, claim: Claim, columns: frozenset[int] | None, habit: Habit
     ) -> bool:
         """Wait for the turn at a contested key, before its row is read.
 
@@ -361,6 +361,38 @@ class Contender:
         self._came_by = habit
         self._await()
         return True
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it has its turn, or waits for it."""
+        return self._place is not None
+
+    def reserve(self, lock: Callable[[Sequence[Claim], float], bool | None]) -> bool:
+        """Reserve the keys of its turn that other processes want, too.
+
+        Parameters
+        ----------
+        lock
+            Locks keys for so many seconds, and says whether others had them; None: they
+            are not locked.
+
+        Returns
+        -------
+        bool
+            Whether they are.
+        """
+        place = self._place
+        claims = [] if place is None else self.turns.wanted(place.claims)
+        if place is None or not claims:
+            return False
+        self.turns.extend(place, PATIENCE)
+        try:
+            were_taken = lock(claims, place.lasting)
+        finally:
+            self.turns.extend(place, 0.0)
+        if were_taken is not False:
+            self.turns.want(claims)
+        return were_taken is not None
 
     def give_way(self, transaction: Committing) -> None:
         """Wait for the turns that other contenders have now at keys of the write set.
@@ -386,6 +418,7 @@ class Contender:
 
         The error says at which of them the commit was lost.
         """
+        had_turn = self._place is not None and self._place.over is not None
         self.end(transaction)
         now = time.monotonic()
         longest = _LONGEST_PRIORITY if self.has_priority else _LONGEST_TURN
@@ -393,9 +426,9 @@ class Contender:
         self._expected = now + lasting
         most = _MOST_WITH_PRIORITY if self.has_priority else _MOST_CLAIMS
         claims = _claims(transaction, most)
-        groups: list[_Claim] = []
+        groups: list[Claim] = []
         if error is not None and error.key:
-            groups = self._contest(transaction, error)
+            groups = self._contest(transaction, error, had_turn=had_turn)
         if claims and self._tries_again:
             looked_at = {
                 claim: None if columns is None else _seen(transaction, claim)
@@ -405,15 +438,15 @@ class Contender:
             self._place = self.turns.take(looked_at, lasting)
 
     def wait(self) -> None:
-        """Wait for the turn that :meth:`lose` asked for; at most ``_PATIENCE`` seconds."""
+        """Wait for the turn that :meth:`lose` asked for; at most ``PATIENCE`` seconds."""
         place = self._place
         if place is not None:
             self._await()
             self._expected = time.monotonic() + place.lasting
 
     def _contest(
-        self, transaction: Committing, error: SerializationError
-    ) -> list[_Claim]:
+        self, transaction: Committing, error: SerializationError, *, had_turn: bool
+    ) -> list[Claim]:
         """Note the key at which a commit was lost, if it is a written row's.
 
         Returns
@@ -427,13 +460,17 @@ class Contender:
         except TypeError:
             # A list or an object: such rows are staged, and read by no key here.
             return []
-        groups: list[_Claim] = []
+        groups: list[Claim] = []
         for writes in transaction.writes.values():
             table, key = writes.table, error.key
             if table.qualified_name == error.table and key in writes.rows:
                 names = [column.name for column in table.columns]
                 columns = frozenset(names.index(name) for name in error.columns)
-                self.turns.contest((table.id, table.primary_key, key), columns or None)
+                self.turns.contest(
+                    (table.id, table.primary_key, key),
+                    columns or None,
+                    to_others=had_turn or bool(transaction.server_locks),
+                )
                 groups += [
                     (table.id, group.positions, group.values)
                     for group in transaction.seen.groups
@@ -449,23 +486,21 @@ class Contender:
         return groups
 
     def _await(self) -> None:
-        """Wait until it is the place's turn; give it up after ``_PATIENCE`` seconds."""
+        """Wait until it is the place's turn; give it up after ``PATIENCE`` seconds."""
         place = self._place
         assert place is not None
-        latest = time.monotonic() + _PATIENCE
+        latest = time.monotonic() + PATIENCE
         try:
             while not place.opened.wait(self.turns.patience(place)):
                 if time.monotonic() > latest:
                     self.end()
                     return
-            self.turns.pause(place, self._attempt)
-            self._turned = time.monotonic()
         except BaseException:
             self.end()
             raise
 
 
-def _seen(transaction: Committing, claim: _Claim) -> frozenset[int] | None:
+def _seen(transaction: Committing, claim: Claim) -> frozenset[int] | None:
     """The columns of a row that a transaction looked at; the row can be computed again."""
     table, _, key = claim
     if (table, key) in transaction.seen.own:
@@ -474,7 +509,7 @@ def _seen(transaction: Committing, claim: _Claim) -> frozenset[int] | None:
     return columns
 
 
-def _writes(transaction: Committing, claim: _Claim) -> bool:
+def _writes(transaction: Committing, claim: Claim) -> bool:
     """Whether a transaction writes a row of a claim, a key or a group."""
     table_id, positions, values = claim
     writes = transaction.writes.get(table_id)
@@ -493,8 +528,8 @@ def _lasting(attempt: float, longest: float) -> float:
 
 def _claims(
     transaction: Committing, most: int = _MOST_CLAIMS
-) -> dict[_Claim, frozenset[int] | None]:
-    claims: dict[_Claim, frozenset[int] | None] = {}
+) -> dict[Claim, frozenset[int] | None]:
+    claims: dict[Claim, frozenset[int] | None] = {}
     for writes in transaction.writes.values():
         if writes.is_staged:
             continue

@@ -247,6 +247,8 @@ class Database:
             # until this one commits again (P6).
             threading.Thread(target=self._settle_left, daemon=True).start()
         self.locks.release_abandoned()
+        if self.locks.server is not None:
+            self.locks.server.lapse()
         lock = self.checkpointer.lock
         if lock.acquire(blocking=False):
             try:

@@ -7,6 +7,10 @@ ended (:mod:`tique.commit.turns`), and takes a newer snapshot, which has what th
 So does one that chooses a row of a group (``SELECT min(id)``, ``ORDER BY id LIMIT 1``) of which
 another one has just taken the row that it had chosen, too.
 
+Other processes have turns of their own. Where commits have been lost to them (:meth:`Contender.reserve`),
+a transaction that has its turn at a row *reserves* it: it takes the row's lock in the server, as
+SELECT … FOR UPDATE does, behind the processes that came before, and then its snapshot. What others commit was there before that, or waits.
+
 Argument
 --------
 *Snapshot isolation (P1, P3).* The snapshot is moved forward only if everything that the
@@ -19,16 +23,44 @@ READ COMMITTED the statement has a new snapshot in any case.
 
 *Liveness (P6).* A turn is a hint: it is waited for during a bounded time, and certification
 decides as ever. A transaction that has a turn or a row lock, or has written, waits for none.
+
+*A bounded number of attempts, beside other processes.* A transaction that loses in its turn
+reserves the keys at its next attempt, before its snapshot. From then on no other process's commit
+of them gets a timestamp (:mod:`tique_backends.row_locks`). So it loses to a commit that had its
+timestamp already, and then no more: the loss is told when that commit is over. The server grants
+locks in the order in which they were asked for, and of each process those transactions ask that have
+their turn: processes win one after the other, and the clients of each in their order.
+
+*A bounded hold.* A reservation ends with its transaction; or when its time, that of the turn, is over: a
+heartbeat of its process gives it back (:meth:`ServerLocks.lapse`), unless its commit is under
+way. The transaction goes on without. If the process dies, at any line, the server ends the
+lock with the session or the lease, as it does every row lock. A process that is stopped
+holds commits of the key up for as long as its lease.
+
+*A commit that meets a reservation* waits as it does for a row lock (:mod:`tique.commit.behind_locks`), in
+the same queue, and not longer than ``lock_timeout``. What it read of the row is older then, so it may lose, and its
+next attempt has a reservation. FOR UPDATE waits too, NOWAIT and SKIP LOCKED find the row locked.
+
+*No deadlock by reservations alone.* A transaction reserves what it wants at once, in the order of
+the locks' numbers, when it has no row lock. While it has one reserved it waits for no
+turn, and before it waits for a row lock it gives all of them back. A transaction that has row locks may
+close a circle with one that waits for its second reservation: that ends with the victim that the server
+chooses, or when the first one lapses. A reservation that is refused, for whatever reason, is done without.
+
+*READ COMMITTED* locks the rows that its statements write, and reserves none.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique.commit.turns import PATIENCE
 from tique.writes.seen import is_same_row
 
 if TYPE_CHECKING:
-    from tique.commit.turns import Habit
+    from collections.abc import Sequence
+
+    from tique.commit.turns import Claim, Habit
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique_rewriter.schema import Table
@@ -56,7 +88,31 @@ def come_to(
         return
     claim = table.id, *place
     if contender.come_to(claim, columns, habit):
+        _reserve(transaction)
         _move_forward(transaction)
+
+
+def come_again(transaction: Transaction) -> None:
+    """Reserve the rows that its connection's last attempt lost; see them as of then."""
+    if _reserve(transaction):
+        transaction.renew()
+
+
+def _reserve(transaction: Transaction) -> bool:
+    contender, locks = transaction.contender, transaction.locks
+    if (
+        contender is None
+        or not contender.has_place
+        or locks.server is None
+        or transaction.read_only
+        or not transaction.has_one_snapshot
+    ):
+        return False
+
+    def lock(claims: Sequence[Claim], lasting: float) -> bool | None:
+        return locks.reserve(transaction.txid, claims, PATIENCE, lasting)
+
+    return contender.reserve(lock)
 
 
 def _move_forward(transaction: Transaction) -> None:

@@ -139,6 +139,10 @@ class AdvisoryLocks(RowLocks):
         return True
 
     @override
+    def may_have_ended(self) -> bool:
+        return self._connection.has_word
+
+    @override
     def interrupt(self) -> None:
         self._connection.interrupt()
 
