@@ -35,6 +35,7 @@ from tique.database import process
 from tique.database.database import release
 from tique.query.blind import run_blindly
 from tique.query.contested import come_again
+from tique.query.fences import run_fenced_if_needed
 from tique.query.foreign_keys import check_deferred
 from tique.query.lockable import expect_kept_locked
 from tique.query.redefinition import redefined
@@ -419,6 +420,8 @@ class Execution:
         if migrates:
             migration = transaction.migration or self._migrate(transaction)
             run = partial(migration.run, run, defines=statement.defines)
+        else:
+            run = partial(run_fenced_if_needed, run)
         observer = _observer.observer
         if observer is not None:
             kind = type(statement).__name__.removesuffix("Statement")

@@ -57,6 +57,14 @@ class Forms(ABC):
         """Quote an identifier."""
         return quote(identifier)
 
+    def fenced(self, queries: Sequence[str]) -> str:
+        """One relation of the rows of several; the engine finds them before all else.
+
+        No engine here moves a condition to before an OFFSET, though there may be an error
+        in it.
+        """
+        return f"(SELECT * FROM {together(queries)} AS _f OFFSET 0)"
+
     def plain(self, table: Table) -> str:
         """The storage table's qualified name."""
         return storage_name(table)

@@ -77,6 +77,29 @@ def test_restrict(connection):
     assert rows(connection, "parent") == [(1, 10, "a"), (2, 20, "b")]
 
 
+def test_a_row_that_is_deleted_restricts_nothing(connection):
+    """As in PostgreSQL, the constraints of a table act in the order of their definition."""
+    connection.execute(
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, "
+        "a INTEGER REFERENCES parent ON DELETE CASCADE, "
+        "b INTEGER REFERENCES parent ON DELETE RESTRICT, "
+        "c INTEGER REFERENCES parent ON DELETE CASCADE)"
+    )
+    connection.execute("INSERT INTO parent VALUES (3, 30, 'c'), (4, 40, 'd')")
+    connection.execute("INSERT INTO child VALUES (1, 1, 1, 3), (2, 3, 2, 2)")
+    connection.execute("DELETE FROM parent WHERE id = 1")
+    assert rows(connection) == [(2, 3, 2, 2)]
+    violated(
+        connection,
+        "DELETE FROM parent WHERE id = 2",
+        error=tique.errors.RestrictViolation,
+    )
+    assert rows(connection) == [(2, 3, 2, 2)]
+    connection.execute("DELETE FROM parent WHERE id IN (3, 4)")
+    connection.execute("DELETE FROM parent WHERE id = 2")
+    assert rows(connection, "parent") == []
+
+
 def test_cascade(connection):
     child(connection, "ON DELETE CASCADE ON UPDATE CASCADE")
     assert connection.execute("UPDATE parent SET id = 9 WHERE id = 1").rowcount == 1

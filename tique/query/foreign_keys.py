@@ -32,7 +32,8 @@ changes at least one row to another state, and rounds are bounded. All rows of a
 are looked for before any is changed, so that keys may be swapped.
 
 *NO ACTION* is checked when all rounds are over: by then another row may have taken the
-key. RESTRICT is checked at once.
+key. RESTRICT is checked at once; a row that an earlier constraint of its table has deleted, because
+of the same row or one before it, restricts nothing, as in PostgreSQL.
 
 *Staged writes* have no list of rows. Both sides are checked by one anti-join of the
 child's snapshot with the parent's: the constraint held before the statement, so every
@@ -139,20 +140,37 @@ class _Acted:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._rows: dict[tuple[Any, ...], tuple[Row, Row | None]] = {}
+        self._deleted: dict[tuple[Any, ...], int] = {}
+        """Because of which row of the parent, by its number."""
         self.columns: set[int] = set()
         """The columns that are set."""
 
+    def _name(self, row: Row, copy: int) -> tuple[Any, ...]:
+        # Without a key equal rows fare alike: each copy is one.
+        return key_of(self._table.primary_key, row) or (*row, copy)
+
+    def deletes(self, row: Row, number: int) -> bool:
+        """Whether a row goes because of one of the parent's rows up to this number."""
+        since = self._deleted.get(self._name(row, 1))
+        return since is not None and since <= number
+
     def add(
-        self, rows: Iterable[Row], columns: Sequence[int], values: Iterable[Key | None]
+        self,
+        rows: Iterable[Row],
+        columns: Sequence[int],
+        values: Iterable[Key | None],
+        numbers: Iterable[int],
     ) -> None:
-        """Give each row new values in some columns; None deletes it."""
+        """Give each row new values in some columns; None deletes it.
+
+        ``numbers`` are those of the parent's rows that are the reason.
+        """
         copies: dict[Row, int] = {}
-        for row, new in zip(rows, values, strict=True):
-            name = key_of(self._table.primary_key, row)
-            if not name:
-                # Without a key equal rows fare alike: each copy is one.
-                copies[row] = copies.get(row, 0) + 1
-                name = (*row, copies[row])
+        for row, new, number in zip(rows, values, numbers, strict=True):
+            copies[row] = copies.get(row, 0) + 1
+            name = self._name(row, copies[row])
+            if new is None:
+                self._deleted[name] = min(number, self._deleted.get(name, number))
             _, now = self._rows.get(name, (row, row))
             if new is None or now is None:
                 self._rows[name] = (row, None)
@@ -254,7 +272,8 @@ class _Enforcement:
         changed: dict[Key, Key | None] = {}
         taken: set[Key] = set()
         rows: dict[Key, Row] = {}
-        for old, new in changes:
+        numbers: dict[Key, int] = {}
+        for number, (old, new) in enumerate(changes):
             before = None if old is None else key_of(key, old)
             after = None if new is None else key_of(key, new)
             if before == after:
@@ -263,6 +282,7 @@ class _Enforcement:
                 taken.add(after)
             if old is not None and before is not None and None not in before:
                 rows[before] = old
+                numbers[before] = number
                 (deleted if after is None else changed)[before] = after
         if not rows:
             return
@@ -274,8 +294,8 @@ class _Enforcement:
                     held_key(transaction, table, key, values, primary)
                 )
         for child, reference in self._referencing(table, key):
-            self._act(child, reference, reference.on_delete, deleted)
-            self._act(child, reference, reference.on_update, changed)
+            self._act(child, reference, reference.on_delete, deleted, numbers)
+            self._act(child, reference, reference.on_update, changed, numbers)
 
     def _referencing(
         self, table: Table, key: tuple[int, ...]
@@ -293,8 +313,12 @@ class _Enforcement:
         key: ForeignKey,
         action: Action,
         given_up: Mapping[Key, Key | None],
+        numbers: Mapping[Key, int],
     ) -> None:
-        """Act on the rows that reference keys that are given up for others, or none."""
+        """Act on the rows that reference keys that are given up for others, or none.
+
+        ``numbers`` are those of the rows that give them up.
+        """
         if not given_up:
             return
         if action is Action.NO_ACTION:
@@ -312,8 +336,13 @@ class _Enforcement:
         rows = list(children(transaction, child, key, list(given_up)))
         if not rows:
             return
+        causes = [numbers[key_of(key.columns, row)] for row in rows]
         if action is Action.RESTRICT:
-            raise _restricted(child, key, key_of(key.columns, rows[0]))
+            earlier = self._acted.get(child.id)
+            for row, number in zip(rows, causes, strict=True):
+                if earlier is None or not earlier[1].deletes(row, number):
+                    raise _restricted(child, key, key_of(key.columns, row))
+            return
         _, acted = self._acted.setdefault(child.id, (child, _Acted(child)))
         values: Iterable[Key | None]
         if action is Action.CASCADE:
@@ -324,7 +353,7 @@ class _Enforcement:
             values = [self._substitutes(child, key, action)] * len(rows)
             # The default may be what is given up.
             self._suspect(child, key, given_up)
-        acted.add(rows, key.columns, values)
+        acted.add(rows, key.columns, values, causes)
 
     def _can_hold(self, child: Table) -> bool:
         return self._catalog.buffers(child)

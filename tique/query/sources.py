@@ -172,11 +172,12 @@ class Source:
             # No other process drops it meanwhile: its name is enough.
             return (transaction.engine.forms.plain(self.table),)
         form = self._form(transaction, parameters)
-        if form is not None and self._computes:
-            computed = transaction.engine.forms.computed
-            return tuple([computed(self.table, query) for query in form])
         if form is not None:
-            return form
+            forms = transaction.engine.forms
+            transaction.has_forms = True
+            if self._computes:
+                form = tuple([forms.computed(self.table, query) for query in form])
+            return (forms.fenced(form),) if transaction.is_fenced else form
         if self._plain is None:
             self._plain = (transaction.engine.forms.stored(self.table),)
         return self._plain

@@ -186,6 +186,10 @@ class Transaction:
     """The forms of the tables that a statement reads, if it is explained."""
     holder: tuple[int, str] | None = None
     """The number of its connection, and the name of the thread that began it."""
+    has_forms = False
+    """Whether its last statement has read more than storage for some table."""
+    is_fenced = False
+    """Whether its statement is fenced (:mod:`tique.query.fences`)."""
     is_single = False
     """Whether it is a statement in autocommit, which is run again if it loses."""
     has_failed = False
