@@ -14,6 +14,7 @@ from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_witho
 from tique_rewriter.generated import after_generated, makes_generated
 from tique_rewriter.identity import after_identity
 from tique_rewriter.names import check_reserved, refusal
+from tique_rewriter.plan import ROW_NUMBER
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.schema import Check, Column, Generated, Table
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Definitions
     from tique_rewriter.source import Source, Word
 
-_RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence")
+_RESERVED_COLUMNS = ("_cts", "_deleted", "_sequence", ROW_NUMBER)
 _REFUSED_CONSTRAINTS = {
     "COLLATE": "COLLATE",
     "USING": "USING",

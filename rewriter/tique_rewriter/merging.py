@@ -129,12 +129,6 @@ class _Merge:
             raise source.unsupported("this target of MERGE", source.words[0].start)
         target = self.reads.of(node)
         assert target is not None
-        if target.table.is_keyless:
-            raise source.unsupported(
-                "MERGE into a table that has no primary key",
-                target.span.start,
-                "its rows cannot be told apart",
-            )
         alias = node.args.get("alias")
         if alias is not None and alias.args.get("columns"):
             raise source.unsupported("an alias with columns", target.span.start)
@@ -209,6 +203,7 @@ class _Merge:
                 select_bindings(source, self.tree, self.reads),
                 [self.tree],
                 whole,
+                self.target,
             ),
             self.target.table,
             before,

@@ -98,13 +98,6 @@ class _Change:
             raise self.source.unsupported(
                 construct, self.source.find(*keywords), "use a subquery"
             )
-        start = self.joined[0]
-        if self.target.table.is_keyless:
-            raise self.source.unsupported(
-                "a join with a changed table that has no primary key",
-                starts_at(start),
-                "its rows cannot be told apart; use a subquery",
-            )
         names = [each.alias_or_name.lower() for each in self.joined]
         if self.target.name in names:
             raise self.source.error(
@@ -209,7 +202,8 @@ class _Change:
         whole = [self.target]
         if self.joined_returning is not None:
             whole += [read for read in map(self.reads.of, self.joined) if read]
-        return references_of(self.reads, bindings | own, [self.tree], whole)
+        joined = self.target if self.joined else None
+        return references_of(self.reads, bindings | own, [self.tree], whole, joined)
 
     def from_where(self, alias: Text, where: Text, joined: Text = ()) -> Text:
         """`` FROM <hole><alias>, <joined> <where>``."""

@@ -165,6 +165,10 @@ class Beside(Enum):
     COMPUTED_ORDER = "a window ordered by an expression"
 
 
+ROW_NUMBER = "_tique_row"
+"""The column that tells rows without a key apart within one statement."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """One place where a managed table is read.
@@ -176,7 +180,8 @@ class Reference:
     ``columns`` is a superset of the columns that the statement looks at, None
     stands for all. ``beside`` lists the statement's constructs that not every engine
     keeps apart from the text that fills the hole. In the place of a view, of which
-    ``table`` has the names and columns, its query is read.
+    ``table`` has the names and columns, its query is read. If it ``is_numbered``, its rows
+    have one more column, :data:`ROW_NUMBER`, which tells equal ones apart.
     """
 
     table: Table
@@ -185,6 +190,7 @@ class Reference:
     columns: frozenset[int] | None = None
     beside: frozenset[Beside] = frozenset()
     view: ViewQuery | None = None
+    is_numbered: bool = False
 
     @property
     def key(self) -> tuple[Operand, ...] | None:

@@ -59,10 +59,12 @@ def references_of(
     bindings: Bindings,
     parts: Sequence[exp.Expr],
     whole: Sequence[Read] = (),
+    joined: Read | None = None,
 ) -> tuple[Reference, ...]:
     """Return the plan's references, numbered like the reads.
 
-    The statement looks at all columns of those in ``whole``.
+    The statement looks at all columns of those in ``whole``. Rows of ``joined`` are to be
+    told apart.
     """
     used = used_columns(parts, reads.reads)
     if _reshapes(parts):
@@ -84,6 +86,7 @@ def references_of(
             None if any(read is each for each in whole) else columns,
             beside=beside,
             view=read.view,
+            is_numbered=read is joined and read.table.is_keyless,
         )
         for read, columns in zip(reads.reads, used, strict=True)
     )

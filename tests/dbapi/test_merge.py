@@ -20,26 +20,27 @@ STOCK = [(1, 10, "a"), (2, 20, None), (3, 30, "c")]
 DELIVERIES = [(1, 5), (3, 6), (4, 7), (5, 8)]
 
 
-@pytest.fixture(params=["stored", "cached", "own", "staged"])
+@pytest.fixture(params=["stored", "cached", "own", "staged", "keyless"])
 def connection(engine, request):
     """Three stocks and four deliveries, wherever rows can be."""
     connection = engine.connect(checkpoint="manual")
-    create(engine, connection)
+    key = "NOT NULL UNIQUE" if request.param == "keyless" else "PRIMARY KEY"
+    create(engine, connection, key)
     if request.param == "staged":
         connection.execute(
             f"INSERT INTO stock (item) SELECT number + 1000 FROM {numbers(2100)}"
         )
         connection.execute("DELETE FROM stock WHERE item >= 1000")
-    if request.param in ("stored", "cached"):
+    if request.param in ("stored", "cached", "keyless"):
         connection.commit()
     if request.param == "stored":
         connection.checkpoint()
     return connection
 
 
-def create(engine, connection):
+def create(engine, connection, key="PRIMARY KEY"):
     connection.execute(
-        "CREATE TABLE stock (item INTEGER PRIMARY KEY, quantity INTEGER DEFAULT 9 "
+        f"CREATE TABLE stock (item INTEGER {key}, quantity INTEGER DEFAULT 9 "
         f"NOT NULL {engine.check('quantity >= 0')}, note VARCHAR(20) UNIQUE)"
     )
     connection.execute("CREATE TABLE delivery (item INTEGER, pieces INTEGER)")

@@ -65,7 +65,8 @@ def _marked(
 
 
 def _hole(reference: plan.Reference) -> str:
-    return f"⟦{reference.table.qualified_name}{reference.alias}⟧"
+    numbered = " numbered" if reference.is_numbered else ""
+    return f"⟦{reference.table.qualified_name}{numbered}{reference.alias}⟧"
 
 
 def _names(table: Table, positions: tuple[int, ...]) -> str:

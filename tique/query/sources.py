@@ -27,7 +27,7 @@ from tique.query.group_rows import GroupRows, may_match
 from tique.store.rows import lacks
 from tique_backends.forms import together
 from tique_rewriter.kernel import NotLocal
-from tique_rewriter.plan import Literal, Operand, Reference
+from tique_rewriter.plan import ROW_NUMBER, Literal, Operand, Reference
 from tique_rewriter.values import key_coercer
 
 if TYPE_CHECKING:
@@ -156,7 +156,10 @@ class Source:
 
     def relation(self, queries: Sequence[str]) -> str:
         """The text in place of the reference, for some of its queries."""
-        return together(queries) + self.reference.alias
+        rows = together(queries)
+        if self.reference.is_numbered:
+            rows = f"(SELECT *, row_number() OVER () AS {ROW_NUMBER} FROM {rows} AS _f)"
+        return rows + self.reference.alias
 
     def queries(
         self,

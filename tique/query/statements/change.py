@@ -42,7 +42,7 @@ from tique.store.rows import columns_to_read, lacks, merged
 from tique.writes.table import Merge
 from tique_rewriter.change_plans import Delete, Update
 from tique_rewriter.kernel import NotLocal, compile_kernel
-from tique_rewriter.plan import kernel_columns
+from tique_rewriter.plan import ROW_NUMBER, kernel_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -354,6 +354,7 @@ class ChangeStatement(WritingStatement):
             named += self._joined.carried
             relations = self._joined.relations(transaction, list(values))
         key = ", ".join([columns[i] for i in self._table.primary_key])
+        key = key or f"{self._qualifier}.{ROW_NUMBER}"
         joined = (
             f" FROM (SELECT {', '.join(named)}, "
             f"row_number() OVER (PARTITION BY {key}) AS _nth{source}) AS _u{relations} "

@@ -29,6 +29,7 @@ from tique.query.statements.joined import JoinedReturningClause
 from tique.query.statements.writing import WritingStatement
 from tique.store.rows import key_of
 from tique_rewriter.change_plans import MergeAction, MergeKind
+from tique_rewriter.plan import ROW_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,11 +114,11 @@ class MergeStatement(WritingStatement):
             if not all(each is None or self._is_exact(each) for each in change):
                 return self._stage(transaction, parameters), None
             changes.append(change)
-            returned.append(row[1 + 2 * width :])
+            returned.append(row[2 + 2 * width :])
         written = write_changes(transaction, table, changes, self._changed)
         if self._joined is None:
             return written, None
-        columns = result.columns[1 + 2 * width :]
+        columns = result.columns[2 + 2 * width :]
         rows = transaction.session.shown_results(columns, returned)
         return written, Outcome(len(rows), columns, rows)
 
@@ -135,25 +136,47 @@ class MergeStatement(WritingStatement):
         transaction.writes_to(table).switch_to_stage(transaction.session)
         query, bound = self.query(transaction, parameters)
         inserts = numbers[MergeAction.INSERT]
-        if transaction.engine.capabilities.picks_merged_row:
-            query = self._picked(query, inserts)
+        query = self._each_once(transaction, query, bound, inserts)
         staging = Staging(
             query, numbers[MergeAction.UPDATE], numbers[MergeAction.DELETE], inserts
         )
         return stage_computed(transaction, table, staging, bound, self._changed)
 
-    def _picked(self, query: str, inserts: Sequence[int]) -> str:
-        """The query with each old row once."""
+    def _each_once(
+        self,
+        transaction: Transaction,
+        query: str,
+        bound: Sequence[Any],
+        inserts: Sequence[int],
+    ) -> str:
+        """The query without rows' numbers, and each old row once if the engine picks one.
+
+        Raises
+        ------
+        CardinalityViolation
+            If an old row without a key is there twice, and the engine picks none. Of those
+            with one it is seen when they are staged.
+        """
         width = range(len(self._table.columns))
-        names = ["_a", *(f"_o{i}" for i in width), *(f"_n{i}" for i in width)]
-        key = ", ".join(f"_o{i}" for i in self._table.primary_key)
+        names = [*(f"_o{i}" for i in width), *(f"_n{i}" for i in width)]
+        items = ", ".join(["_a", *names])
+        found = f"({query}) AS _q({', '.join(['_a', '_r', *names])})"
+        key = ", ".join(f"_o{i}" for i in self._table.primary_key) or "_r"
         inserted = ", ".join(map(str, [0, *inserts]))
-        return (
-            f"SELECT {', '.join(names)} FROM (SELECT *, "
-            f"row_number() OVER (PARTITION BY {key}) AS _nth "
-            f"FROM ({query}) AS _q({', '.join(names)})) AS _w "
-            f"WHERE _nth = 1 OR _a IN ({inserted})"
-        )
+        if transaction.engine.capabilities.picks_merged_row:
+            return (
+                f"SELECT {items} FROM (SELECT *, "
+                f"row_number() OVER (PARTITION BY {key}) AS _nth FROM {found}) AS _w "
+                f"WHERE _nth = 1 OR _a IN ({inserted})"
+            )
+        if self._table.is_keyless:
+            twice = (
+                f"SELECT 1 FROM {found} WHERE _a NOT IN ({inserted}) "
+                "GROUP BY _r HAVING count(*) > 1"
+            )
+            if transaction.session.execute(twice, bound).fetch_all():
+                raise self._changed_twice()
+        return f"SELECT {items} FROM {found}"
 
     def _once(
         self, transaction: Transaction, found: Sequence[Row]
@@ -167,25 +190,28 @@ class MergeStatement(WritingStatement):
         """
         table = self._table
         width = len(table.columns)
-        seen: set[Key] = set()
+        seen: set[Key | int] = set()
         once: list[tuple[Row, Change]] = []
         for row in found:
             action = self._merge.clauses[row[0] - 1].action
-            old, new = row[1 : 1 + width], row[1 + width : 1 + 2 * width]
+            old, new = row[2 : 2 + width], row[2 + width : 2 + 2 * width]
             if action is MergeAction.INSERT:
                 once.append((row, (None, new)))
                 continue
-            key = key_of(table.primary_key, old)
+            key = row[1] if table.is_keyless else key_of(table.primary_key, old)
             if key in seen:
                 if transaction.engine.capabilities.picks_merged_row:
                     continue
-                raise errors.CardinalityViolation(
-                    f"MERGE cannot change a row of {table.qualified_name} a second time; "
-                    "let each row of the target match one row of the source"
-                )
+                raise self._changed_twice()
             seen.add(key)
             once.append((row, (old, None if action is MergeAction.DELETE else new)))
         return once
+
+    def _changed_twice(self) -> errors.CardinalityViolation:
+        return errors.CardinalityViolation(
+            f"MERGE cannot change a row of {self._table.qualified_name} a second time; "
+            "let each row of the target match one row of the source"
+        )
 
     def _not_through_python(self) -> errors.NotSupportedError:
         return errors.NotSupportedError(
@@ -199,7 +225,7 @@ class MergeStatement(WritingStatement):
     def query(
         self, transaction: Transaction, parameters: Sequence[Any]
     ) -> tuple[str, Sequence[Any]]:
-        """The query for clauses' numbers, old rows, new rows, and RETURNING."""
+        """The query for clauses' and rows' numbers, old rows, new rows, and RETURNING."""
         plan = self._merge
         conditions = [clause.condition for clause in plan.clauses]
         values = [e.text for c in plan.clauses for _, e in c.assignments]
@@ -228,7 +254,8 @@ class MergeStatement(WritingStatement):
             number = "_w._a"
         quote = transaction.engine.forms.quote
         cast = transaction.engine.forms.cast
-        items = [f"{number} AS _a"]
+        row = f"{plan.qualifier}.{ROW_NUMBER}" if self._table.is_keyless else "0"
+        items = [f"{number} AS _a", f"{row} AS _r"]
         new = []
         for i, column in enumerate(self._table.columns):
             old = f"{plan.qualifier}.{quote(column.name)}"
@@ -241,7 +268,7 @@ class MergeStatement(WritingStatement):
             value = f"CASE {number} {' '.join(cases)} ELSE {old} END" if cases else old
             new.append(f"{value} AS _n{i}")
         items += new
-        outer = ["_u._a"]
+        outer = ["_u._a", "_u._r"]
         outer += [f"_u._o{i}" for i in range(len(new))]
         outer += [f"_u._n{i}" for i in range(len(new))]
         relations = ""
@@ -273,8 +300,10 @@ class MergeStatement(WritingStatement):
         """An expression for the number of the clause that applies; 0 for none."""
         plan = self._merge
         quote = transaction.engine.forms.quote
-        key = self._table.columns[self._table.primary_key[0]].name
-        in_target = f"{plan.qualifier}.{quote(key)} IS NOT NULL"
+        key = ROW_NUMBER
+        if self._table.primary_key:
+            key = quote(self._table.columns[self._table.primary_key[0]].name)
+        in_target = f"{plan.qualifier}.{key} IS NOT NULL"
         cases = dict.fromkeys(MergeKind, "")
         for k, (clause, test) in enumerate(zip(plan.clauses, tests, strict=True), 1):
             found = 0 if clause.action is MergeAction.NOTHING else k
