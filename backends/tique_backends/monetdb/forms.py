@@ -34,7 +34,7 @@ from tique_backends.monetdb.names import (
     same_rows,
     stage_name,
 )
-from tique_backends.monetdb.types import INTEGERS, text_length
+from tique_backends.monetdb.types import INTEGERS, is_text, text_length
 from tique_backends.names import (
     cache_name,
     quote,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 _VALUES_ROWS = 25
 """Rows per VALUES."""
+_NULLS = frozenset({"NULL"})
 
 
 def known_rows(
@@ -65,13 +66,15 @@ def known_rows(
     return f"({listed_rows(texts, names)}) AS {alias}"
 
 
-def listed_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> str:
-    """A query for rows of SQL text, of at least one."""
+def listed_rows(
+    rows: Sequence[Sequence[str]], names: Sequence[str], *, apart: bool = False
+) -> str:
+    """A query for rows of SQL text, of at least one; ``apart``: each by itself."""
     columns = ", ".join(names)
     pieces = [
         piece
-        for at in range(0, len(rows), _VALUES_ROWS)
-        for piece in _told_apart(rows[at : at + _VALUES_ROWS])
+        for at in range(0, len(rows), 1 if apart else _VALUES_ROWS)
+        for piece in _told_apart(rows[at : at + (1 if apart else _VALUES_ROWS)])
     ]
     return " UNION ALL ".join(
         f"SELECT {columns} FROM (VALUES "
@@ -85,12 +88,41 @@ def _told_apart(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[Sequence[str
     """The rows, in pieces whose columns MonetDB does not take for one another.
 
     Of two columns of one VALUES that have the same values in another order it reads the
-    first twice: VALUES (1, 2), (2, 1) are (1, 1), (2, 2).
+    first twice: VALUES (1, 2), (2, 1) are (1, 1), (2, 2). It does so too if their types are
+    different but kept alike, as VARCHAR and CLOB, or BIGINT and DECIMAL(18, 0).
     """
+    if len(rows) == 1:
+        return [rows]
     columns = set(zip(*rows, strict=True))
-    if len({frozenset(column) for column in columns}) == len(columns):
+    kept = {column: frozenset(map(_kept, column)) for column in columns}
+    values = [found for found in kept.values() if found != _NULLS]
+    if len(set(values)) == len(values):
         return [rows]
     return [[row] for row in rows]
+
+
+def _kept(text: str) -> str:
+    """What MonetDB keeps of a literal.
+
+    It may be the same of different values: only rows are told apart then for nothing. It is the
+    same of equal ones of which there are several texts (``5`` and ``5.0``).
+    """
+    value, _, type_name = text.removeprefix("CAST(").rpartition(" AS ")
+    type_name = type_name.removesuffix(")")
+    while value.startswith("CAST("):
+        value = value.removeprefix("CAST(").rpartition(" AS ")[0]
+    if not value or value == "NULL" or is_text(type_name):
+        return value or text
+    value = value.strip("R'()")
+    if type_name in ("REAL", "DOUBLE"):
+        return repr(float(value))
+    if type_name.startswith((*INTEGERS, "DECIMAL", "INTERVAL")):
+        # Without the scale.
+        return "".join([c for c in value if c in "-0123456789"]).strip("0")
+    if type_name.endswith("WITH TIME ZONE"):
+        return type_name
+    kind = type_name.partition("(")[0]
+    return f"{value.rstrip('0.') if kind.startswith('TIME') else value.lower()} {kind}"
 
 
 def listed_equality(table: Table, positions: Sequence[int]) -> str:
@@ -296,5 +328,7 @@ class MonetDBForms(ServerForms):
             for ordinal in range(rows)
         ]
         aliases = ["_ordinal", *(quote(table.columns[i].name) for i in columns), "_sts"]
-        relation = f"({listed_rows(keys, aliases)}) AS _k"
+        # The values may make columns alike, and are not known yet.
+        apart = len(columns) > 1 or types[0] in ("TINYINT", "BIGINT")
+        relation = f"({listed_rows(keys, aliases, apart=apart)}) AS _k"
         return self._conflicts(table, columns, relation)

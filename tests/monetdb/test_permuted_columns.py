@@ -1,0 +1,96 @@
+"""P1, P3: columns with the same values in another order, which MonetDB takes for one another.
+
+``SELECT * FROM (VALUES (1, 2), (2, 1)) AS v`` has the rows (1, 1) and (2, 2) there.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+import tique
+
+pytestmark = pytest.mark.monetdb
+
+KINDS = {
+    "number": ("TINYINT", "INTEGER", "BIGINT", "DECIMAL(18,0)", "DECIMAL(9,2)"),
+    "text": ("VARCHAR(20)", "CHAR(3)", "CLOB"),
+    "time": ("TIMESTAMP", "TIMESTAMP(3)"),
+    "day": ("DATE",),
+    "zone": ("TIMESTAMP WITH TIME ZONE",),
+    "float": ("REAL", "DOUBLE"),
+    "uuid": ("UUID",),
+}
+VALUES = {
+    "number": ("5", "6"),
+    "text": ("'x'", "'é'"),
+    "time": ("TIMESTAMP '2020-01-05 00:00:00'", "TIMESTAMP '2020-01-06 00:00:00'"),
+    "day": ("DATE '2020-01-05'", "DATE '2020-01-06'"),
+    "zone": ("'2020-01-05 00:00:00+00:00'", "'2020-01-05 00:00:00+01:00'"),
+    "float": ("0.5", "5e10"),
+    "uuid": (
+        "'00000000-0000-0000-0000-00000000000a'",
+        "'00000000-0000-0000-0000-00000000000b'",
+    ),
+}
+PAIRS = [
+    (kind, *pair) for kind, types in KINDS.items() for pair in product(types, repeat=2)
+]
+
+
+@pytest.mark.parametrize("second", ["other", "NULL"])
+def test_recent_rows(home, second):
+    """Every pair of types, in one table for the pairs of a kind."""
+    with tique.connect(home.url, checkpoint="manual") as connection:
+        for number, (kind, one, other) in enumerate(PAIRS):
+            table = f"t{number}"
+            connection.execute(
+                f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, a {one}, b {other})"
+            )
+            x, y = VALUES[kind]
+            z = "NULL" if second == "NULL" else y
+            rows = [(1, x, z), (2, z, x)]
+            expected = []
+            for row in rows:
+                connection.execute(
+                    f"INSERT INTO {table} VALUES ({', '.join(map(str, row))})"
+                )
+            for id, a, b in rows:
+                query = f"SELECT {id}, CAST({a} AS {one}), CAST({b} AS {other})"
+                expected += connection.execute(query).fetchall()
+            for _ in range(2):
+                query = f"SELECT * FROM {table} ORDER BY id"
+                found = connection.execute(query).fetchall()
+                assert found == expected, (one, other)
+                assert [list(map(type, row)) for row in found] == [
+                    list(map(type, row)) for row in expected
+                ], (one, other)
+                connection.commit()
+
+
+@pytest.mark.parametrize("certifier", ["memory", "query"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("INTEGER", "INTEGER"), ("VARCHAR(9)", "CLOB"), ("BIGINT", "DECIMAL(18,0)")],
+)
+def test_a_lost_update_of_a_composite_key(home, certifier, one, other):
+    with (
+        tique.connect(home.url, certifier=certifier) as winner,
+        tique.connect(home.url, certifier=certifier) as loser,
+    ):
+        winner.execute(
+            f"CREATE TABLE t (x {one}, y {other}, n INTEGER, PRIMARY KEY (x, y))"
+        )
+        winner.execute(
+            "INSERT INTO t VALUES ('1', '2', 0), ('2', '1', 0), ('5', '6', 0)"
+        )
+        winner.commit()
+        for connection in (winner, loser):
+            assert connection.execute("SELECT sum(n) FROM t").fetchone() == (0,)
+        winner.execute("UPDATE t SET n = 7 WHERE x = '2' AND y = '1'")
+        winner.commit()
+        loser.execute("UPDATE t SET n = n + 1 WHERE x < '4'")
+        with pytest.raises(tique.SerializationError):
+            loser.commit()
+        assert winner.execute("SELECT sum(n) FROM t").fetchone() == (7,)
