@@ -132,7 +132,8 @@ class Table:
     ``is_temporary`` belongs to one connection. ``generated`` are further columns, each
     behind those that its expression names. ``indexed`` are the expressions of storage's
     indexes that may be an error for a row, where a staging table has to find that.
-    ``computed_keys`` are the unique indexes on expressions. One that ``is_materialized`` is
+    ``computed_keys`` are the unique indexes on expressions. ``heads`` are the columns that
+    an index of storage's begins with, where the engine takes these for unique. One that ``is_materialized`` is
     a materialized view: no statement changes single rows of it.
     """
 
@@ -156,6 +157,7 @@ class Table:
     generated: tuple[Generated, ...] = ()
     indexed: tuple[str, ...] = ()
     computed_keys: tuple[ComputedKey, ...] = ()
+    heads: frozenset[int] = frozenset()
     is_materialized: bool = False
 
     @cached_property

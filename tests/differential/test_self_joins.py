@@ -1,7 +1,7 @@
-"""P1: joins of a table with itself by a part of its key.
+"""P1: joins of a table with itself by a part of its key, or by the column of an index.
 
-MonetDB joins two subqueries by the first column of a composite key as if it were unique,
-and what tique reads a table by is a subquery.
+MonetDB joins two subqueries by the first column of a composite key, or of another index, as if
+it were unique, and what tique reads a table by is a subquery.
 """
 
 from __future__ import annotations
@@ -36,3 +36,39 @@ def test_a_part_of_a_key_is_not_unique(engine, stored):
         for source, count in COUNTS:
             cursor.execute(f"SELECT count(*) FROM {source}")
             assert cursor.fetchall() == [(count,)], source
+
+
+THREE = (
+    "SELECT a.id, sum(a.n) FROM t AS a CROSS JOIN t AS b JOIN t AS c ON b.i = c.i "
+    "GROUP BY a.id"
+)
+INDEXES = [
+    "CREATE INDEX x ON t (i)",
+    "CREATE INDEX x ON t (i, n)",
+    "ALTER TABLE t ADD UNIQUE (i, id)",
+]
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("stored", [4, 3])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_the_column_of_an_index_is_not_unique(engine, index, stored, reopened):
+    options = {"checkpoint": "manual", "uncommitted_fold_rows": None}
+    rows = [(-1, 4, None), (6, -1, 7), (2, 3, -2), (1, 3, -2)]
+    with engine.connect(autocommit=True, **options) as connection:
+        connection.execute(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, i INTEGER NOT NULL, n INTEGER)"
+        )
+        connection.execute(index)
+        cursor = connection.cursor()
+        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows[:stored])
+        connection.checkpoint()
+        cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows[stored:])
+        if reopened:
+            connection.close()
+            connection = engine.connect(autocommit=True, **options)
+        found = sorted(connection.execute(THREE).fetchall())
+        assert found == [(-1, None), (1, -12), (2, -12), (6, 42)]
+        distinct = "SELECT count(DISTINCT i), count(*) FROM t"
+        assert connection.execute(distinct).fetchone() == (3, 4)

@@ -171,10 +171,12 @@ class MonetDBForms(ServerForms):
     def stored_list(
         self, table: Table, columns: Sequence[int], prefix: str = ""
     ) -> str:
-        # Of two subqueries that are joined by the first column of a composite key MonetDB
-        # makes a semijoin, as if it were unique (README.md). It does not look through this.
-        first = table.primary_key[0] if len(table.primary_key) > 1 else None
-        names = [(i == first, quote(table.columns[i].name)) for i in columns]
+        # Of two subqueries that are joined by the first column of an index, as that of a
+        # composite key, MonetDB makes a semijoin, as if it were unique (README.md). It does
+        # not look through this.
+        keys = (table.primary_key, *table.unique)
+        heads = table.heads.union(key[0] for key in keys if len(key) > 1)
+        names = [(i in heads, quote(table.columns[i].name)) for i in columns]
         return ", ".join(
             f"ifthenelse(TRUE, {prefix}{name}, {prefix}{name}) AS {name}"
             if is_first

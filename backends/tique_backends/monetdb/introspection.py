@@ -44,6 +44,10 @@ _KEYS = """
 SELECT k.table_id, k.id, k.type, o.name
 FROM sys.keys AS k JOIN sys.objects AS o ON o.id = k.id ORDER BY k.id, o.nr"""
 
+_INDEXES = """
+SELECT i.table_id, o.name FROM sys.idxs AS i JOIN sys.objects AS o ON o.id = i.id
+WHERE o.nr = 0"""
+
 _REFERENCED = """
 SELECT DISTINCT k.table_id FROM sys.keys AS f JOIN sys.keys AS k ON k.id = f.rkey
 WHERE f.type = 2"""
@@ -162,6 +166,8 @@ def _described(
         keys[key] = (*keys.get(key, ()), positions[column])
     primary = [keys[key] for key, key_kind in kinds.items() if key_kind == _PRIMARY]
     unique = [keys[key] for key, key_kind in kinds.items() if key_kind == _UNIQUE]
+    alone = {key[0] for key in keys.values() if len(key) == 1}
+    heads = {positions[column] for (column,) in ask(_INDEXES, number)}
     return Table(
         schema,
         name,
@@ -170,6 +176,7 @@ def _described(
         tuple(unique),
         (),
         table_id,
+        heads=frozenset(heads - alone),
     )
 
 
