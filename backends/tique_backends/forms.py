@@ -57,6 +57,10 @@ class Forms(ABC):
         """Quote an identifier."""
         return quote(identifier)
 
+    def has_value(self, expression: str) -> str:
+        """A condition: it is not NULL."""
+        return f"{expression} IS NOT NULL"
+
     def fenced(self, queries: Sequence[str]) -> str:
         """One relation of the rows of several; the engine finds them before all else.
 
@@ -300,7 +304,8 @@ class Forms(ABC):
         children = together(self.scan(child, sts, staged=staged[0]))
         parents = together(self.scan(parent, sts, staged=staged[1]))
         given = " AND ".join(
-            f"_c.{self.quote(child.columns[i].name)} IS NOT NULL" for i in key.columns
+            self.has_value(f"_c.{self.quote(child.columns[i].name)}")
+            for i in key.columns
         )
         same = self.referenced(child, parent, key, "_c.", "_p.")
         return (

@@ -197,3 +197,31 @@ def test_another_transaction_commits(engine, connection, folded):
             other.commit()
     connection.rollback()
     assert connection.execute("SELECT n FROM q").fetchall() == [(2,)]
+
+
+@pytest.mark.written_for(["postgresql"], reason="only there such a value IS NULL")
+def test_a_composite_of_nulls(engine):
+    """P8, P9: it is a value, as for PostgreSQL's own NOT NULL and keys."""
+    statements = [
+        "INSERT INTO t VALUES ('(,)', 5, '(,)') ON CONFLICT (k) DO UPDATE SET n = t.n + 1",
+        "INSERT INTO t VALUES ('(,)', 5, '(,)'), ('(1,)', 2, '(,)') ON CONFLICT DO NOTHING",
+        "INSERT INTO t VALUES ('(2,)', 5, NULL) ON CONFLICT (k) DO NOTHING",
+        "MERGE INTO t USING (VALUES (1)) AS v(m) ON t.n = 1 "
+        "WHEN MATCHED THEN UPDATE SET n = 9 WHEN NOT MATCHED THEN DO NOTHING",
+    ]
+    create = [
+        "CREATE TABLE t (k pair PRIMARY KEY, n INTEGER, v pair NOT NULL)",
+        "INSERT INTO t VALUES ('(,)', 1, '(,)')",
+    ]
+    read = "SELECT CAST(k AS TEXT), n, CAST(v AS TEXT) FROM t ORDER BY 2"
+    native = engine.native()
+    native.execute("CREATE TYPE pair AS (a INTEGER, b TEXT)")
+    wanted = natively_of(native, create, statements, read)
+    with engine.connect() as connection:
+        for sql in create:
+            connection.execute(sql)
+        expect(engine, through_tique(connection, statements, executed, read), wanted)
+        connection.rollback()
+        connection.execute("DROP TABLE t")
+        connection.commit()
+    engine.native().execute("DROP TYPE pair")

@@ -146,12 +146,6 @@ DIFFERENCES = {
         Failure("ProgrammingError", "42000"),
         "executemany() writes",
     ),
-    "conflict_of_exotic_types": Difference(
-        _sql("INSERT INTO cut (id) VALUES (1) ON CONFLICT DO NOTHING"),
-        0,
-        _REFUSED,
-        "the driver keeps no arrays of types with a length",
-    ),
 }
 
 

@@ -115,7 +115,8 @@ def test_upsert(alchemy):
     with alchemy.begin() as connection:
         connection.execute(again)
         connection.execute(again)
-        connection.execute(insert(OWNER).values(id=1).on_conflict_do_nothing())
+        there = insert(OWNER).values(id=1, name="Ada").on_conflict_do_nothing()
+        connection.execute(there)
         assert connection.scalar(sa.select(OWNER.c.name)) == "Ada!"
 
 

@@ -95,7 +95,7 @@ def _check_relation(
     forms = transaction.engine.forms
     names = [*required, *(column.name for column in table.generated if column.not_null)]
     conditions: list[tuple[str, errors.IntegrityError]] = [
-        (f"{forms.quote(name)} IS NOT NULL", _null(table, name)) for name in names
+        (forms.has_value(forms.quote(name)), _null(table, name)) for name in names
     ]
     # PostgreSQL evaluates them in the order of their names.
     checks = sorted(table.checks, key=lambda each: each.name or "")

@@ -53,6 +53,11 @@ class PostgreSQLForms(ServerForms):
         return stage_name(table)
 
     @override
+    def has_value(self, expression: str) -> str:
+        # A composite of NULLs IS NULL, and is none.
+        return f"{expression} IS DISTINCT FROM NULL"
+
+    @override
     def first_of(self, query: str) -> str:
         # For the sake of a first row the planner would look every pair of rows over.
         return f"WITH _all AS MATERIALIZED ({query}) SELECT * FROM _all LIMIT 1"

@@ -303,7 +303,7 @@ class MergeStatement(WritingStatement):
         key = ROW_NUMBER
         if self._table.primary_key:
             key = quote(self._table.columns[self._table.primary_key[0]].name)
-        in_target = f"{plan.qualifier}.{key} IS NOT NULL"
+        in_target = transaction.engine.forms.has_value(f"{plan.qualifier}.{key}")
         cases = dict.fromkeys(MergeKind, "")
         for k, (clause, test) in enumerate(zip(plan.clauses, tests, strict=True), 1):
             found = 0 if clause.action is MergeAction.NOTHING else k

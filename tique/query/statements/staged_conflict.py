@@ -184,7 +184,8 @@ class StagedConflict:
         # All items, as an engine may refuse parameters that no text has.
         named = [f"{item} AS _i{n}" for n, item in enumerate(items)]
         inner = ", ".join([f"{action} AS _a", *names, _ORDER, *named])
-        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        has_value = transaction.engine.forms.has_value
+        known = " AND ".join(has_value(name) for name in names)
         twice = (
             f"SELECT 1 FROM (SELECT {inner} FROM {source}) AS _w WHERE {known} "
             f"GROUP BY {', '.join(names)} "
@@ -204,10 +205,10 @@ class StagedConflict:
             f"FROM {proposed}) AS _r"
         )
         parts = ", ".join(f"_r._{i}" for i in key)
-        unknown = " OR ".join(f"_r._{i} IS NULL" for i in key)
+        known = " AND ".join(forms.has_value(f"_r._{i}") for i in key)
         counted = (
-            f"(SELECT _r.*, CASE WHEN {unknown} THEN 1 ELSE row_number() OVER "
-            f"(PARTITION BY {parts} ORDER BY _r.{_ORDER}) END AS {_NTH} FROM {numbered}) AS _p"
+            f"(SELECT _r.*, CASE WHEN {known} THEN row_number() OVER (PARTITION BY "
+            f"{parts} ORDER BY _r.{_ORDER}) ELSE 1 END AS {_NTH} FROM {numbered}) AS _p"
         )
         same = " AND ".join(
             f"_o.{forms.quote(table.columns[i].name)} = _p._{i}" for i in key
@@ -216,7 +217,7 @@ class StagedConflict:
         items = [f"_o.{forms.quote(c.name)}" for c in table.columns]
         items += [f"_p._{i} AS {PROPOSED}{i}" for i in width]
         items += [
-            f"CASE WHEN {first} IS NULL THEN 0 ELSE 1 END AS {_FOUND}",
+            f"CASE WHEN {forms.has_value(first)} THEN 1 ELSE 0 END AS {_FOUND}",
             f"_p.{_NTH}",
             f"_p.{_ORDER}",
         ]
