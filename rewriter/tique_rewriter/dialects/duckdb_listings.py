@@ -1,7 +1,8 @@
 """DuckDB's relations that list the content of a database, of releases 1.5 and 2.0.
 
-tique's objects are in the schema ``tique``, among the temporary tables (applications
-have none through tique) and among the functions, as an extension of the same name.
+tique's objects are in the schema ``tique``, among the temporary tables (where the
+application's have other names, and are not listed) and among the functions, as an
+extension of the same name.
 """
 
 from __future__ import annotations
