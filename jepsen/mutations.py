@@ -60,8 +60,8 @@ def _stale_snapshot() -> None:
     """P2: a transaction does not see the commits that were acknowledged last."""
     genuine = Timeline.begin
 
-    def begin(timeline: Any) -> tuple[int, int]:
-        txid, sts = genuine(timeline)
+    def begin(timeline: Any, **how: Any) -> tuple[int, int]:
+        txid, sts = genuine(timeline, **how)
         return txid, max(sts - _STALE, 0)
 
     _replace(Timeline, begin)
