@@ -94,3 +94,17 @@ def test_a_lost_update_of_a_composite_key(home, certifier, one, other):
         with pytest.raises(tique.SerializationError):
             loser.commit()
         assert winner.execute("SELECT sum(n) FROM t").fetchone() == (7,)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE", "REAL", "DECIMAL(9,2)", "TINYINT", "DATE"])
+def test_keys_of_one_column(home, kind):
+    """P3: their values are bound later, where many are certified by a query."""
+    with tique.connect(home.url, certifier="query") as connection:
+        connection.execute(f"CREATE TABLE t (x {kind} PRIMARY KEY, n INTEGER)")
+        value = "DATE '2020-01-0{}'" if kind == "DATE" else "{}"
+        rows = ", ".join(f"({value.format(n)}, 0)" for n in (1, 2, 3))
+        connection.execute(f"INSERT INTO t VALUES {rows}")
+        connection.commit()
+        connection.execute("UPDATE t SET n = n + 1")
+        connection.commit()
+        assert connection.execute("SELECT sum(n) FROM t").fetchone() == (3,)

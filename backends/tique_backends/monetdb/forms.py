@@ -71,10 +71,11 @@ def listed_rows(
 ) -> str:
     """A query for rows of SQL text, of at least one; ``apart``: each by itself."""
     columns = ", ".join(names)
+    most = 1 if apart else _VALUES_ROWS
     pieces = [
         piece
-        for at in range(0, len(rows), 1 if apart else _VALUES_ROWS)
-        for piece in _told_apart(rows[at : at + (1 if apart else _VALUES_ROWS)])
+        for at in range(0, len(rows), most)
+        for piece in _told_apart(rows[at : at + most])
     ]
     return " UNION ALL ".join(
         f"SELECT {columns} FROM (VALUES "
@@ -114,7 +115,7 @@ def _kept(text: str) -> str:
     if not value or value == "NULL" or is_text(type_name):
         return value or text
     value = value.strip("R'()")
-    if type_name in ("REAL", "DOUBLE"):
+    if type_name in ("REAL", "DOUBLE") and "$" not in value:
         return repr(float(value))
     if type_name.startswith((*INTEGERS, "DECIMAL", "INTERVAL")):
         # Without the scale.
