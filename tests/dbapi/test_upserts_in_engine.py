@@ -215,7 +215,7 @@ def test_a_composite_of_nulls(engine):
     ]
     read = "SELECT CAST(k AS TEXT), n, CAST(v AS TEXT) FROM t ORDER BY 2"
     native = engine.native()
-    native.execute("CREATE TYPE pair AS (a INTEGER, b TEXT)")
+    native.execute("CREATE TYPE public.pair AS (a INTEGER, b TEXT)")
     wanted = natively_of(native, create, statements, read)
     with engine.connect() as connection:
         for sql in create:
@@ -224,4 +224,4 @@ def test_a_composite_of_nulls(engine):
         connection.rollback()
         connection.execute("DROP TABLE t")
         connection.commit()
-    engine.native().execute("DROP TYPE pair")
+    engine.native().execute("DROP TYPE public.pair")
