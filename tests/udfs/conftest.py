@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tique_udfs import Sequencer, _python, build, open_sequencer
+from tique_udfs import Sequencer, _python, _python_locks, build, open_sequencer
 
 FEW = {
     "SNAPSHOT_CAPACITY": 6,
@@ -43,7 +43,9 @@ def small(small_builds: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setenv("TIQUE_CACHE_DIR", small_builds)
     monkeypatch.setattr(build, "_FLAGS", (*build._FLAGS, *flags))
     for name, number in FEW.items():
-        monkeypatch.setattr(_python, name, number)
+        for module in (_python, _python_locks):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, number)
     return FEW
 
 
