@@ -50,7 +50,8 @@ from tique_backends.postgresql.row_locks import (
     expect_free,
     locked_rows,
 )
-from tique_backends.postgresql.session import COMMIT, LOCK_PATIENCE, PostgreSQLSession
+from tique_backends.postgresql.session import PostgreSQLSession
+from tique_backends.postgresql.transactions import COMMIT, LOCK_PATIENCE
 from tique_backends.sharing import (
     Anchor,
     Appended,

@@ -1,0 +1,194 @@
+"""Settings and engine transactions over one PostgreSQL connection.
+
+The application's timeouts are settings that tique's own transactions are not under.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from typing_extensions import override
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.names import quote
+from tique_backends.postgresql.connection import SETTINGS
+from tique_backends.postgresql.paths import USER, without_user
+from tique_backends.postgresql.settings import TIMEOUTS
+from tique_backends.postgresql.statements import StatementSession
+from tique_backends.retrying import insist, persist
+from tique_backends.settings import SEARCH_PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tique_backends.postgresql.connection import Connection
+    from tique_backends.postgresql.presence import Presence
+    from tique_backends.session import Result, Session
+
+_Outcome = TypeVar("_Outcome")
+
+COMMIT = "COMMIT"
+
+LOCK_PATIENCE = "5s"
+"""How long DDL waits for a lock of PostgreSQL's."""
+
+FOLD_PATIENCE = "100ms"
+"""How long an uncommitted fold waits for one: less than until PostgreSQL looks for
+deadlocks, so that it is the one that gives up."""
+
+
+class TransactionSession(StatementSession):
+    """A session with settings and an engine transaction of its own."""
+
+    def __init__(self, connection: Connection, presence: Presence) -> None:
+        super().__init__(connection, presence)
+        self._timeouts: dict[str, str] = {}
+        """The application's own, which tique's statements are not under."""
+        self._is_unhurried = False
+        self._first_path: str | None = None
+        """The search path that it began with, if it was changed."""
+
+    @override
+    def assign(self, name: str, value: str | None) -> None:
+        self.is_as_opened = False
+        if name == SEARCH_PATH:
+            self._assign_path(value)
+            return
+        usual = dict(SETTINGS).get(name) if value is None else value
+        if usual is None:
+            self._run(f"RESET {'.'.join(map(quote, name.split('.')))}")
+        else:
+            self._run("SELECT set_config($1, $2, FALSE)", [name, usual])
+        # Loaders remember the time zone.
+        self._showing = None
+        if name in TIMEOUTS:
+            self._timeouts.pop(name, None)
+            if value is not None:
+                self._timeouts[name] = value
+
+    def _assign_path(self, value: str | None) -> None:
+        """Look for names along another path; None is the first one."""
+        if self._first_path is None:
+            ((self._first_path,),) = self._ask(
+                "SELECT pg_catalog.current_setting('search_path')"
+            )
+        path = self._first_path if value is None else value
+        if USER in path:
+            # For a role that is called tique it would be tique's own schema.
+            ((role,),) = self._ask("SELECT current_user::TEXT")
+            path = without_user(path, role)
+        self._run("SELECT pg_catalog.set_config('search_path', $1, FALSE)", [path])
+        # A text means other tables' columns, of other types, perhaps.
+        self._deallocate()
+        self._types = self._showing = None
+
+    @override
+    def show(self, name: str | None) -> Result:
+        if name is None:
+            return self._execute("SHOW ALL", ())
+        return self._execute(f"SHOW {'.'.join(map(quote, name.split('.')))}", ())
+
+    @override
+    def discard(self, what: str) -> None:
+        self._run(f"DISCARD {what}", prepare=False)
+
+    def _without_timeouts(self, scope: str) -> str:
+        """Statements after which the application's timeouts do not count."""
+        return "".join(f"; SET {scope} {name} = 0" for name in self._timeouts)
+
+    @override
+    @contextmanager
+    def unhurried(self) -> Iterator[None]:
+        timeouts = self._timeouts
+        if not timeouts or self._in_transaction or self._is_unhurried:
+            yield
+            return
+        self._run(self._without_timeouts("SESSION")[2:])
+        self._is_unhurried = True
+        try:
+            yield
+        finally:
+            self._is_unhurried = False
+            # Another session gets the application's settings anew.
+            if not self.is_lost:
+                for name, value in timeouts.items():
+                    self._run("SELECT set_config($1, $2, FALSE)", [name, value])
+
+    @override
+    def begin(self) -> None:
+        self._begin(f"BEGIN{self._without_timeouts('LOCAL')}")
+
+    def _begin(self, statement: str) -> None:
+        # One may be left of which an interruption stopped the second half.
+        self.rollback()
+        self._in_transaction = True
+        self._run(statement)
+
+    @override
+    def hold(self, aside: Session) -> None:
+        super().hold(aside)
+        # What it locks other clients wait for: it must not wait for long for them (P6).
+        # And it lasts as long as the application's transaction does.
+        self._run(
+            f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; "
+            "SET LOCAL idle_in_transaction_session_timeout = 0"
+        )
+
+    def begin_repeatable(self) -> None:
+        """Start an engine transaction whose statements share one snapshot."""
+        ending = self._without_timeouts("LOCAL")
+        self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
+
+    @override
+    def begin_uncommitted_fold(self) -> None:
+        self.begin_repeatable()
+        self._run(f"SET LOCAL lock_timeout = '{FOLD_PATIENCE}'")
+
+    @override
+    def commit(self, ending: str = COMMIT) -> None:
+        """Commit durably; unless a statement before COMMIT in ``ending`` fails."""
+        self._in_transaction = False
+        try:
+            cursor = self._run(ending)
+        except EngineError:
+            with suppress(EngineError):
+                insist(lambda: self._run("ROLLBACK"))
+            raise
+        if ending == COMMIT and cursor.statusmessage == "ROLLBACK":
+            raise EngineError(
+                ErrorKind.OPERATIONAL, "a statement of the transaction had failed"
+            )
+
+    @override
+    def rollback(self) -> None:
+        if self._in_transaction:
+            self._in_transaction = False
+            insist(lambda: self._run("ROLLBACK"))
+
+    @override
+    def transact(self, body: Callable[[], _Outcome], ending: str = COMMIT) -> _Outcome:
+        return self._transact(self.begin, body, ending)
+
+    def transact_repeatable(self, body: Callable[[], _Outcome]) -> _Outcome:
+        """As :meth:`transact`; the body's statements share one snapshot."""
+        return self._transact(self.begin_repeatable, body, COMMIT)
+
+    def _transact(
+        self, begin: Callable[[], None], body: Callable[[], _Outcome], ending: str
+    ) -> _Outcome:
+        if self.aside is not None:
+            return body()
+
+        def attempt() -> _Outcome:
+            try:
+                begin()
+                outcome = body()
+                self.commit(ending)
+            except BaseException:
+                with suppress(EngineError):
+                    self.rollback()
+                raise
+            return outcome
+
+        return persist(attempt)
