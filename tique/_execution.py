@@ -600,6 +600,11 @@ class Execution:
     def rollback(self) -> None:
         self.end()
 
+    def leave_turn(self) -> None:
+        """Hold others up no more for a transaction that is not tried again (P6)."""
+        with self.lock:
+            self.contender.end()
+
     def end(self, *, committed: bool = False, has_lost: bool = False) -> None:
         transaction, self.transaction = self.transaction, None
         self.controls.reset()

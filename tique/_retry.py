@@ -57,14 +57,17 @@ def run_transaction(
         If a transaction is open on the connection.
     """
     check(attempts, in_transaction=connection.in_transaction)
-    for attempt in itertools.count(1):
-        try:
-            with connection.transaction(priority=priority):
-                return work(connection)
-        except SerializationError:
-            if attempt == attempts:
-                raise
-        time.sleep(pause(attempt))
+    try:
+        for attempt in itertools.count(1):
+            try:
+                with connection.transaction(priority=priority):
+                    return work(connection)
+            except SerializationError:
+                if attempt == attempts:
+                    raise
+            time.sleep(pause(attempt))
+    finally:
+        connection._execution.leave_turn()
     raise AssertionError
 
 

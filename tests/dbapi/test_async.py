@@ -235,6 +235,23 @@ def test_conflicts_are_run_again(engine, run):
     run(work)
 
 
+def test_a_turn_ends_with_the_last_attempt(engine, run):
+    """P6: a transaction that is not run again holds no other up."""
+
+    async def work(connection):
+        async def lose(_):
+            await connection.execute("UPDATE t SET v = abs(v) + 1 WHERE id = 1")
+            async with await tique.AsyncConnection.connect(engine.url) as other:
+                await other.execute("UPDATE t SET v = 7 WHERE id = 1")
+                await other.commit()
+
+        with pytest.raises(tique.SerializationError):
+            await tique.run_transaction_async(connection, lose, attempts=1)
+        assert not connection._connection._database.turns.are_taken
+
+    run(work)
+
+
 # Cancelled
 
 

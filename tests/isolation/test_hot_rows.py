@@ -169,6 +169,30 @@ def test_a_turn_ends_with_its_connection(engine):
         second.commit()
 
 
+@pytest.mark.parametrize("priority", [False, True])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_turn_ends_with_the_last_attempt(engine, monkeypatch, priority, interrupted):
+    """P6: run_transaction() that gives up, or is interrupted, holds no other up."""
+    Counters(engine)
+    attempts = 2 if interrupted else 1
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with engine.connect() as first, engine.connect() as second:
+
+        def lose(connection):
+            add_one(connection)
+            add_one(second)
+            second.commit()
+
+        if interrupted:
+            monkeypatch.setattr("tique._retry.pause", interrupt)
+        with pytest.raises((tique.SerializationError, KeyboardInterrupt)):
+            tique.run_transaction(first, lose, attempts=attempts, priority=priority)
+        assert not first._database.turns.are_taken
+
+
 def test_a_turn_is_for_its_keys_only(engine):
     Counters(engine)
     with engine.connect() as first, engine.connect() as second:

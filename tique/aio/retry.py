@@ -29,12 +29,15 @@ async def run_transaction_async(
     Parameters, result and errors are those of :func:`tique.run_transaction`.
     """
     check(attempts, in_transaction=connection.in_transaction)
-    for attempt in itertools.count(1):
-        try:
-            async with connection.transaction(priority=priority):
-                return await work(connection)
-        except SerializationError:
-            if attempt == attempts:
-                raise
-        await asyncio.sleep(pause(attempt))
+    try:
+        for attempt in itertools.count(1):
+            try:
+                async with connection.transaction(priority=priority):
+                    return await work(connection)
+            except SerializationError:
+                if attempt == attempts:
+                    raise
+            await asyncio.sleep(pause(attempt))
+    finally:
+        connection._connection._execution.leave_turn()
     raise AssertionError

@@ -39,7 +39,7 @@ another place.
 contender looks again when the turn before it is over. No wait for a turn of one's own is
 longer than ``PATIENCE``, none for another's longer than that one. The wait for a reservation, of
 ``PATIENCE`` at most, comes on top of a turn. So a contender that does not come back, or whose
-thread died, holds others up for the rest of one turn.
+thread died, holds others up for the rest of one turn; one that says so, as ``run_transaction`` does, for no more.
 
 *No reservation for a contender that does not try again.* One that did not begin a
 transaction for as long as a turn lasts gets none until it does so after a failure.
