@@ -216,9 +216,9 @@ class Engine(ABC):
             IN_USE if other processes use the database, LOCKED if this role may not.
         """
 
-    @abstractmethod
     def uninstall(self, session: Session) -> None:
         """Drop tique's schema with everything in it."""
+        session.execute("DROP SCHEMA tique CASCADE")
 
     @abstractmethod
     def attach_sequencer(self, sequencer: Sequencer) -> bool:

@@ -102,7 +102,6 @@ class Forms(ABC):
         versions contain none, ``flat`` that no key has two versions.
         """
 
-    @abstractmethod
     def point(
         self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
     ) -> str:
@@ -110,6 +109,18 @@ class Forms(ABC):
 
         ``key`` is SQL text per key column (placeholders).
         """
+        columns = column_list(table)
+        match = " AND ".join(
+            f"{self.quote(table.columns[i].name)} = {text}"
+            for i, text in zip(table.primary_key, key, strict=True)
+        )
+        return (
+            f"(SELECT {columns} FROM (SELECT * FROM ("
+            f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
+            f"FROM {storage_name(table)} WHERE {match} UNION ALL "
+            f"SELECT * FROM {self._versions(table, sts, staged)} AS _v WHERE {match}"
+            ") AS _u ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
+        )
 
     @abstractmethod
     def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
@@ -131,7 +142,8 @@ class Forms(ABC):
 
         Only rows with the values ``bound`` to key columns are asked for. Storage rows
         with one of ``keys`` are left out, ``rows`` are added: all of them
-        have the bound values and know the columns at ``columns``. None as for :meth:`constant`.
+        have the bound values and know the columns at ``columns``, of which at least one
+        is not bound.
         """
 
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
@@ -141,7 +153,6 @@ class Forms(ABC):
         """
         return False
 
-    @abstractmethod
     def constants(
         self,
         table: Table,
@@ -154,6 +165,19 @@ class Forms(ABC):
         All of them have the values ``bound``; ``values`` has a sequence for each of
         the other ``columns``, of which there is at least one.
         """
+        if not values[0]:
+            return self.constant(table, columns, None)
+        return f"({self._constants(table, columns, bound, values)})"
+
+    @abstractmethod
+    def _constants(
+        self,
+        table: Table,
+        columns: Sequence[int],
+        bound: Mapping[int, Any],
+        values: Sequence[Sequence[Any]],
+    ) -> str:
+        """The same for at least one row, without parentheses."""
 
     @abstractmethod
     def cast(self, text: str, type_name: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tique_backends.records import Row
     from tique_rewriter.schema import Table
+    from tique_udfs import Sequencer
 
 SessionT = TypeVar("SessionT", bound=Session)
 _SessionT = TypeVar("_SessionT", bound=Session, contravariant=True)
@@ -123,6 +124,10 @@ class ServerEngine(Engine, Generic[SessionT]):
             return folding.fold_keyed(own, table, until)
 
         return own.transact(move)
+
+    @override
+    def attach_sequencer(self, sequencer: Sequencer) -> bool:
+        return False
 
     @override
     def compact(self, session: Session, *, force: bool = False) -> bool:

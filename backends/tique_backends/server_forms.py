@@ -37,6 +37,17 @@ def newest(
     )
 
 
+def appending_staged(table: Table, stage: str, cts: int) -> str:
+    """The statement of :meth:`Session.append_staged`, for this staging table."""
+    latest = ""
+    if not table.is_keyless:
+        latest = f" WHERE {newest(table, stage, '_sequence', '_n')}"
+    return (
+        f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
+        f"CAST({cts} AS BIGINT), _n._deleted FROM {stage} AS _n{latest}"
+    )
+
+
 class ServerForms(Forms):
     """Forms with NOT EXISTS, which these engines plan as an anti-join."""
 
@@ -110,24 +121,6 @@ class ServerForms(Forms):
             f"(SELECT {self.stored_list(table, range(len(table.columns)), '_s.')} "
             f"FROM {storage_name(table)} AS _s "
             f"WHERE NOT EXISTS (SELECT 1 FROM {versions} AS _v WHERE {same}))"
-        )
-
-    @override
-    def point(
-        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
-    ) -> str:
-        columns = column_list(table)
-        match = " AND ".join(
-            f"{quote(table.columns[i].name)} = {text}"
-            for i, text in zip(table.primary_key, key, strict=True)
-        )
-        return (
-            f"(SELECT {columns} FROM (SELECT {columns}, _cts, _deleted FROM ("
-            f"SELECT {columns}, CAST(-1 AS BIGINT) AS _cts, FALSE AS _deleted "
-            f"FROM {storage_name(table)} WHERE {match} UNION ALL "
-            f"SELECT {columns}, _cts, _deleted "
-            f"FROM {self._versions(table, sts, staged)} AS _v WHERE {match}) AS _u "
-            "ORDER BY _cts DESC LIMIT 1) AS _n WHERE NOT _deleted)"
         )
 
     @override

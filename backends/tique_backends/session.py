@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tique_backends.gaps import widened
+
 if TYPE_CHECKING:
     from collections.abc import (
         Callable,
@@ -163,7 +165,7 @@ class Session(ABC):
         self, columns: Sequence[ResultColumn], rows: list[Row]
     ) -> list[Row]:
         """Rows of a query for values to keep, with these columns, as results have them."""
-        return rows
+        return self.shown([column.type for column in columns], rows)
 
     def maintain(self, text: str) -> None:
         """Run a statement that has no result and changes no row."""
@@ -329,7 +331,6 @@ class Session(ABC):
         Columns other than ``columns`` (all by default) are ``MISSING`` in it.
         """
 
-    @abstractmethod
     def read_rows(
         self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
     ) -> dict[Row, Row]:
@@ -338,6 +339,20 @@ class Session(ABC):
         Columns other than ``columns`` (all by default, and the key) are
         ``MISSING`` in them.
         """
+        if not keys:
+            return {}
+        read = tuple(range(len(table.columns)))
+        if columns is not None:
+            read = tuple(sorted({*columns, *table.primary_key}))
+        rows = self._stored_rows(table, keys, read)
+        found = [widened(table, read, row) for row in rows]
+        return {tuple([row[i] for i in table.primary_key]): row for row in found}
+
+    @abstractmethod
+    def _stored_rows(
+        self, table: Table, keys: Sequence[Row], read: Sequence[int]
+    ) -> Sequence[Row]:
+        """The columns ``read`` of the storage rows with one of some primary keys."""
 
     @abstractmethod
     def read_range(

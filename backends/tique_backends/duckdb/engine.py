@@ -256,10 +256,6 @@ class DuckDBEngine(Engine):
         session.transact(change)
 
     @override
-    def uninstall(self, session: Session) -> None:
-        session.execute("DROP SCHEMA tique CASCADE")
-
-    @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:
         return extension.load(self._instance, sequencer)
 

@@ -192,23 +192,6 @@ class DuckDBForms(Forms):
         )
 
     @override
-    def point(
-        self, table: Table, sts: int, key: Sequence[str], *, staged: int | None
-    ) -> str:
-        columns = column_list(table)
-        match = " AND ".join(
-            f"{quote(table.columns[i].name)} = {text}"
-            for i, text in zip(table.primary_key, key, strict=True)
-        )
-        return (
-            f"(SELECT {columns} FROM (SELECT * FROM ("
-            f"SELECT {columns}, -1 AS _cts, FALSE AS _deleted "
-            f"FROM {storage_name(table)} WHERE {match} UNION ALL "
-            f"SELECT * FROM {self._versions(table, sts, staged)} WHERE {match}) "
-            "ORDER BY _cts DESC LIMIT 1) WHERE NOT _deleted)"
-        )
-
-    @override
     def constant(self, table: Table, columns: Sequence[int], row: Row | None) -> str:
         if row is None:
             names = key_list(table, columns)
@@ -239,17 +222,6 @@ class DuckDBForms(Forms):
         return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
 
     @override
-    def constants(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        values: Sequence[Sequence[Any]],
-    ) -> str:
-        if not values[0]:
-            return self.constant(table, columns, None)
-        return f"({self._constants(table, columns, bound, values)})"
-
     def _constants(
         self,
         table: Table,

@@ -188,12 +188,6 @@ class DuckDBSession(Session):
             return rows
         return with_shown(rows, positions, self.execute(query).fetch_all())
 
-    @override
-    def shown_results(
-        self, columns: Sequence[ResultColumn], rows: list[Row]
-    ) -> list[Row]:
-        return self.shown([column.type for column in columns], rows)
-
     def _zone_now(self) -> tzinfo:
         if self._zone is None:
             moment = "SELECT TIMESTAMPTZ '2000-01-01 00:00:00+00'"
@@ -372,19 +366,13 @@ class DuckDBSession(Session):
         return ArrowRows(rows)
 
     @override
-    def read_rows(
-        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
-    ) -> dict[Row, Row]:
-        if not keys:
-            return {}
-        read = every_column(table)
-        if columns is not None:
-            read = tuple(sorted({*columns, *table.primary_key}))
+    def _stored_rows(
+        self, table: Table, keys: Sequence[Row], read: Sequence[int]
+    ) -> Sequence[Row]:
         self._run(rows_query(table, read, keys), ())
         with translating():
-            rows = self._connection.fetchall()
-        found = (widened(table, read, row) for row in rows)
-        return {tuple(row[i] for i in table.primary_key): row for row in found}
+            rows: list[Row] = self._connection.fetchall()
+        return rows
 
     def _insert(self, rows: pyarrow.Table, target: str) -> None:
         started = time.perf_counter()

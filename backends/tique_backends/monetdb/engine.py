@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
-    from tique_udfs import Sequencer
 
 _SCHEMA = (
     "CREATE SCHEMA tique",
@@ -250,14 +249,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             )
 
         session.transact(change)
-
-    @override
-    def uninstall(self, session: Session) -> None:
-        session.execute("DROP SCHEMA tique CASCADE")
-
-    @override
-    def attach_sequencer(self, sequencer: Sequencer) -> bool:
-        return False
 
     @override
     def managed_tables(self, session: Session) -> list[Table]:

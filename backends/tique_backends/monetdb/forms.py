@@ -222,7 +222,7 @@ class MonetDBForms(ServerForms):
         if not rows:
             return (f"({query})",)
         free = [i for i in columns if i not in bound]
-        added = [[row[i] for i in free] for row in rows]
+        added = [[row[i] for row in rows] for i in free]
         return (f"({query} UNION ALL {self._constants(table, columns, bound, added)})",)
 
     @override
@@ -231,24 +231,12 @@ class MonetDBForms(ServerForms):
         return wide and parts > 1 and others > 1
 
     @override
-    def constants(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        values: Sequence[Sequence[Any]],
-    ) -> str:
-        if not values[0]:
-            return self.constant(table, columns, None)
-        rows = list(zip(*values, strict=True))
-        return f"({self._constants(table, columns, bound, rows)})"
-
     def _constants(
         self,
         table: Table,
         columns: Sequence[int],
         bound: Mapping[int, Any],
-        rows: Sequence[Sequence[Any]],
+        values: Sequence[Sequence[Any]],
     ) -> str:
         free = [i for i in columns if i not in bound]
         items = ", ".join(
@@ -256,8 +244,7 @@ class MonetDBForms(ServerForms):
             + f" AS {quote(table.columns[i].name)}"
             for i in columns
         )
-        if not free:
-            return " UNION ALL ".join([f"SELECT {items}"] * len(rows))
+        rows = list(zip(*values, strict=True))
         return f"SELECT {items} FROM {known_rows(table, free, rows, '_x')}"
 
     def _excluded(

@@ -64,13 +64,12 @@ from tique_backends.monetdb.statements import substituted
 from tique_backends.monetdb.types import INTEGERS
 from tique_backends.names import (
     cache_name,
-    column_list,
     key_list,
     storage_name,
 )
 from tique_backends.records import CommitRecord, ResultColumn, Row, Versions
 from tique_backends.retrying import insist, persist
-from tique_backends.server_forms import newest
+from tique_backends.server_forms import appending_staged
 from tique_backends.session import Result, Session
 from tique_backends.settings import SEARCH_PATH
 
@@ -308,12 +307,6 @@ class MonetDBSession(Session):
             return rows
         return shown_rows(type_names, rows, self._zone_now)
 
-    @override
-    def shown_results(
-        self, columns: Sequence[ResultColumn], rows: list[Row]
-    ) -> list[Row]:
-        return self.shown([column.type for column in columns], rows)
-
     def _zone_now(self) -> timezone:
         if self._zone is None:
             self._zone = timezone(self._current_zone())
@@ -431,14 +424,9 @@ class MonetDBSession(Session):
         return widened(table, read, rows[0]) if rows else None
 
     @override
-    def read_rows(
-        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
-    ) -> dict[Row, Row]:
-        if not keys:
-            return {}
-        read = tuple(range(len(table.columns)))
-        if columns is not None:
-            read = tuple(sorted({*columns, *table.primary_key}))
+    def _stored_rows(
+        self, table: Table, keys: Sequence[Row], read: Sequence[int]
+    ) -> Sequence[Row]:
         *fixed, last = table.primary_key
         prefix = keys[0][:-1]
         if table.columns[last].type in INTEGERS and all(k[:-1] == prefix for k in keys):
@@ -454,9 +442,7 @@ class MonetDBSession(Session):
                 f"_s JOIN {wanted} ON {listed_equality(table, table.primary_key)} "
                 f"WHERE TRUE{still_there(table)}"
             )
-        rows = read_reply(self._run_text(sql), keeping=True).rows
-        found = [widened(table, read, row) for row in rows]
-        return {tuple(row[i] for i in table.primary_key): row for row in found}
+        return read_reply(self._run_text(sql), keeping=True).rows
 
     @override
     def read_range(
@@ -514,14 +500,7 @@ class MonetDBSession(Session):
 
     @override
     def append_staged(self, table: Table, cts: int) -> int:
-        source = stage_name(table)
-        latest = ""
-        if not table.is_keyless:
-            latest = f" WHERE {newest(table, source, '_sequence', '_n')}"
-        return self._append(
-            f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
-            f"CAST({cts} AS BIGINT), _n._deleted FROM {source} AS _n{latest}"
-        )
+        return self._append(appending_staged(table, stage_name(table), cts))
 
     @override
     def log(self, commits: Sequence[CommitRecord]) -> None:

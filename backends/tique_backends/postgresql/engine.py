@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from tique_backends.server_engine import Folding
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
-    from tique_udfs import Sequencer
 
 _SCHEMA = (
     "CREATE SCHEMA tique",
@@ -249,11 +248,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def uninstall(self, session: Session) -> None:
         session.execute("DROP EXTENSION IF EXISTS tique")
-        session.execute("DROP SCHEMA tique CASCADE")
-
-    @override
-    def attach_sequencer(self, sequencer: Sequencer) -> bool:
-        return False
+        super().uninstall(session)
 
     @override
     def managed_tables(self, session: Session) -> list[Table]:

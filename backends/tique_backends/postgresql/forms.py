@@ -104,7 +104,7 @@ class PostgreSQLForms(ServerForms):
             return (kept,)
         free = [i for i in columns if i not in bound]
         added = [[row[i] for row in rows] for i in free]
-        return kept, f"({self._constants(table, columns, bound, added, len(rows))})"
+        return kept, f"({self._constants(table, columns, bound, added)})"
 
     @override
     def joins_in_parts(self, parts: int, others: int, *, wide: bool) -> bool:
@@ -112,24 +112,12 @@ class PostgreSQLForms(ServerForms):
         return parts * others > 1
 
     @override
-    def constants(
-        self,
-        table: Table,
-        columns: Sequence[int],
-        bound: Mapping[int, Any],
-        values: Sequence[Sequence[Any]],
-    ) -> str:
-        if not values[0]:
-            return self.constant(table, columns, None)
-        return f"({self._constants(table, columns, bound, values, len(values[0]))})"
-
     def _constants(
         self,
         table: Table,
         columns: Sequence[int],
         bound: Mapping[int, Any],
         values: Sequence[Sequence[Any]],
-        rows: int,
     ) -> str:
         free = [i for i in columns if i not in bound]
         items = ", ".join(
@@ -141,8 +129,6 @@ class PostgreSQLForms(ServerForms):
             + f"{collated(table.columns[i])} AS {quote(table.columns[i].name)}"
             for i in columns
         )
-        if not free:
-            return " UNION ALL ".join([f"SELECT {items}"] * rows)
         return f"SELECT {items} FROM {known_rows(table, free, values, '_x')}"
 
     def _excluded(

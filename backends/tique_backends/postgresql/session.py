@@ -20,7 +20,7 @@ from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.reading import range_query, row_query, rows_query
 from tique_backends.postgresql.text_rows import TextRows
 from tique_backends.postgresql.transactions import TransactionSession
-from tique_backends.server_forms import newest
+from tique_backends.server_forms import appending_staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,18 +78,11 @@ class PostgreSQLSession(TransactionSession):
         return widened(table, read, rows[0]) if rows else None
 
     @override
-    def read_rows(
-        self, table: Table, keys: Sequence[Row], columns: Sequence[int] | None = None
-    ) -> dict[Row, Row]:
-        if not keys:
-            return {}
-        read = tuple(range(len(table.columns)))
-        if columns is not None:
-            read = tuple(sorted({*columns, *table.primary_key}))
+    def _stored_rows(
+        self, table: Table, keys: Sequence[Row], read: Sequence[int]
+    ) -> Sequence[Row]:
         sql, parameters = rows_query(table, read, keys)
-        rows = self._ask(sql, parameters, prepare=True)
-        found = [widened(table, read, row) for row in rows]
-        return {tuple([row[i] for i in table.primary_key]): row for row in found}
+        return self._ask(sql, parameters, prepare=True)
 
     @override
     def read_range(
@@ -129,14 +122,7 @@ class PostgreSQLSession(TransactionSession):
 
     @override
     def append_staged(self, table: Table, cts: int) -> int:
-        source = stage_name(table)
-        latest = ""
-        if not table.is_keyless:
-            latest = f" WHERE {newest(table, source, '_sequence', '_n')}"
-        return self.change(
-            f"INSERT INTO {cache_name(table)} SELECT {column_list(table, '_n.')}, "
-            f"{cts}, _n._deleted FROM {source} AS _n{latest}"
-        )
+        return self.change(appending_staged(table, stage_name(table), cts))
 
     @override
     def log(self, commits: Sequence[CommitRecord]) -> None:
