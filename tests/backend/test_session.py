@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
-from tique_backends.errors import EngineError
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.records import MISSING
 from tique_rewriter.schema import Column, Table
 
@@ -93,3 +96,29 @@ def test_an_error_among_the_rows_is_the_results_own(session):
         with pytest.raises(EngineError):
             getattr(result, fetch)()
         assert session.execute("SELECT 1").fetch_all() == [(1,)]
+
+
+def test_an_interruption_between_statements(session):
+    """P6: it has one form, also where rows are given a name for a statement."""
+    ended = threading.Event()
+
+    def interrupt():
+        while not ended.wait(0.0001):
+            session.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    seen = set()
+    try:
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            try:
+                session.upsert(TABLE, ROWS)
+            except EngineError as error:
+                seen.add(error.kind)
+    finally:
+        ended.set()
+        thread.join()
+    assert seen == {ErrorKind.INTERRUPTED}
+    session.upsert(TABLE, [("it's", 1, "new")])
+    assert session.read_row(TABLE, ("it's", 1)) == ("it's", 1, "new")

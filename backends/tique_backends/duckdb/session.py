@@ -394,8 +394,10 @@ class DuckDBSession(Session):
     @contextmanager
     def _relation(self, rows: pyarrow.Table, name: str = "tique_rows") -> Iterator[str]:
         """Give an Arrow table a name in SQL for a while."""
-        self._make_way()
-        self._connection.register(name, rows)
+        # An interruption may meet these calls too: each makes a view or drops one.
+        with translating():
+            self._make_way()
+            self._register(name, rows)
         try:
             yield name
         except BaseException:
@@ -404,8 +406,17 @@ class DuckDBSession(Session):
             with suppress(duckdb.Error):
                 self._connection.unregister(name)
             raise
-        self._complete()
-        self._connection.unregister(name)
+        with translating():
+            self._complete()
+            self._connection.unregister(name)
+
+    def _register(self, name: str, rows: pyarrow.Table) -> None:
+        try:
+            self._connection.register(name, rows)
+        except duckdb.CatalogException:
+            # DuckDB 1.5 keeps a name whose unregister() was interrupted, and says nothing.
+            self._connection.execute(f"DROP VIEW IF EXISTS {quote(name)}")
+            self._connection.register(name, rows)
 
     def replace(self, table: Table, keys: Sequence[Row], rows: Sequence[Row]) -> None:
         """Delete the storage rows with these keys and insert ``rows``."""
