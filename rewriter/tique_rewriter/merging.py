@@ -96,6 +96,8 @@ class _Merge:
         self.name = self.joined.alias_or_name
         self._check_names()
         self.extra: list[Mark] = []
+        self.is_spread = False
+        """Whether a clause takes all columns of the source, without their names."""
 
     def _word(self, keyword: str, start: int) -> int:
         for number in self.top:
@@ -191,7 +193,7 @@ class _Merge:
         self._check_reachable(clauses)
         returning = self._returning()
         whole = [self.target]
-        if returning is not None and returning.relations:
+        if self.is_spread or (returning is not None and returning.relations):
             whole += [read for read in [self.reads.of(self.joined)] if read]
         before: Text = ()
         if self.merge:
@@ -408,6 +410,7 @@ class _Merge:
                 words[0].start,
                 "write the columns and values out",
             )
+        self.is_spread = True
         return [
             (name, Expression((f"{quote(self.name)}.{quote(name)}",))) for name in names
         ]

@@ -319,6 +319,31 @@ def test_columns_are_inserted_by_their_names(connection):
 
 
 @pytest.mark.written_for(["duckdb"], reason="others want the columns written out")
+def test_all_columns_of_a_table(connection):
+    """P8: also those that the statement does not name, wherever the source's rows are."""
+    connection.commit()
+    connection.execute(
+        "CREATE TABLE goods (item INTEGER PRIMARY KEY, quantity INTEGER, note TEXT)"
+    )
+    connection.execute("INSERT INTO goods VALUES (2, 21, 'two'), (4, 40, 'four')")
+    connection.commit()
+    for source in ("goods", "goods AS g"):
+        connection.execute("SAVEPOINT s")
+        cursor = connection.execute(
+            f"MERGE INTO stock USING {source} USING (item) "
+            "WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT"
+        )
+        assert cursor.rowcount == 2
+        assert content(connection) == [
+            STOCK[0],
+            (2, 21, "two"),
+            STOCK[2],
+            (4, 40, "four"),
+        ]
+        connection.execute("ROLLBACK TO s")
+
+
+@pytest.mark.written_for(["duckdb"], reason="others want the columns written out")
 def test_all_columns_at_once(connection):
     source = "(SELECT item, pieces AS quantity, 'n' || item AS note FROM delivery) AS d"
     for update, insert in (("UPDATE SET *", "INSERT *"), ("UPDATE", "INSERT")):
