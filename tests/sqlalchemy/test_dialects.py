@@ -151,6 +151,23 @@ def test_a_foreign_key_is_reflected_in_the_transaction_that_makes_it(alchemy):
         assert [key.table for key in driver.foreign_keys()] == ["account"]
 
 
+@pytest.mark.written_for(
+    ["duckdb", "monetdb"], reason="for PostgreSQL SQLAlchemy knows which to quote"
+)
+def test_words_of_an_engine_are_names(alchemy):
+    # DuckDB's words, which are none of PostgreSQL's.
+    words = "anti asof at by collation concurrently describe glob lambda lateral pivot "
+    words += "pivot_longer pivot_wider positional qualify semi show summarize "
+    words += "tablesample unpack unpivot"
+    columns = [sa.Column(word, sa.Integer) for word in words.split()]
+    table = sa.Table("pivot", sa.MetaData(), *columns)
+    with alchemy.begin() as connection:
+        table.create(connection)
+        values = {word: number for number, word in enumerate(words.split())}
+        connection.execute(table.insert(), values)
+        assert connection.execute(table.select()).one()._mapping == values
+
+
 @pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED", "AUTOCOMMIT"])
 def test_isolation_levels(alchemy, level):
     seen = []

@@ -151,7 +151,8 @@ def test_a_migration_that_fails_leaves_nothing(database, tmp_path):
 ALL_TYPES = [
     sa.SmallInteger, sa.Integer, sa.BigInteger, sa.Numeric(5, 2), sa.Float, sa.Double, sa.REAL,
     sa.Boolean, sa.String(9), sa.Text, sa.Unicode(9), sa.LargeBinary, sa.Date, sa.Time,
-    sa.DateTime, sa.DateTime(timezone=True), sa.Uuid, sa.JSON,
+    sa.DateTime, sa.DateTime(timezone=True), sa.Uuid, sa.JSON, sa.Enum("a", "b'c", name="mood"),
+    sa.Enum("b'c", "a", name="temper"),
 ]  # fmt: skip
 
 
@@ -185,6 +186,19 @@ def test_what_was_made_does_not_differ(database):
         found = compare_metadata(context, sa.MetaData())
     kinds = [kind for kind, *_ in found]
     assert sorted(kinds) == ["remove_index", "remove_table", "remove_table"]
+
+
+@pytest.mark.written_for(["duckdb"], reason="a column may have labels of its own")
+def test_an_enum_without_a_name_is_made_again(database):
+    with database.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE t (kind ENUM('a', 'b''c'))"))
+        for _ in range(2):
+            metadata = sa.MetaData()
+            metadata.reflect(connection)
+            metadata.drop_all(connection)
+            metadata.create_all(connection)
+        (column,) = sa.inspect(connection).get_columns("t")
+        assert column["type"].enums == ["a", "b'c"]
 
 
 @pytest.mark.written_for(["duckdb"], reason="it has a sequence for each of them")

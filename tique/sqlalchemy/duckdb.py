@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql.base import (
     PGCompiler,
     PGDDLCompiler,
     PGDialect,
+    PGIdentifierPreparer,
     PGTypeCompiler,
 )
 from sqlalchemy.engine import ObjectKind
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
 
 _SINGLE = 24
 """Bits of a REAL."""
+_WORDS = (
+    "anti asof at by collation concurrently describe glob lambda lateral pivot "
+    "pivot_longer pivot_wider positional qualify semi show summarize tablesample "
+    "unpack unpivot"
+)
+"""Words that are no names without quotes, though PostgreSQL has them as such."""
+
+
+class DuckDBIdentifierPreparer(PGIdentifierPreparer):
+    """Names."""
+
+    reserved_words = PGIdentifierPreparer.reserved_words | set(_WORDS.split())
 
 
 class DuckDBCompiler(PGCompiler):
@@ -123,6 +136,14 @@ class DuckDBTypeCompiler(PGTypeCompiler):
         """Of any length."""
         return "BIT"
 
+    def visit_ENUM(self, type_: Any, *args: Any, **kw: Any) -> str:
+        """By its labels, if it was made in its column and has no name."""
+        if type_.name is None:
+            label = sqltypes.String().literal_processor(self.dialect)
+            return f"ENUM({', '.join(map(label, type_.enums))})"
+        name: str = super().visit_ENUM(type_, *args, **kw)
+        return name
+
 
 class DuckDBDDLCompiler(PGDDLCompiler):
     """DDL."""
@@ -209,10 +230,14 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def type_of(name: str) -> Any:
+Enums = dict[tuple[str, ...], tuple[str, str | None]]
+"""The name and schema of the type that was created with these labels."""
+
+
+def type_of(name: str, enums: Enums) -> Any:
     """SQLAlchemy's type for DuckDB's name of one."""
     if name.endswith("[]"):
-        return postgresql.ARRAY(type_of(name[:-2]))
+        return postgresql.ARRAY(type_of(name[:-2], enums))
     if name == "TIMESTAMP WITH TIME ZONE":
         return sqltypes.TIMESTAMP(timezone=True)
     if name == "TIME WITH TIME ZONE":
@@ -221,9 +246,11 @@ def type_of(name: str) -> Any:
         return sqltypes.DECIMAL(int(found[1]), int(found[2]))
     if name.startswith("ENUM("):
         labels = re.findall(r"'((?:[^']|'')*)'", name)
-        return postgresql.ENUM(
-            *(label.replace("''", "'") for label in labels), create_type=False
-        )
+        texts = tuple(label.replace("''", "'") for label in labels)
+        if texts in enums:
+            own, schema = enums[texts]
+            return postgresql.ENUM(*texts, name=own, schema=schema)
+        return postgresql.ENUM(*texts, create_type=False)
     return _TYPES.get(name, sqltypes.NullType)()
 
 
@@ -235,6 +262,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
     supports_identity_columns = False
     statement_compiler = DuckDBCompiler
     ddl_compiler = DuckDBDDLCompiler
+    preparer = DuckDBIdentifierPreparer
     type_compiler_cls = DuckDBTypeCompiler
     execution_ctx_cls = PostgreSQLExecutionContext
     colspecs = {  # noqa: RUF012 - as SQLAlchemy has it
@@ -314,10 +342,24 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
             ),
             {"schema": schema},
         )
+        found = grouped(rows)
+        enums = self._enums(connection)
         return {
-            table: [_column(*column) for column in columns]
-            for table, columns in grouped(rows).items()
+            table: [_column(*column, enums) for column in columns]
+            for table, columns in found.items()
         }
+
+    def _enums(self, connection: Connection) -> Enums:
+        """Types with labels: a column shows the labels of its own, and not its name."""
+        rows = connection.execute(
+            text(
+                "SELECT labels, type_name, nullif(schema_name, :schema) FROM duckdb_types() "
+                "WHERE database_name = current_database() AND NOT internal AND labels IS NOT NULL "
+                "ORDER BY 3 DESC NULLS FIRST, 2 DESC"
+            ),
+            {"schema": self.default_schema_name},
+        )
+        return {tuple(labels): (name, schema) for labels, name, schema in rows}
 
     def _constraints(
         self, connection: Connection, schema: str, kind: str
@@ -388,11 +430,17 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
 
 def _column(
-    name: str, kind: str, nullable: bool, default: Any, comment: Any, computed: bool
+    name: str,
+    kind: str,
+    nullable: bool,
+    default: Any,
+    comment: Any,
+    computed: bool,
+    enums: Enums,
 ) -> dict[str, Any]:
     found = {
         "name": name,
-        "type": type_of(kind),
+        "type": type_of(kind, enums),
         "nullable": nullable,
         "default": default,
         "autoincrement": default is not None and "nextval(" in default,

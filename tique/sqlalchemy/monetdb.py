@@ -247,8 +247,8 @@ class MonetDBDDLCompiler(PGDDLCompiler):
 
 
 _WORDS = (
-    "add alter always any auto_increment begin between by call cast commit constraint "
-    "continue copy corresponding cross cube current_date current_time current_timestamp "
+    "add alter always anti any auto_increment begin between by call cast commit "
+    "constraint lateral continue copy corresponding cross cube current_date current_time current_timestamp "
     "current_user cache cycle declare delete drop escape every except external extract "
     "for full function generated grouping if ilike import index insert into is join "
     "key left like limit local localtime localtimestamp loader match merge minvalue "
