@@ -345,7 +345,7 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
         found = grouped(rows)
         enums = self._enums(connection)
         return {
-            table: [_column(*column, enums) for column in columns]
+            table: [_column(enums, *column) for column in columns]
             for table, columns in found.items()
         }
 
@@ -430,13 +430,13 @@ class DuckDBDialect(TiqueDriver, CatalogReflection, PGDialect):
 
 
 def _column(
+    enums: Enums,
     name: str,
     kind: str,
     nullable: bool,
     default: Any,
     comment: Any,
     computed: bool,
-    enums: Enums,
 ) -> dict[str, Any]:
     found = {
         "name": name,
