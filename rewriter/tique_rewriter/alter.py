@@ -243,15 +243,19 @@ class _Alteration:
         source, draft = self._source, self._draft
         head = piece[: 1 + (piece[1:2] != [] and piece[1].keyword == "COLUMN")]
         element = piece[len(head) :]
-        if [w.keyword for w in element[:3]] == ["IF", "NOT", "EXISTS"]:
-            element = element[3:]
-            if not element:
-                raise source.syntax("a column is expected", piece[-1].start)
-            if source.identifier(element[0]).lower() in draft.taken:
-                self._column(element[0])
-                return ""
+        unless = [w.keyword for w in element[:3]] == ["IF", "NOT", "EXISTS"]
+        element = element[3:] if unless else element
         if not element:
             raise source.syntax("a column is expected", piece[-1].start)
+        if [w.keyword for w in element[1:2]] == ["."]:
+            raise source.unsupported(
+                "a field in ADD COLUMN",
+                element[0].start,
+                "give the column that has it another type: ALTER COLUMN … TYPE STRUCT(…)",
+            )
+        if unless and source.identifier(element[0]).lower() in draft.taken:
+            self._column(element[0])
+            return ""
         references = len(draft.references)
         constraints = column_constraints(element)
         before = len(draft.columns)

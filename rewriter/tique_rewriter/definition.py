@@ -266,12 +266,7 @@ def _read_like(
             raise source.unsupported(f'"{shown}" after LIKE', word.start)
     first = len(draft.columns)
     for column in table.columns:
-        if column.name.lower() in draft.taken:
-            raise source.error(
-                DuplicateColumn,
-                f'the column "{column.name}" is defined twice',
-                element[0].start,
-            )
+        _check_untaken(source, draft, column.name, element[0].start)
         draft.taken.add(column.name.lower())
         draft.columns.append(
             Column(
@@ -308,7 +303,8 @@ def free_name(source: Source, draft: Draft, word: Word) -> str:
     Raises
     ------
     UnsupportedSQL
-        It is reserved.
+        It is reserved, or differs from another column's in the case of its letters alone
+        where the engine takes them for two.
     DuplicateColumn
         The table has a column of that name.
     """
@@ -317,11 +313,19 @@ def free_name(source: Source, draft: Draft, word: Word) -> str:
         raise source.unsupported(
             f'the column name "{name}"', word.start, "it is reserved"
         )
-    if name.lower() in draft.taken:
-        raise source.error(
-            DuplicateColumn, f'the column "{name}" is defined twice', word.start
-        )
+    _check_untaken(source, draft, name, word.start)
     return name
+
+
+def _check_untaken(source: Source, draft: Draft, name: str, start: int) -> None:
+    if name.lower() not in draft.taken:
+        return
+    same = source.rules.same
+    names = [c.name for c in draft.columns] + [c.name for c in draft.generated]
+    for other in names:
+        if other.lower() == name.lower() and same(other) != same(name):
+            raise refusal(source, name, other, start)
+    raise source.error(DuplicateColumn, f'the column "{name}" is defined twice', start)
 
 
 def read_column(source: Source, draft: Draft, element: list[Word]) -> None:
@@ -404,7 +408,8 @@ def read_constraints(
             key, words = _key(source, draft, words[2:], column)
             draft.primary_key = key
         elif word.keyword == "UNIQUE":
-            key, words = _key(source, draft, words[1:], column)
+            words = _after_nulls(source, words[1:])
+            key, words = _key(source, draft, words, column)
             draft.unique.append(key)
         elif word.keyword == "CHECK":
             if not source.rules.checks:
@@ -465,6 +470,27 @@ def _default(words: list[Word]) -> tuple[list[Word], list[Word]]:
         if word.depth == level and word.keyword in _CONSTRAINTS:
             return words[:i], words[i:]
     return words, []
+
+
+def _after_nulls(source: Source, words: list[Word]) -> list[Word]:
+    """Return the words after NULLS DISTINCT, which changes nothing about UNIQUE."""
+    keywords = [word.keyword for word in words[:3]]
+    if keywords == ["NULLS", "NOT", "DISTINCT"]:
+        raise equal_nulls(source, words[0].start)
+    if keywords[:2] != ["NULLS", "DISTINCT"]:
+        return words
+    if "nulls distinct" not in source.rules.phrases:
+        raise source.unsupported("NULLS DISTINCT", words[0].start, "leave it out")
+    return words[2:]
+
+
+def equal_nulls(source: Source, start: int) -> Exception:
+    """Return the refusal of a key in which NULL is equal to NULL."""
+    return source.unsupported(
+        "NULLS NOT DISTINCT",
+        start,
+        "certification takes NULLs for different values: declare the columns NOT NULL",
+    )
 
 
 def _key(

@@ -68,6 +68,10 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             number += 1
             kind, text = _ORDERS[tokens[number].token_type]
             token = _other(token, kind, text)
+        elif "nulls distinct" in rules.phrases and _is_of_key(tokens, number):
+            # It is the default.
+            number += 2
+            continue
         elif "rows from" in rules.phrases and _lists(tokens[number : number + 3]):
             number += 1
             token = _other(token, TokenType.VAR, "_rows_from")
@@ -123,6 +127,17 @@ def _sorts(tokens: Sequence[Token]) -> bool:
         len(tokens) == 2
         and tokens[0].token_type is TokenType.USING
         and tokens[1].token_type in _ORDERS
+    )
+
+
+def _is_of_key(tokens: Sequence[Token], number: int) -> bool:
+    """Whether this is NULLS DISTINCT after an index's columns."""
+    before, *words = tokens[max(number - 1, 0) : number + 2]
+    return (
+        before.token_type is TokenType.R_PAREN
+        and tokens[0].token_type is TokenType.CREATE
+        and [word.text.upper() for word in words] == ["NULLS", "DISTINCT"]
+        and not any(word.token_type in _QUOTED for word in words)
     )
 
 

@@ -201,7 +201,10 @@ RULES = Rules(
     has_cursors=True,
     samples_rows=True,
     phrases=frozenset(
-        {"sort operators", "rows from", "select into", "absolute", "same as"}
+        (
+            *("sort operators", "rows from", "select into", "absolute", "same as"),
+            "nulls distinct",
+        )
     ),
     defines_functions=True,
     extensions={

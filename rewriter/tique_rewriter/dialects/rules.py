@@ -236,7 +236,8 @@ class Rules:
     phrases
         What the parser does not read: "sort operators" (ORDER BY … USING), "rows from"
         (ROWS FROM, a list of functions), "select into" (SELECT … INTO a new table),
-        "absolute" (``@`` before a value), "same as" (the operator ``~=``).
+        "absolute" (``@`` before a value), "same as" (the operator ``~=``), "nulls
+        distinct" (NULLS DISTINCT of a UNIQUE key).
     literal_types
         Folded names of types that may stand before a string and that the parser does not
         know there.
