@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc, orm
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 import tique
 from tique.sqlalchemy import retrying
@@ -384,3 +384,128 @@ def test_spans_of_time_and_nulls_compared(alchemy):
         assert set(connection.scalars(others)) == {2, 3}
         same = sa.select(table.c.id).where(table.c.lasts.is_not_distinct_from(None))
         assert connection.scalars(same).all() == [3]
+
+
+def test_what_is_reflected_can_be_made_again(alchemy):
+    """P9: the constraints of the copy hold."""
+    made = sa.Table(
+        "pair",
+        sa.MetaData(),
+        sa.Column("a", sa.Integer),
+        sa.Column("b", sa.Integer),
+        sa.Column("lasts", sa.Interval),
+        sa.UniqueConstraint("a", "b", name="both"),
+    )
+    made.create(alchemy)
+    reflected = sa.MetaData()
+    reflected.reflect(alchemy)
+    reflected.drop_all(alchemy)
+    reflected.create_all(alchemy)
+    pair = reflected.tables["pair"]
+    with alchemy.begin() as connection:
+        made_keys = connection.execute(
+            reflected.tables["owner"].insert(), {"name": "x"}
+        )
+        assert made_keys.inserted_primary_key == (1,)
+    rows = [(1, None, None), (1, None, None), (1, 1, timedelta(days=40, seconds=1.5))]
+    with alchemy.begin() as connection:
+        connection.execute(pair.insert().values(rows))
+        assert sorted(connection.execute(pair.select()), key=str) == sorted(
+            rows, key=str
+        )
+    with alchemy.connect() as connection, pytest.raises(exc.IntegrityError):
+        connection.execute(pair.insert(), {"a": 1, "b": 1})
+
+
+@pytest.mark.written_for(["monetdb"], reason="it has types for the fields of intervals")
+def test_intervals_are_reflected_with_their_fields(alchemy):
+    fields = [
+        "YEAR",
+        "YEAR TO MONTH",
+        "MONTH",
+        "DAY",
+        "DAY TO SECOND",
+        "HOUR",
+        "SECOND",
+    ]
+    columns = ", ".join(f"c{n} INTERVAL {field}" for n, field in enumerate(fields))
+    with alchemy.begin() as connection:
+        connection.execute(sa.text(f"CREATE TABLE t ({columns})"))
+    for _ in range(2):
+        metadata = sa.MetaData()
+        table = sa.Table("t", metadata, autoload_with=alchemy)
+        assert [column.type.fields for column in table.columns] == fields
+        metadata.drop_all(alchemy)
+        metadata.create_all(alchemy)
+
+
+@pytest.mark.written_for(["duckdb", "postgresql"], reason="MonetDB has no arrays")
+def test_arrays_are_compared(alchemy):
+    """P8: a list is of its column's type, and not of its elements' smallest one."""
+    table = sa.Table(
+        "bag",
+        sa.MetaData(),
+        sa.Column("few", ARRAY(sa.Integer)),
+        sa.Column("many", ARRAY(sa.BigInteger)),
+        sa.Column("texts", ARRAY(sa.String(9))),
+    )
+    table.create(alchemy)
+    row = {"few": [1, 2], "many": [3], "texts": ["a"]}
+    with alchemy.begin() as connection:
+        connection.execute(table.insert(), row)
+        for name, value in row.items():
+            column = table.c[name]
+            count = sa.select(sa.func.count()).where(column == value, column >= value)
+            assert connection.scalar(count) == 1
+            assert connection.scalar(count.where(column != value)) == 0
+
+
+def test_upsert_of_a_named_constraint(alchemy):
+    """P8: its columns are in the metadata, where the engine has no names of keys."""
+    table = sa.Table(
+        "pair",
+        sa.MetaData(),
+        sa.Column("id", sa.Integer, autoincrement=False),
+        sa.Column("a", sa.Integer),
+        sa.Column("In", sa.Integer, key="inside"),
+        sa.Column("seen", sa.Integer, default=0),
+        sa.PrimaryKeyConstraint("id", name="pair_key"),
+        both := sa.UniqueConstraint("a", "inside", name="both"),
+    )
+    table.create(alchemy)
+
+    def upsert(key, **row):
+        statement = insert(table).values(**row)
+        return statement.on_conflict_do_update(
+            constraint=key, set_={"seen": table.c.seen + 1}
+        )
+
+    with alchemy.begin() as connection:
+        connection.execute(upsert("both", id=1, a=2, inside=3))
+        connection.execute(upsert("both", id=4, a=2, inside=3))
+        connection.execute(upsert(both, id=5, a=2, inside=3))
+        connection.execute(upsert("pair_key", id=1, a=6, inside=7))
+        connection.execute(upsert(table.primary_key, id=1, a=8, inside=9))
+        other = insert(table).values(id=10, a=2, inside=3)
+        connection.execute(other.on_conflict_do_nothing(constraint="both"))
+        assert connection.execute(table.select()).all() == [(1, 2, 3, 4)]
+    refusals = (exc.CompileError, exc.ProgrammingError)
+    with alchemy.connect() as connection, pytest.raises(refusals, match="neither"):
+        connection.execute(upsert("neither", id=1))
+
+
+@pytest.mark.engine_free
+def test_ddl_without_a_connection():
+    """A mock engine gets DuckDB's sequences too; a tool that has none does not fail."""
+    metadata, seen = sa.MetaData(), []
+    table = sa.Table("t", metadata, sa.Column("id", sa.Integer, primary_key=True))
+    mock = sa.create_mock_engine(
+        "duckdb+tique://", lambda ddl, *_, **__: seen.append(type(ddl).__name__)
+    )
+    metadata.create_all(mock, checkfirst=False)
+    metadata.drop_all(mock, checkfirst=False)
+    names = ["CreateSequence", "CreateTable", "DropTable", "DropSequence"]
+    assert seen == names
+    for call in (table.dispatch.before_create, table.dispatch.after_drop):
+        call(table, None, checkfirst=False, _ddl_runner=mock)
+    assert seen == names

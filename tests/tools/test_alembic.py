@@ -8,6 +8,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 
 import tique
 
@@ -199,6 +200,21 @@ def test_an_enum_without_a_name_is_made_again(database):
             metadata.create_all(connection)
         (column,) = sa.inspect(connection).get_columns("t")
         assert column["type"].enums == ["a", "b'c"]
+
+
+def test_a_comment_of_a_column_comes_and_goes(database):
+    with database.begin() as connection:
+        connection.execute(sa.text('CREATE TABLE t ("In" INTEGER)'))
+        operations = Operations(MigrationContext.configure(connection))
+        default = sa.inspect(connection).default_schema_name
+        for comment, schema in (
+            ("it's", None),
+            (r"100% \o/", default),
+            (None, default),
+        ):
+            operations.alter_column("t", "In", comment=comment, schema=schema)
+            (column,) = sa.inspect(connection).get_columns("t")
+            assert column["comment"] == comment
 
 
 @pytest.mark.written_for(["duckdb"], reason="it has a sequence for each of them")

@@ -11,7 +11,6 @@ from sqlalchemy import cast as sa_cast
 from sqlalchemy import event, schema, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import (
-    PGCompiler,
     PGDDLCompiler,
     PGDialect,
     PGIdentifierPreparer,
@@ -20,6 +19,7 @@ from sqlalchemy.dialects.postgresql.base import (
 from sqlalchemy.engine import ObjectKind
 from sqlalchemy.sql import ddl
 
+from tique.sqlalchemy.conflicts import ConflictCompiler
 from tique.sqlalchemy.driver import TiqueDriver
 from tique.sqlalchemy.postgresql import PostgreSQLExecutionContext
 from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
@@ -44,7 +44,7 @@ class DuckDBIdentifierPreparer(PGIdentifierPreparer):
     reserved_words = PGIdentifierPreparer.reserved_words | set(_WORDS.split())
 
 
-class DuckDBCompiler(PGCompiler):
+class DuckDBCompiler(ConflictCompiler):
     """Queries and changes."""
 
     def visit_json_getitem_op_binary(
@@ -164,6 +164,19 @@ class DuckDBDDLCompiler(PGDDLCompiler):
         return f"{column_name} {kind} DEFAULT nextval({name}){null}"
 
 
+OWN_SEQUENCE = r"""nextval\('"?(\w+"?\.)?"?{table}_{column}_seq"?'\)"""
+"""The default of a column that counts, as DuckDB shows it."""
+
+
+def _is_own(default: Any, column: Any) -> bool:
+    """Whether a default was reflected of the column's own sequence."""
+    own = OWN_SEQUENCE.format(
+        table=re.escape(column.table.name), column=re.escape(column.name)
+    )
+    text = getattr(getattr(default, "arg", None), "text", "")
+    return re.fullmatch(own, text) is not None
+
+
 def own_sequence(column: Any) -> schema.Sequence | None:
     """The sequence of a column that counts, as PostgreSQL makes for SERIAL and IDENTITY."""
     table, identity = column.table, column.identity
@@ -177,7 +190,7 @@ def own_sequence(column: Any) -> schema.Sequence | None:
     if (
         not column.primary_key
         or column is not table._autoincrement_column
-        or column.server_default is not None
+        or not (column.server_default is None or _is_own(column.server_default, column))
         or not (
             column.default is None
             or (isinstance(column.default, schema.Sequence) and column.default.optional)
@@ -187,8 +200,9 @@ def own_sequence(column: Any) -> schema.Sequence | None:
     return schema.Sequence(name, schema=table.schema)
 
 
-def _is_ours(connection: Connection) -> bool:
-    return isinstance(connection.dialect, DuckDBDialect)
+def _is_ours(connection: Connection | None) -> bool:
+    """Whether it is one to DuckDB; without one there is nothing to run."""
+    return connection is not None and isinstance(connection.dialect, DuckDBDialect)
 
 
 @event.listens_for(schema.Table, "before_create")

@@ -9,11 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from alembic.ddl.base import ColumnComment
 from alembic.ddl.impl import DefaultImpl
+from sqlalchemy import Column, MetaData, Table
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import SetColumnComment
+
+from tique.sqlalchemy import duckdb, monetdb
 
 if TYPE_CHECKING:
     from alembic.runtime.plugins import Plugin
     from sqlalchemy import Index, UniqueConstraint
+    from sqlalchemy.sql.compiler import DDLCompiler
 
 _NOW = ("now", "get_current_timestamp")
 _BOOLEAN = re.compile(r"cast\('([tf])' as boolean\)")
@@ -79,7 +86,7 @@ class DuckDBImpl(TiqueImpl):
 
     __dialect__ = "duckdb"
     type_synonyms = (*TiqueImpl.type_synonyms, {"VARCHAR", "TEXT"}, {"FLOAT", "REAL"})
-    own_sequence = r"""nextval\('"?(\w+"?\.)?"?{table}_{column}_seq"?'\)"""
+    own_sequence = duckdb.OWN_SEQUENCE
 
     def correct_for_autogen_constraints(
         self,
@@ -100,7 +107,15 @@ class MonetDBImpl(TiqueImpl):
     """Migrations on MonetDB."""
 
     __dialect__ = "monetdb"
-    own_sequence = r'next value for "\w+"\."seq_\d+"'
+    own_sequence = monetdb.OWN_SEQUENCE
+
+
+@compiles(ColumnComment, "duckdb", "monetdb")
+def _comment(change: ColumnComment, compiler: DDLCompiler, **kw: Any) -> str:
+    """SQLAlchemy's own DDL for it."""
+    column: Column[Any] = Column(change.column_name, comment=change.comment)
+    Table(change.table_name, MetaData(), column, schema=change.schema)
+    return compiler.process(SetColumnComment(column), **kw)
 
 
 def _columns(unique: UniqueConstraint) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from sqlalchemy import schema as sa_schema
 from sqlalchemy import text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql.base import (
-    PGCompiler,
     PGDDLCompiler,
     PGDialect,
     PGIdentifierPreparer,
@@ -24,6 +23,7 @@ from sqlalchemy.engine.interfaces import BindTyping
 from sqlalchemy.exc import CompileError
 from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
+from tique.sqlalchemy.conflicts import ConflictCompiler
 from tique.sqlalchemy.driver import TiqueDriver
 from tique.sqlalchemy.reflection import CatalogReflection, Relation, grouped
 
@@ -52,7 +52,7 @@ class MonetDBExecutionContext(DefaultExecutionContext):
         return self._execute_scalar(f"SELECT NEXT VALUE FOR {name}", type_)
 
 
-class MonetDBCompiler(PGCompiler):
+class MonetDBCompiler(ConflictCompiler):
     """Queries and changes."""
 
     def visit_sequence(self, seq: Any, **kw: Any) -> str:
@@ -152,7 +152,7 @@ class MonetDBTypeCompiler(PGTypeCompiler):
 
     def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:
         """Of seconds and fractions, in days too: one of months is another type."""
-        return "INTERVAL SECOND"
+        return f"INTERVAL {type_.fields or 'SECOND'}"
 
     def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
         """The standard's FLOAT has 53 bits."""
@@ -227,23 +227,35 @@ class MonetDBDDLCompiler(PGDDLCompiler):
 
     def get_column_specification(self, column: Any, **kwargs: Any) -> str:
         """A column; one that counts is MonetDB's AUTO_INCREMENT."""
-        default = column.default
-        if (
-            not column.primary_key
-            or column is not column.table._autoincrement_column
-            or column.identity is not None
-            or column.server_default is not None
-            or not (
-                default is None
-                or (isinstance(default, sa_schema.Sequence) and default.optional)
-            )
-        ):
+        if not _counts(column):
             text: str = super().get_column_specification(column, **kwargs)
             return text
         kind: str = self.dialect.type_compiler_instance.process(
             column.type, type_expression=column, identifier_preparer=self.preparer
         )
-        return f"{self.preparer.format_column(column)} {kind} AUTO_INCREMENT NOT NULL"
+        null = "" if column.nullable else " NOT NULL"
+        return f"{self.preparer.format_column(column)} {kind} AUTO_INCREMENT{null}"
+
+
+OWN_SEQUENCE = r'next value for "\w+"\."seq_\d+"'
+"""The default of a column that counts, as MonetDB shows it: its sequence goes with it."""
+
+
+def _counts(column: Any) -> bool:
+    default, in_server = column.default, column.server_default
+    if column.identity is not None:
+        return False
+    if in_server is not None:
+        text = getattr(getattr(in_server, "arg", None), "text", "")
+        return re.fullmatch(OWN_SEQUENCE, text) is not None
+    return bool(
+        column.primary_key
+        and column is column.table._autoincrement_column
+        and (
+            default is None
+            or (isinstance(default, sa_schema.Sequence) and default.optional)
+        )
+    )
 
 
 _WORDS = (
@@ -294,6 +306,14 @@ _TYPES: dict[str, Any] = {
 }
 
 
+_FIELDS = (
+    *("YEAR", "YEAR TO MONTH", "MONTH", "DAY", "DAY TO HOUR", "DAY TO MINUTE"),
+    *("DAY TO SECOND", "HOUR", "HOUR TO MINUTE", "HOUR TO SECOND", "MINUTE"),
+    *("MINUTE TO SECOND", "SECOND"),
+)
+"""The fields of intervals, by MonetDB's numbers of them, which begin with 1."""
+
+
 def type_of(name: str, digits: int, scale: int) -> Any:
     """SQLAlchemy's type for MonetDB's description of one."""
     match name:
@@ -307,6 +327,8 @@ def type_of(name: str, digits: int, scale: int) -> Any:
             return sqltypes.TIMESTAMP(timezone=True)
         case "timetz":
             return sqltypes.TIME(timezone=True)
+        case "month_interval" | "day_interval" | "sec_interval":
+            return Interval(fields=_FIELDS[digits - 1])
     return _TYPES.get(name, sqltypes.NullType)()
 
 

@@ -65,14 +65,18 @@ class PostgreSQLCompiler(PGCompiler):
 
     A parameter is cast to its type where nothing else says of which it is. One that is compared
     with a column, or is a column's new value, is of the column's type: without a cast
-    the driver knows which row is meant, and needs no engine for it.
+    the driver knows which row is meant, and needs no engine for it. An array that is
+    compared has its cast: PostgreSQL compares none of two types, and ``[1, 2]`` could be
+    of several.
     """
 
     def visit_binary(self, binary: Any, *args: Any, **kw: Any) -> str:
         """Compare without a cast."""
         sides = binary.left, binary.right
         if binary.operator in _COMPARISONS and any(
-            isinstance(one, ColumnClause) and isinstance(other, BindParameter)
+            isinstance(one, ColumnClause)
+            and isinstance(other, BindParameter)
+            and other.type._type_affinity is not sqltypes.ARRAY
             for one, other in (sides, sides[::-1])
         ):
             kw["is_typed"] = True
