@@ -80,6 +80,83 @@ def test_insert_with_expressions(connection):
     ]
 
 
+def drawn(engine):
+    return "NEXT VALUE FOR s" if engine.name == "monetdb" else "nextval('s')"
+
+
+@pytest.fixture
+def keyed(engine, connection):
+    """A connection to a table whose keys are a sequence's next values."""
+    random = "rand()" if engine.name == "monetdb" else "random()"
+    connection.execute("CREATE SEQUENCE s START WITH 11")
+    connection.execute(
+        f"CREATE TABLE k (id INTEGER DEFAULT {drawn(engine)} PRIMARY KEY, "
+        f"a INTEGER NOT NULL, u INTEGER UNIQUE, r DOUBLE PRECISION DEFAULT {random})"
+    )
+    connection.commit()
+    yield connection
+    connection.rollback()
+    connection.execute("DROP TABLE k")
+    connection.execute("DROP SEQUENCE s")
+    connection.commit()
+
+
+@pytest.mark.parametrize("count", [3, 300])
+@pytest.mark.parametrize(
+    ("key", "clause"),
+    [
+        ("DEFAULT", ""),
+        ("DEFAULT", "ON CONFLICT DO NOTHING"),
+        ("DEFAULT", "RETURNING id, a"),
+        (None, ""),
+    ],
+)
+def test_defaults_of_many_rows(statements, engine, keyed, count, key, clause):
+    """P8: the engine computes them together, for each row by itself and in order."""
+    # Some rows are alike: an engine may take equal queries for one.
+    rows = [((count - i) // 2,) for i in range(count)]
+    insert = f"INSERT INTO k (id, a) VALUES ({key or drawn(engine)}, %s) {clause}"
+    cursor = keyed.cursor()
+    returning = "RETURNING" in clause
+    spent = statements(
+        keyed, lambda: cursor.executemany(insert, rows, returning=returning)
+    )
+    assert spent < 20
+    inserted = [(11 + i, a) for i, (a,) in enumerate(rows)]
+    if returning:
+        returned = [cursor.fetchone()]
+        while cursor.nextset():
+            returned.append(cursor.fetchone())
+        assert returned == inserted
+    else:
+        assert cursor.rowcount == count
+    keyed.commit()
+    content = keyed.execute("SELECT id, a, r FROM k ORDER BY id").fetchall()
+    assert [row[:2] for row in content] == inserted
+    assert len({r for *_, r in content}) == count
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([(1, 1, 1), (2, 2, 2), (1, 3, 3)], tique.errors.UniqueViolation, "PRIMARY"),
+        ([(1, 1, 1), (7, 2, 2)], tique.errors.UniqueViolation, "PRIMARY"),
+        ([(1, 1, 1), (2, 2, 8)], tique.errors.UniqueViolation, "UNIQUE"),
+        ([(1, 1, 1), (2, None, 2)], tique.errors.NotNullViolation, "k.a"),
+        ([(1, 1, 1), (2, 2, "x")], tique.DataError, None),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 200])
+def test_one_wrong_row_beside_defaults(keyed, rows, error, message, more):
+    """P8, P9: the constraint that it breaks is named, and nothing is left behind."""
+    keyed.execute("INSERT INTO k (id, a, u) VALUES (7, 7, 8)")
+    rows = [(100 + i, i, 100 + i) for i in range(more)] + rows
+    with pytest.raises(error, match=message):
+        keyed.cursor().executemany("INSERT INTO k (id, a, u) VALUES (%s, %s, %s)", rows)
+    keyed.commit()
+    assert keyed.execute("SELECT id FROM k").fetchall() == [(7,)]
+
+
 @pytest.mark.parametrize("count", [3, 100, 2500])
 def test_update(statements, connection, count):
     connection.execute(

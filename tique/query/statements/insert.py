@@ -140,10 +140,7 @@ class InsertRowsStatement(InsertStatement):
         super().__init__(plan)
         self._rows = [self._by_column(plan.columns, row) for row in plan.rows]
         self._makers = [self._maker(row) for row in self._rows]
-        self._simple = len(self._rows) == 1 and all(
-            expression is None or isinstance(expression.kernel, Parameter | Literal)
-            for expression in self._rows[0]
-        )
+        self._simple = len(self._rows) == 1 and all(map(_is_simple, self._rows[0]))
 
     def _by_column(
         self, positions: Sequence[int], row: Sequence[Expression | None]
@@ -176,8 +173,12 @@ class InsertRowsStatement(InsertStatement):
             rows = [self._make(transaction, m, parameters) for m in self._makers]
             return self._insert(transaction, parameters, rows)
         except NotLocal:
-            sql, bound = self._query(parameters, transaction)
-            return self._insert_converted(transaction, parameters, sql, bound)
+            query = self._query(parameters, transaction)
+            try:
+                rows = self._converted(transaction, *query)
+                return self._insert(transaction, parameters, rows)
+            except NotLocal:
+                return self._stage_converted(transaction, parameters, *query)
 
     @override
     def _proposed(
@@ -195,11 +196,16 @@ class InsertRowsStatement(InsertStatement):
         made, odd = self._made(transaction, parameter_rows)
         if self._conflict is None:
             rows = [row for some in made.values() for row in some]
+            staged = []
+            for query in self._queries([parameter_rows[n] for n in odd], transaction):
+                try:
+                    rows += self._converted(transaction, *query)
+                except NotLocal:
+                    staged.append(query)
+            # Keys are looked up once for all rows, not for each query.
             count = self._insert(transaction, (), rows).rowcount
-            for sql, bound in self._queries(
-                [parameter_rows[n] for n in odd], transaction
-            ):
-                count += self._insert_converted(transaction, (), sql, bound).rowcount
+            for query in staged:
+                count += self._stage_converted(transaction, (), *query).rowcount
             return count
         # Conflicts depend on the order of rows.
         try:
@@ -321,25 +327,34 @@ class InsertRowsStatement(InsertStatement):
                         items.append(cast("NULL", column.type))
                         continue
                     kernel = expression.kernel
-                    assert isinstance(kernel, Parameter | Literal)
-                    bound.append(operand_value(kernel, parameters))
-                    items.append(cast(f"${len(bound)}", column.type))
+                    if isinstance(kernel, Parameter | Literal):
+                        bound.append(operand_value(kernel, parameters))
+                        text = f"${len(bound)}"
+                    else:
+                        text = f"({''.join(map(str, expression.text))})"
+                    items.append(cast(text, column.type))
                 selects.append(f"SELECT {', '.join(items)}")
             yield " UNION ALL ".join(selects), bound
 
-    def _insert_converted(
+    def _stage_converted(
         self,
         transaction: Transaction,
         parameters: Sequence[Any],
         sql: str,
         bound: Sequence[Any],
     ) -> Written:
-        try:
-            rows = self._converted(transaction, sql, bound)
-            return self._insert(transaction, parameters, rows)
-        except NotLocal:
-            query = f"SELECT * FROM ({sql}) AS _q"
-            return self._stage(transaction, parameters, query, bound)
+        """Insert the rows of one of the queries, which stay in the engine."""
+        query = f"SELECT * FROM ({sql}) AS _q"
+        return self._stage(transaction, parameters, query, bound)
+
+
+def _is_simple(expression: Expression | None) -> bool:
+    """Whether it is a parameter or a literal, or its text needs no parameters."""
+    return (
+        expression is None
+        or isinstance(expression.kernel, Parameter | Literal)
+        or all(isinstance(piece, str) and "$" not in piece for piece in expression.text)
+    )
 
 
 class InsertQueryStatement(InsertStatement):
