@@ -6,6 +6,8 @@ import pytest
 
 import tique
 from tests.portable import numbers
+from tique.query import changes
+from tique.query.statements import change, insert
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -447,6 +449,117 @@ def test_restrict_in_bulk(large):
     assert count(connection, table="big") == 0
 
 
+MORE_PARENTS = "INSERT INTO parent (id, v, code) SELECT id + 2, v, code || 'x' FROM parent"
+
+
+@pytest.fixture
+def _staged(monkeypatch):
+    """Stage whatever a statement writes."""
+    for module in (changes, insert, change):
+        monkeypatch.setattr(module, "BUFFERED_ROWS", 0)
+
+
+@pytest.mark.every_engine
+@pytest.mark.usefixtures("_staged")
+@pytest.mark.parametrize(
+    ("action", "moved", "error"),
+    [
+        ("CASCADE", "5 - id", tique.NotSupportedError),
+        ("RESTRICT", "id + 10", tique.errors.RestrictViolation),
+        ("NO ACTION", "id + 10", tique.errors.ForeignKeyViolation),
+        ("SET NULL", "id + 10", None),
+    ],
+)
+def test_an_insert_of_parents_takes_no_key_away(
+    engine, connection, action, moved, error
+):
+    """P9: and an UPDATE or DELETE in the same transaction does."""
+    child(connection, f"ON UPDATE {action}")
+    other = engine.connect()
+    other.execute(MORE_PARENTS)
+    assert rows(other) == [(1, 1), (2, 1), (3, 2), (4, None)]
+    violated(other, "INSERT INTO child SELECT id + 9, 9 FROM parent")
+    other.execute("INSERT INTO child SELECT id + 2, id FROM parent WHERE id > 2")
+    violated(other, "DELETE FROM parent WHERE id > 2")
+    references = [1, 1, 2, None, 3, 4]
+    if error is None:
+        other.execute(f"UPDATE parent SET id = {moved}")
+        references = [None] * 6
+    else:
+        violated(other, f"UPDATE parent SET id = {moved}", error=error)
+    assert [ref for _, ref in rows(other)] == references
+    other.execute("DELETE FROM child WHERE id = 6")
+    other.execute("DELETE FROM parent WHERE v = 20 AND id NOT IN (2, 12)")
+    other.execute("INSERT INTO parent SELECT 4, 40, 'd'")
+    other.execute("INSERT INTO child SELECT 6, 4")
+    other.commit()
+    assert len(rows(connection, "parent")) == 4
+    assert [ref for _, ref in rows(connection)] == [*references[:5], 4]
+
+
+@pytest.mark.every_engine
+def test_parents_are_inserted_after_ddl(engine, connection):
+    """As a migration seeds a table; on PostgreSQL the rows are staged."""
+    child(connection, "ON UPDATE CASCADE")
+    with engine.connect() as other:
+        other.execute("ALTER TABLE parent ADD COLUMN note INTEGER")
+        other.execute(MORE_PARENTS)
+        other.execute("INSERT INTO parent VALUES (5, 50, 'e', 5)")
+    assert len(rows(connection, "parent")) == 5
+    assert rows(connection) == [(1, 1), (2, 1), (3, 2), (4, None)]
+
+
+NOT_HELD = {
+    "duckdb": ("UNION(a INTEGER, b VARCHAR)", "union_value(a := {})"),
+    "postgresql": ("MONEY", "CAST({} AS MONEY)"),
+    "monetdb": ("REAL UNIQUE", "CAST({} AS REAL)"),
+}
+"""A column that Python does not hold, and a value of it."""
+
+
+@pytest.mark.every_engine
+def test_parents_that_are_inserted_and_updated(engine, connection):
+    """P9: ON CONFLICT and MERGE of rows that stay in the engine."""
+    kind, value = NOT_HELD[engine.name]
+    connection.execute(
+        f"CREATE TABLE odd (id INTEGER PRIMARY KEY, code INTEGER UNIQUE, x {kind})"
+    )
+    for name, key in (("by_id", "id"), ("by_code", "code")):
+        connection.execute(
+            f"CREATE TABLE {name} (ref INTEGER REFERENCES odd ({key}) ON UPDATE CASCADE)"
+        )
+
+    def row(n):
+        return f"({n}, {n}, {value.format(n)})"
+
+    other = engine.connect()
+    other.execute(f"INSERT INTO odd VALUES {row(1)}, {row(2)}")
+    other.execute("INSERT INTO by_id VALUES (1)")
+    other.execute("INSERT INTO by_code VALUES (2)")
+    merge = (
+        "MERGE INTO odd USING (VALUES (2), ({0})) AS s(k) ON odd.id = s.k "
+        "WHEN MATCHED THEN {1} WHEN NOT MATCHED THEN INSERT (id, code) VALUES (k, k)"
+    )
+    for round_ in (0, 10):
+        three, four, five = row(3 + round_), row(4 + round_), row(5 + round_)
+        other.execute(f"INSERT INTO odd VALUES {three}")
+        upsert = f"INSERT INTO odd VALUES {row(1)}, {four} ON CONFLICT (id) DO "
+        assert other.execute(f"{upsert} NOTHING").rowcount == 1
+        other.execute(f"{upsert.replace(four, five)} UPDATE SET x = EXCLUDED.x")
+        other.execute(merge.format(6 + round_, f"UPDATE SET x = {value.format(7)}"))
+        other.commit()
+    assert (count(other, table="odd"), rows(other, "by_id")) == (10, [(1,)])
+    moves = "UPDATE SET code = -odd.code"
+    for sql in (f"{upsert} {moves}", merge.format(9, moves), "UPDATE odd SET code = -code"):
+        violated(other, sql, error=tique.NotSupportedError)
+    violated(other, merge.format(9, "DELETE"))
+    assert (count(other, table="odd"), rows(other, "by_code")) == (10, [(2,)])
+    other.execute("DELETE FROM by_code")
+    other.execute(merge.format(9, "DELETE"))
+    other.commit()
+    assert count(other, table="odd") == 10
+
+
 def test_they_are_there_when_the_database_is_opened_again(engine, connection):
     child(connection, "ON DELETE CASCADE")
     connection.execute(
@@ -553,6 +666,19 @@ def test_a_deferred_constraint_in_bulk(connection, deferred):
     one.execute(f"INSERT INTO parent SELECT number + 3, 0, NULL FROM {numbers(5000)}")
     one.commit()
     assert count(connection, table="child") == 5000
+
+
+@DEFERRED
+@pytest.mark.usefixtures("_staged")
+def test_a_deferred_reference_waits_for_its_parent(engine, connection):
+    """P9: an INSERT of other parents is no reason to act on it."""
+    child(connection, "ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED")
+    other = engine.connect()
+    other.execute("INSERT INTO child VALUES (5, 5)")
+    other.execute(MORE_PARENTS)
+    other.execute("INSERT INTO parent SELECT 5, 50, 'e'")
+    other.commit()
+    assert (5, 5) in rows(connection)
 
 
 @DEFERRED

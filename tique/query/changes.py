@@ -243,7 +243,7 @@ def stage_query(
     count = transaction.session.stage_query(table, sql, bound)
     every_column = range(len(table.columns))
     finish_staged(transaction, table, count, every_column, new_keys=True)
-    transaction.note_unchecked(table, None, every_column)
+    transaction.note_unchecked(table, None, every_column, updated=())
     return Written(count, None)
 
 
@@ -267,8 +267,11 @@ def stage_computed(
     staging: Staging,
     bound: Sequence[Any],
     changed: Collection[int],
+    updated: Collection[int],
 ) -> Written:
     """Write changes that a query computes, without moving them.
+
+    ``changed`` is as for :func:`write_changes`, ``updated`` what updates among them set.
 
     Old rows are staged under numbers that nothing sees yet, so that the engine computes
     all of it once and they can be told apart; then they become tombstones.
@@ -280,7 +283,7 @@ def stage_computed(
     """
     forms, session = transaction.engine.forms, transaction.session
     number = transaction.sequence
-    updated, deleted = number + 1, number + 2
+    for_update, for_delete = number + 1, number + 2
     width = range(len(table.columns))
     old, new = [f"_o{i}" for i in width], [f"_n{i}" for i in width]
     parts = [
@@ -291,8 +294,8 @@ def stage_computed(
             deleted=items is old,
         )
         for items, actions, stamp in (
-            (old, staging.updates, updated),
-            (old, staging.deletes, deleted),
+            (old, staging.updates, for_update),
+            (old, staging.deletes, for_delete),
             (new, [*staging.updates, *staging.inserts], number),
         )
         if actions
@@ -312,7 +315,7 @@ def stage_computed(
                     "second time"
                 )
         ((removed,),) = session.execute(
-            f"SELECT count(*) FROM {gone} AND _sequence = {deleted}"
+            f"SELECT count(*) FROM {gone} AND _sequence = {for_delete}"
         ).fetch_all()
         tombstones = forms.stage_query(
             [column_list(table)], f" FROM {gone}", number - 1, deleted=True
@@ -320,5 +323,7 @@ def stage_computed(
         count += removed - session.stage_query(table, tombstones, ())
         session.unstage(table, number)
     finish_staged(transaction, table, count, changed, new_keys=True)
-    transaction.note_unchecked(table, None, changed, deletes=bool(staging.deletes))
+    transaction.note_unchecked(
+        table, None, changed, updated=updated, deletes=bool(staging.deletes)
+    )
     return Written(count, None)

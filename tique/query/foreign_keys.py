@@ -37,7 +37,10 @@ of the same row or one before it, restricts nothing, as in PostgreSQL.
 
 *Staged writes* have no list of rows. Both sides are checked by one anti-join of the
 child's snapshot with the parent's: the constraint held before the statement, so every
-orphan is due to it. After a DELETE orphans are what an action is about.
+orphan is due to it. After a DELETE, or an UPDATE of the key, orphans are what an action is
+about. A statement that only inserts parents, or beside that updates other columns, takes no
+key away: there is nothing to act on, not even that a reference by a deferred constraint
+waits for its parent.
 """
 
 from __future__ import annotations
@@ -257,11 +260,11 @@ class _Enforcement:
 
     def _give_up_keys(self, written: Unchecked) -> None:
         """Act on the rows that reference what the statement took away."""
-        table, columns = written.table, set(written.columns)
+        table, updated = written.table, set(written.updated)
         for key in table.referenced:
             if written.changes is not None:
                 self._give_up_known(table, key, written.changes)
-            elif written.deletes or not columns.isdisjoint(key):
+            elif written.deletes or not updated.isdisjoint(key):
                 for child, reference in self._referencing(table, key):
                     self._act_on_orphans(child, reference, deletes=written.deletes)
 

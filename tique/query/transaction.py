@@ -85,12 +85,14 @@ class Unchecked(NamedTuple):
     """A statement's writes whose FOREIGN KEY constraints are to be checked.
 
     ``changes`` are rows before and after, None if they are staged only. ``columns`` are
-    the positions that the statement set; ``deletes`` says that it deletes rows.
+    the positions that the statement set, ``updated`` those that it set in rows that were
+    there: inserted rows take no key away. ``deletes`` says that it deletes rows.
     """
 
     table: Table
     changes: Sequence[tuple[Row | None, Row | None]] | None
     columns: Collection[int]
+    updated: Collection[int]
     deletes: bool
 
 
@@ -684,11 +686,18 @@ class Transaction:
         changes: Sequence[tuple[Row | None, Row | None]] | None,
         columns: Collection[int],
         *,
+        updated: Collection[int] | None = None,
         deletes: bool = False,
     ) -> None:
-        """Note writes of the current statement, if constraints depend on them."""
+        """Note writes of the current statement, if constraints depend on them.
+
+        For the parameters see :class:`Unchecked`; without ``updated`` it is ``columns``.
+        """
         if table.foreign_keys or table.referenced:
-            self.unchecked.append(Unchecked(table, changes, columns, deletes))
+            if updated is None:
+                updated = columns
+            noted = Unchecked(table, changes, columns, updated, deletes)
+            self.unchecked.append(noted)
 
     def version_of(self, row: Row, *, deleted: bool = False) -> Write:
         """A version that the current statement writes."""

@@ -140,7 +140,9 @@ class MergeStatement(WritingStatement):
         staging = Staging(
             query, numbers[MergeAction.UPDATE], numbers[MergeAction.DELETE], inserts
         )
-        return stage_computed(transaction, table, staging, bound, self._changed)
+        return stage_computed(
+            transaction, table, staging, bound, self._changed, self._updated
+        )
 
     def _each_once(
         self,

@@ -129,7 +129,9 @@ class StagedConflict:
             updates=() if self._update is None else [_UPDATE],
             inserts=[_INSERT],
         )
-        return stage_computed(transaction, table, staging, bound, width)
+        return stage_computed(
+            transaction, table, staging, bound, width, self._changed
+        )
 
     def _outcome(
         self,
