@@ -320,10 +320,12 @@ class Forms(ABC):
         sts: int,
         *,
         staged: tuple[int | None, int | None],
+        before: int | None = None,
     ) -> str:
         """A query for the rows of ``child`` whose reference is not there.
 
-        ``staged`` are the overlays of both tables, as :meth:`scan` takes them.
+        ``staged`` are the overlays of both tables, as :meth:`scan` takes them. With
+        ``before``, an earlier overlay of the parent, the reference was there in that.
         """
         children = together(self.scan(child, sts, staged=staged[0]))
         parents = together(self.scan(parent, sts, staged=staged[1]))
@@ -332,10 +334,14 @@ class Forms(ABC):
             for i in key.columns
         )
         same = self.referenced(child, parent, key, "_c.", "_p.")
-        return (
+        query = (
             f"SELECT {column_list(child, '_c.')} FROM {children} AS _c WHERE {given} "
             f"AND NOT EXISTS (SELECT 1 FROM {parents} AS _p WHERE {same})"
         )
+        if before is None:
+            return query
+        earlier = together(self.scan(parent, sts, staged=before))
+        return f"{query} AND EXISTS (SELECT 1 FROM {earlier} AS _p WHERE {same})"
 
     def first_of(self, query: str) -> str:
         """A query for a row of another query, if that has any: mostly it has none."""

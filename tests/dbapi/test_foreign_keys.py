@@ -449,7 +449,9 @@ def test_restrict_in_bulk(large):
     assert count(connection, table="big") == 0
 
 
-MORE_PARENTS = "INSERT INTO parent (id, v, code) SELECT id + 2, v, code || 'x' FROM parent"
+MORE_PARENTS = (
+    "INSERT INTO parent (id, v, code) SELECT id + 2, v, code || 'x' FROM parent"
+)
 
 
 @pytest.fixture
@@ -497,16 +499,19 @@ def test_an_insert_of_parents_takes_no_key_away(
     assert [ref for _, ref in rows(connection)] == [*references[:5], 4]
 
 
-@pytest.mark.every_engine
-def test_parents_are_inserted_after_ddl(engine, connection):
-    """As a migration seeds a table; on PostgreSQL the rows are staged."""
+@pytest.mark.written_for(["postgresql"], reason="its DDL is a part of a transaction")
+def test_parents_are_inserted_after_ddl(connection):
+    """As a migration seeds a table: rows with a type that it has made are staged."""
     child(connection, "ON UPDATE CASCADE")
-    with engine.connect() as other:
-        other.execute("ALTER TABLE parent ADD COLUMN note INTEGER")
-        other.execute(MORE_PARENTS)
-        other.execute("INSERT INTO parent VALUES (5, 50, 'e', 5)")
-    assert len(rows(connection, "parent")) == 5
+    with connection.transaction():
+        connection.execute("CREATE TYPE tone AS ENUM ('low', 'high')")
+        connection.execute("ALTER TABLE parent ADD COLUMN t tone")
+        connection.execute("INSERT INTO parent VALUES (3, 30, 'c', 'low')")
+        connection.execute(MORE_PARENTS.replace("id + 2", "id + 3"))
+    assert len(rows(connection, "parent")) == 6
     assert rows(connection) == [(1, 1), (2, 1), (3, 2), (4, None)]
+    connection.execute("DROP TABLE child, parent")
+    connection.execute("DROP TYPE tone")
 
 
 NOT_HELD = {
@@ -550,7 +555,11 @@ def test_parents_that_are_inserted_and_updated(engine, connection):
         other.commit()
     assert (count(other, table="odd"), rows(other, "by_id")) == (10, [(1,)])
     moves = "UPDATE SET code = -odd.code"
-    for sql in (f"{upsert} {moves}", merge.format(9, moves), "UPDATE odd SET code = -code"):
+    for sql in (
+        f"{upsert} {moves}",
+        merge.format(9, moves),
+        "UPDATE odd SET code = -code",
+    ):
         violated(other, sql, error=tique.NotSupportedError)
     violated(other, merge.format(9, "DELETE"))
     assert (count(other, table="odd"), rows(other, "by_code")) == (10, [(2,)])
@@ -679,6 +688,28 @@ def test_a_deferred_reference_waits_for_its_parent(engine, connection):
     other.execute("INSERT INTO parent SELECT 5, 50, 'e'")
     other.commit()
     assert (5, 5) in rows(connection)
+
+
+@DEFERRED
+@pytest.mark.usefixtures("_staged")
+def test_a_deferred_reference_outlasts_other_parents(engine, connection):
+    """P9: actions are about the references to the keys that are taken away."""
+    child(
+        connection,
+        "ON DELETE CASCADE ON UPDATE SET NULL DEFERRABLE INITIALLY DEFERRED",
+    )
+    other = engine.connect()
+    other.execute("INSERT INTO child VALUES (5, 5), (6, 6), (7, 7)")
+    other.execute("DELETE FROM parent WHERE v = 10")
+    other.execute("UPDATE parent SET id = id + 7 WHERE v = 20")
+    assert rows(other) == [(3, None), (4, None), (5, 5), (6, 6), (7, 7)]
+    other.execute("INSERT INTO parent SELECT id - 4, 50, 'e' FROM parent")
+    other.execute("INSERT INTO parent SELECT id + 1, 60, 'f' FROM parent WHERE v = 50")
+    other.execute("DELETE FROM parent WHERE v = 60")
+    assert rows(other) == [(3, None), (4, None), (5, 5), (7, 7)]
+    other.execute("DELETE FROM child WHERE ref = 7")
+    other.commit()
+    assert rows(connection) == [(3, None), (4, None), (5, 5)]
 
 
 @DEFERRED

@@ -38,9 +38,9 @@ of the same row or one before it, restricts nothing, as in PostgreSQL.
 *Staged writes* have no list of rows. Both sides are checked by one anti-join of the
 child's snapshot with the parent's: the constraint held before the statement, so every
 orphan is due to it. After a DELETE, or an UPDATE of the key, orphans are what an action is
-about. A statement that only inserts parents, or beside that updates other columns, takes no
-key away: there is nothing to act on, not even that a reference by a deferred constraint
-waits for its parent.
+about; those of a deferred constraint only if their parent was there before the statement.
+A statement that inserts parents, and updates at the most other columns than the key, takes
+no key away: there is nothing to act on.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ class _Enforcement:
                 self._give_up_known(table, key, written.changes)
             elif written.deletes or not updated.isdisjoint(key):
                 for child, reference in self._referencing(table, key):
-                    self._act_on_orphans(child, reference, deletes=written.deletes)
+                    self._act_on_orphans(child, reference, written)
 
     def _give_up_known(
         self, table: Table, key: tuple[int, ...], changes: Sequence[Change]
@@ -413,18 +413,22 @@ class _Enforcement:
                 expect_privilege(transaction, child, "UPDATE")
             write_changes(transaction, child, changes, done.columns)
 
-    def _act_on_orphans(self, child: Table, key: ForeignKey, *, deletes: bool) -> None:
+    def _act_on_orphans(
+        self, child: Table, key: ForeignKey, written: Unchecked
+    ) -> None:
         """Act after a statement that staged its writes to the parent."""
-        action = key.on_delete if deletes else key.on_update
+        action = key.on_delete if written.deletes else key.on_update
         if action is Action.NO_ACTION:
             self._suspect(child, key, None)
             return
-        if action is Action.CASCADE and not deletes:
+        if action is Action.CASCADE and not written.deletes:
             raise errors.NotSupportedError(
                 f"ON UPDATE CASCADE of the FOREIGN KEY {key.name} is not supported for a "
                 "statement that changes so many keys; change fewer at a time"
             )
-        query = orphans(self._transaction, child, key)
+        # Others may wait for a parent by a deferred constraint.
+        before = written.sequence - 2 if key.is_deferred else None
+        query = orphans(self._transaction, child, key, before=before)
         if action is Action.RESTRICT:
             first = self._transaction.engine.forms.first_of(query)
             found = self._transaction.session.rows_to_keep(first)

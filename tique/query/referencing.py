@@ -64,8 +64,17 @@ def expect_comparable(child: Table, parent: Table, key: ForeignKey) -> None:
             )
 
 
-def orphans(transaction: Transaction, child: Table, key: ForeignKey) -> str:
-    """A query for the rows whose reference is not there, own writes included."""
+def orphans(
+    transaction: Transaction,
+    child: Table,
+    key: ForeignKey,
+    *,
+    before: int | None = None,
+) -> str:
+    """A query for the rows whose reference is not there, own writes included.
+
+    With ``before`` it was there among the writes up to that number.
+    """
     parent = transaction.catalog.parent(key)
     expect_privilege(transaction, parent, "SELECT")
     overlays = [
@@ -73,7 +82,12 @@ def orphans(transaction: Transaction, child: Table, key: ForeignKey) -> str:
         for table in (child, parent)
     ]
     return transaction.engine.forms.orphans(
-        child, parent, key, transaction.sts, staged=(overlays[0], overlays[1])
+        child,
+        parent,
+        key,
+        transaction.sts,
+        staged=(overlays[0], overlays[1]),
+        before=before,
     )
 
 

@@ -86,7 +86,8 @@ class Unchecked(NamedTuple):
 
     ``changes`` are rows before and after, None if they are staged only. ``columns`` are
     the positions that the statement set, ``updated`` those that it set in rows that were
-    there: inserted rows take no key away. ``deletes`` says that it deletes rows.
+    there: inserted rows take no key away. ``deletes`` says that it deletes rows,
+    ``sequence`` is the number of its writes.
     """
 
     table: Table
@@ -94,6 +95,7 @@ class Unchecked(NamedTuple):
     columns: Collection[int]
     updated: Collection[int]
     deletes: bool
+    sequence: int
 
 
 class Savepoint(NamedTuple):
@@ -696,7 +698,7 @@ class Transaction:
         if table.foreign_keys or table.referenced:
             if updated is None:
                 updated = columns
-            noted = Unchecked(table, changes, columns, updated, deletes)
+            noted = Unchecked(table, changes, columns, updated, deletes, self.sequence)
             self.unchecked.append(noted)
 
     def version_of(self, row: Row, *, deleted: bool = False) -> Write:

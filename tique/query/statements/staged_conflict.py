@@ -129,9 +129,7 @@ class StagedConflict:
             updates=() if self._update is None else [_UPDATE],
             inserts=[_INSERT],
         )
-        return stage_computed(
-            transaction, table, staging, bound, width, self._changed
-        )
+        return stage_computed(transaction, table, staging, bound, width, self._changed)
 
     def _outcome(
         self,
