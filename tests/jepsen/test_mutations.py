@@ -27,8 +27,12 @@ WORKLOADS = {
     "locks-outlive-their-owners": "jobs",
     "keeps-lost-locks": "jobs",
     "passes-locked-rows": "jobs",
+    "orphans": "unique",
 }
-"""Where it is another one than list-append, which appends to texts."""
+"""Where it is another one than list-append, whose appends to texts merge.
+
+Commits that insert a key conflict within their process, where orphans come from.
+"""
 
 IN_SESSIONS = "keeps-lost-locks"
 """A mutation of row locks that belong to sessions of the server."""
