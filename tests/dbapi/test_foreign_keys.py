@@ -470,6 +470,9 @@ def _staged(monkeypatch):
         ("RESTRICT", "id + 10", tique.errors.RestrictViolation),
         ("NO ACTION", "id + 10", tique.errors.ForeignKeyViolation),
         ("SET NULL", "id + 10", None),
+        ("SET NULL", "5 - id", tique.NotSupportedError),
+        ("SET DEFAULT", "id + 1", tique.NotSupportedError),
+        ("RESTRICT", "id + 1", tique.NotSupportedError),
     ],
 )
 def test_an_insert_of_parents_takes_no_key_away(

@@ -39,6 +39,7 @@ of the same row or one before it, restricts nothing, as in PostgreSQL.
 child's snapshot with the parent's: the constraint held before the statement, so every
 orphan is due to it. After a DELETE, or an UPDATE of the key, orphans are what an action is
 about; those of a deferred constraint only if their parent was there before the statement.
+A key that another row of an UPDATE takes leaves none, so that is refused if a row references it.
 A statement that inserts parents, and updates at the most other columns than the key, takes
 no key away: there is nothing to act on.
 """
@@ -56,6 +57,7 @@ from tique.query.referencing import (
     held_key,
     missing_parents,
     orphans,
+    taken_over,
 )
 from tique.store.rows import key_of
 from tique_rewriter.kernel import NotLocal, coercer
@@ -426,6 +428,8 @@ class _Enforcement:
                 f"ON UPDATE CASCADE of the FOREIGN KEY {key.name} is not supported for a "
                 "statement that changes so many keys; change fewer at a time"
             )
+        if not set(written.updated).isdisjoint(key.key):
+            self._expect_none_taken_over(child, key, written)
         # Others may wait for a parent by a deferred constraint.
         before = written.sequence - 2 if key.is_deferred else None
         query = orphans(self._transaction, child, key, before=before)
@@ -438,6 +442,22 @@ class _Enforcement:
         self._stage(child, key, action, query)
         if action is Action.SET_DEFAULT:
             self._suspect(child, key, None)
+
+    def _expect_none_taken_over(
+        self, child: Table, key: ForeignKey, written: Unchecked
+    ) -> None:
+        """Refuse keys that one row gave up and another took: they leave no orphans."""
+        transaction = self._transaction
+        query = taken_over(transaction, child, key, written.sequence)
+        first = transaction.engine.forms.first_of(query)
+        found = transaction.session.rows_to_keep(first)
+        if found:
+            raise errors.NotSupportedError(
+                f"ON UPDATE {key.on_update.value} of the FOREIGN KEY {key.name} is not "
+                "supported for a statement that changes so many keys and gives "
+                f"{key_of(key.columns, found[0])} to another row, which "
+                f"{child.qualified_name} references; change fewer at a time"
+            )
 
     def _stage(self, child: Table, key: ForeignKey, action: Action, query: str) -> None:
         """Delete or change the rows of a query without moving them."""

@@ -91,6 +91,29 @@ def orphans(
     )
 
 
+def taken_over(
+    transaction: Transaction, child: Table, key: ForeignKey, sequence: int
+) -> str:
+    """A query for the rows whose reference goes to another row since a staged UPDATE.
+
+    It has staged the parents that it changed under the number before its own.
+    """
+    parent = transaction.catalog.parent(key)
+    forms = transaction.engine.forms
+    transaction.visible_sequence = transaction.sequence
+    joins = []
+    for name, number in (("_g", sequence - 1), ("_t", sequence)):
+        same = " AND ".join(
+            f"_o.{forms.quote(child.columns[i].name)} = "
+            f"{name}.{forms.quote(parent.columns[j].name)}"
+            for i, j in zip(key.columns, key.key, strict=True)
+        )
+        joins.append(f"JOIN {forms.staged(parent, number)} AS {name} ON {same}")
+    source = Source(Reference(child, " AS _o", {}))
+    columns = ", ".join(f"_o.{forms.quote(column.name)}" for column in child.columns)
+    return f"SELECT {columns} FROM {source.text(transaction, ())} {' '.join(joins)}"
+
+
 def children(
     transaction: Transaction, child: Table, key: ForeignKey, values: Sequence[Key]
 ) -> Iterator[Row]:
