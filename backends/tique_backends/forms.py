@@ -50,6 +50,25 @@ def difference(table: Table, rows: str, gone: str, images: Sequence[str]) -> str
     )
 
 
+def computed_values(key: ComputedKey, source: str, *stamps: str) -> str:
+    """A parenthesised query for a computed key's values of rows, with their stamps."""
+    values = [
+        f"({text}) AS {name}"
+        for text, name in zip(key.texts, computed_names(key), strict=True)
+    ]
+    return f"(SELECT {', '.join([*values, *stamps])} FROM {source} AS _row)"
+
+
+def computed_names(key: ComputedKey, prefix: str = "") -> list[str]:
+    """The names of such a key's parts."""
+    return [f"{prefix}_part{number}" for number in range(len(key.texts))]
+
+
+def computed_equality(key: ComputedKey, left: str, right: str) -> str:
+    """Equality of two values of such a key."""
+    return " AND ".join(f"{left}{name} = {right}{name}" for name in computed_names(key))
+
+
 class Forms(ABC):
     """An engine's SQL for snapshots, certification and constraints (pure text)."""
 
@@ -281,7 +300,15 @@ class Forms(ABC):
         self, table: Table, key: ComputedKey, sts: int, first: int, sequence: int
     ) -> str:
         """As :meth:`unique_duplicate` for a key whose values the engine computes."""
-        raise NotImplementedError
+        after = together(self.scan(table, sts, staged=sequence))
+        staged = computed_values(key, self.stage(table), "_sequence", "_deleted")
+        names = ", ".join(computed_names(key, "_a."))
+        return self.first_of(
+            f"SELECT {names} FROM {computed_values(key, after)} AS _a WHERE EXISTS "
+            f"(SELECT 1 FROM {staged} AS _n WHERE _n._sequence >= {first} "
+            f"AND NOT _n._deleted AND {computed_equality(key, '_a.', '_n.')}) "
+            f"GROUP BY {names} HAVING count(*) > 1"
+        )
 
     def computed_keys(
         self, table: Table, key: ComputedKey, rows: Sequence[tuple[Row, int]]
@@ -293,13 +320,62 @@ class Forms(ABC):
         values have the same hash; ``cts`` is that of a version with the value that is
         later than the sts, or NULL.
         """
+        stamps = (Column("_sequence", "BIGINT"), Column("_cts", "BIGINT"))
+        known = Table("", "", (*(table.columns[i] for i in key.columns), *stamps))
+        every = [(*row, number, sts) for number, (row, sts) in enumerate(rows)]
+        source = self.constants(
+            known, range(len(known.columns)), {}, list(zip(*every, strict=True))
+        )
+        names = computed_names(key, "_k.")
+        given = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        return (
+            f"SELECT _k._sequence, {self.hashed(names)}, max(_v._cts) "
+            f"FROM {computed_values(key, source, '_sequence', '_cts')} AS _k "
+            f"LEFT JOIN {computed_values(key, cache_name(table), '_cts')} AS _v "
+            f"ON {computed_equality(key, '_k.', '_v.')} AND _v._cts > _k._cts "
+            f"WHERE {given} GROUP BY 1, 2"
+        )
+
+    def computed_matches(
+        self, table: Table, key: ComputedKey, proposed: str, number: str, stored: str
+    ) -> str:
+        """A query for the rows that have the values of such a key of proposed rows.
+
+        ``proposed`` are the key's columns, and a ``number``; ``stored`` is what follows FROM.
+        The result has a row for each whose value is not NULL, and for each row that has it:
+        the number, a number that equal values share, whether there is a row, and its columns.
+        """
+        names = computed_names(key)
+        parts = [
+            f"({text}) AS {name}" for text, name in zip(key.texts, names, strict=True)
+        ]
+        columns = column_list(table)
+        given = " AND ".join(f"_k.{name} IS NOT NULL" for name in names)
+        order = ", ".join(computed_names(key, "_k."))
+        return (
+            f"SELECT _k.{number}, dense_rank() OVER (ORDER BY {order}), "
+            f"_o.{names[0]} IS NOT NULL, {column_list(table, '_o.')} "
+            f"FROM {computed_values(key, proposed, number)} AS _k "
+            f"LEFT JOIN (SELECT {', '.join(parts)}, {columns} FROM {stored}) AS _o "
+            f"ON {computed_equality(key, '_o.', '_k.')} WHERE {given}"
+        )
+
+    def hashed(self, values: Sequence[str]) -> str:
+        """A number that is the same for equal values."""
         raise NotImplementedError
 
     def staged_computed_conflicts(
         self, table: Table, key: ComputedKey, sts: int
     ) -> str:
         """As :meth:`staged_conflicts` for such a key: rows ``(values…, cts)``."""
-        raise NotImplementedError
+        names = ", ".join(computed_names(key, "_k."))
+        return (
+            f"SELECT {names}, max(_v._cts) "
+            f"FROM {computed_values(key, self.stage(table))} AS _k "
+            f"JOIN {computed_values(key, cache_name(table), '_cts')} AS _v "
+            f"ON {computed_equality(key, '_k.', '_v.')} AND _v._cts > {sts} "
+            f"GROUP BY {names} LIMIT 1"
+        )
 
     def wanted(self, table: Table, columns: Sequence[int], keys: Sequence[Row]) -> str:
         """A parenthesised query of at least one key, with its number (from 0).

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         Expression,
         Operand,
     )
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import ComputedKey, Table
     from tique_rewriter.text import Text
 
 
@@ -98,10 +98,14 @@ class ConflictUpdate(Clause):
 
 @dataclass(frozen=True)
 class Conflict:
-    """ON CONFLICT: the keys at which it looks, and DO UPDATE; None: DO NOTHING."""
+    """ON CONFLICT: the keys at which it looks, and DO UPDATE; None: DO NOTHING.
+
+    ``computed`` are those whose values the engine computes. DO UPDATE has one key.
+    """
 
     keys: tuple[tuple[int, ...], ...]
     update: ConflictUpdate | None = None
+    computed: tuple[ComputedKey, ...] = ()
 
 
 @dataclass(frozen=True)

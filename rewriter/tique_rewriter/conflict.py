@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
+from tique_rewriter.arbiters import find_arbiter
 from tique_rewriter.assignments import plan_assignments
 from tique_rewriter.change_plans import PROPOSED, Conflict, ConflictUpdate
 from tique_rewriter.clauses import ClauseText, scope_of_target
@@ -14,6 +16,7 @@ from tique_rewriter.names import quote
 from tique_rewriter.plan import ColumnValue, Expression
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import outside_subqueries, split
+from tique_rewriter.schema import ComputedKey
 from tique_rewriter.shape import starts_at
 
 if TYPE_CHECKING:
@@ -78,19 +81,20 @@ def plan_conflict(
     start = words[0].start
     table = target.table
     nothing = [word.keyword for word in words[2:]] == ["DO", "NOTHING"]
+    computed = table.computed_keys if source.rules.conflict_computes_keys else ()
     needs_key = source.rules.conflict_needs_key and not table.computed_keys
-    if nothing and not needs_key and not _all_keys(table):
+    if nothing and not needs_key and not computed and not _all_keys(table):
         return None
-    keys = _keys(source, table, start)
-    key, action = _target(source, table, keys, words[2:])
+    keys = _all_keys(table) if computed else _keys(source, table, start)
+    named, action = _target(source, tree, table, keys, words[2:])
     match [word.keyword for word in action]:
         case ["DO", "NOTHING"]:
-            return Conflict(keys if key is None else (key,))
+            return named or Conflict(keys, computed=computed)
         case ["DO", "UPDATE", "SET", *_]:
-            if key is None:
-                key = _only(source, table, keys, start)
+            if named is None:
+                named = Conflict((_only(source, table, keys, start),))
             update = _plan_update(source, tree, target, action[3:], reads)
-            return Conflict((key,), update)
+            return replace(named, update=update)
         case ["ON", "CONSTRAINT", *_]:
             refusal = source.unsupported(
                 "ON CONSTRAINT", action[0].start, "name the key's columns"
@@ -139,15 +143,33 @@ def _only(source: Source, table: Table, keys: Sequence[Key], start: int) -> Key:
 
 
 def _target(
-    source: Source, table: Table, keys: Sequence[Key], words: list[Word]
-) -> tuple[Key | None, list[Word]]:
-    """Return the key that is named (None: none is) and the words that follow."""
+    source: Source,
+    tree: exp.Expr,
+    table: Table,
+    keys: Sequence[Key],
+    words: list[Word],
+) -> tuple[Conflict | None, list[Word]]:
+    """Return the plan for the key that is named (None: none is), and the words after it."""
     named = [word.keyword for word in words[:2]] == ["ON", "CONSTRAINT"]
     if named and len(words) > 2 and source.rules.names_keys:
-        return _named(source, table, words[2]), words[3:]
+        return Conflict((_named(source, table, words[2]),)), words[3:]
     if not words or words[0].keyword != "(":
         return None, words
     end = source.closing(words)
+    if table.computed_keys and source.rules.conflict_computes_keys:
+        arbiter = find_arbiter(source, table, tree.args["conflict"])
+        begins = (i for i, w in enumerate(words) if w.keyword == "DO" and not w.depth)
+        rest = words[next(begins, len(words)) :]
+        if arbiter is None:
+            raise source.error(
+                UnknownKey,
+                f'the target of ON CONFLICT is no key and no unique index of "{table.name}"',
+                words[0].start,
+                "write the expressions and the condition of the index as they are there",
+            )
+        if isinstance(arbiter, ComputedKey):
+            return Conflict((), computed=(arbiter,)), rest
+        return Conflict((arbiter,)), rest
     positions = set()
     for piece in split(words[1:end]):
         if len(piece) != 1:
@@ -161,7 +183,7 @@ def _target(
         positions.add(position)
     for key in keys:
         if set(key) == positions:
-            return key, words[end + 1 :]
+            return Conflict((key,)), words[end + 1 :]
     names = ", ".join(table.columns[i].name for i in sorted(positions))
     raise source.error(
         UnknownKey,

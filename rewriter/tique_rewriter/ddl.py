@@ -122,14 +122,12 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
         # It is made alone in any case, and in an engine transaction.
         left_out.add(source.find("CONCURRENTLY"))
     is_computed = "where" in used
-    rules = source.rules
-    may_compute = rules.keys_of_expressions if is_unique else rules.indexes_expressions
     for node in columns:
         column = node.this if isinstance(node, exp.Ordered) else node
         if isinstance(column, exp.Opclass) and source.rules.index_parts:
             column = column.this
         if not isinstance(column, exp.Column):
-            if may_compute:
+            if source.rules.indexes_expressions:
                 is_computed = True
                 continue
             raise source.unsupported(
@@ -140,12 +138,6 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             raise unknown_column(
                 source, table, column.name, column.this.meta.get("start", 0)
             )
-    if is_unique and "where" in used:
-        raise source.unsupported(
-            "a unique index with a condition",
-            source.find("WHERE"),
-            "certification takes a key of all rows",
-        )
     if is_computed:
         _check_computed(source)
     text = kept_text(source, source.words, left_out)

@@ -27,7 +27,7 @@ _DOUBLED_QUOTES = {
 }
 _DOLLAR_TAG = re.compile(r"\$(?:[A-Za-z_\x80-\U0010ffff][\w\x80-\U0010ffff]*)?\$")
 _NEEDS_BLANK = re.compile(r"[^\s$%?]*[$%?]|\w")
-_NAMED = re.compile(r"%\(([^)]*)\)s")
+_NAMED = re.compile(r"%\(([^)]*)\)(\w)")
 _OVERLAPPING_EDGES = re.compile(r"/\*/|\*/\*")
 _UNCERTAIN_IN_NAME = re.compile(r"[\\\x00-\x1f\x7f]")
 _JOINS_LITERAL = re.compile(r"""[\w"'$\x80-\U0010ffff]""")
@@ -69,6 +69,16 @@ class Lexed:
     edits: tuple[Edit, ...]
     quotes: tuple[tuple[int, int], ...]
     comments: tuple[tuple[int, int], ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing but comments and semicolons."""
+        position = 0
+        for start, end in (*self.comments, (len(self.text), 0)):
+            if self.text[position:start].strip(" ;\t\r\n\f\v"):
+                return False
+            position = end
+        return True
 
     def original_position(self, position: int) -> int:
         """Return the offset in the application's text of offset ``position`` of ours."""
@@ -444,10 +454,11 @@ class _Lexer:
         if following == "%":
             self.replace(start, start + 2, "%")
             return start + 2
-        if following == "s":
+        if following and following in self.lexicon.formats:
             self.placeholder(start, start + 2, len(self.arguments))
             return start + 2
-        if named := _NAMED.match(self.sql, start):
+        named = _NAMED.match(self.sql, start)
+        if named and named.group(2) in self.lexicon.formats:
             self.placeholder(start, named.end(), named.group(1))
             return named.end()
         if following == "(":

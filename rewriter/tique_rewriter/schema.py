@@ -54,15 +54,25 @@ class Generated:
 
 @dataclass(frozen=True)
 class ComputedKey:
-    """A unique index on expressions, whose values the engine computes.
+    """A unique index on expressions or with a condition: the engine computes its values.
 
-    ``texts`` are SQL text over the table's bare column names, one for each part of the
-    index; ``columns`` are the positions of all columns in them.
+    ``parts`` are SQL text over the table's bare column names, and so is the condition;
+    ``columns`` are the positions of all columns in them.
     """
 
     name: str
-    texts: tuple[str, ...]
+    parts: tuple[str, ...]
     columns: tuple[int, ...]
+    condition: str | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values of a row: NULL, which is equal to nothing, where it is not in."""
+        if self.condition is None:
+            return self.parts
+        return tuple(
+            f"CASE WHEN {self.condition} THEN {part} END" for part in self.parts
+        )
 
 
 @dataclass(frozen=True)

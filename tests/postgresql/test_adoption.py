@@ -104,9 +104,17 @@ REFUSED = {
             f"CREATE UNIQUE INDEX sole ON t {shape}",
         )
         for name, why, shape in (
-            ("of_some", "with a condition", "(a) WHERE id > 0"),
-            ("on_expression", "on an expression", "(b, lower(a))"),
-            ("collated", "with another collation", '(b, a COLLATE "C")'),
+            ("of_all", "on whole rows", "(a, (t IS NULL))"),
+            (
+                "without_hash",
+                "of values without a hash",
+                "(CAST(id AS BIT(4)))",
+            ),
+            (
+                "by_pattern_of",
+                "with an operator class other than the type's own",
+                "(lower(a) text_pattern_ops)",
+            ),
             (
                 "by_pattern",
                 "with an operator class other than the type's own",
@@ -125,6 +133,13 @@ REFUSED = {
             ),
         )
     },
+    "unique_index_of_loose_texts": (
+        "has a unique index with a collation by which different texts are equal, sole",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)",
+        "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', "
+        "deterministic = false)",
+        "CREATE UNIQUE INDEX sole ON t (lower(a) COLLATE loose)",
+    ),
     "unique_index_invalid": (
         "has a unique index that is not valid, sole",
         "CREATE TABLE t (a INTEGER)",
@@ -235,7 +250,8 @@ def test_unique_indexes_of_all_types(url):
         "CREATE DOMAIN small AS tiny CHECK (VALUE <> '')",
         f"CREATE TABLE t (id INTEGER PRIMARY KEY, {columns})",
         *[f"CREATE UNIQUE INDEX i{i} ON t (c{i})" for i in range(len(kinds))],
-        "CREATE UNIQUE INDEX more ON t (id DESC, c1 text_ops NULLS FIRST) INCLUDE (c2, c3)",
+        'CREATE UNIQUE INDEX more ON t (id DESC, c1 COLLATE "C" text_ops NULLS FIRST) '
+        "INCLUDE (c2, c3)",
         "INSERT INTO t (id, c2, c3, c10) VALUES (1, 'a', 'a', 'a')",
     )
     assert tique.adopt(url) == ["public.t"]

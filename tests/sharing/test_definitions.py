@@ -441,3 +441,32 @@ def test_others_read_a_view_as_it_is_now(pair):
     first.commit("DROP VIEW view_of_t")
     with pytest.raises(tique.ProgrammingError):
         second.run(query)
+
+
+@pytest.mark.written_for(["postgresql"], reason="MonetDB's index lets duplicates in")
+def test_values_of_an_index_on_an_expression(pair):
+    """P3: between processes of which neither has followed the other's commit."""
+    first, second = pair
+    first.commit("CREATE TABLE u (id INTEGER PRIMARY KEY, s TEXT, gone BOOLEAN)")
+    first.commit("CREATE UNIQUE INDEX sole ON u (lower(s)) WHERE NOT gone")
+    insert = "INSERT INTO u VALUES ({}, '{}', {})"
+    one, two = first.another(), second.another()
+    # Its heartbeats do not follow in between.
+    second.database.timeline._stopping.set()
+    second.database.timeline._thread.join()
+    one.execute(insert.format(1, "A", "FALSE"))
+    two.execute(insert.format(2, "a", "FALSE"))
+    one.commit()
+    with pytest.raises(tique.SerializationError):
+        two.commit()
+    two.rollback()
+    one.execute(insert.format(3, "b", "FALSE"))
+    two.execute(insert.format(4, "B", "TRUE"))
+    one.commit()
+    two.commit()
+    with pytest.raises(tique.IntegrityError):
+        two.execute("UPDATE u SET gone = FALSE WHERE id = 4")
+    two.rollback()
+    assert first.rows("SELECT count(*) FROM u") == [(3,)]
+    for connection in (one, two):
+        connection.close()

@@ -133,6 +133,19 @@ class BatchCertifier:
                 ticket.settle(serialization_error(conflict))
         return certified, later
 
+    def computed_hashes(self, ticket: Ticket, session: Session) -> list[bytes]:
+        """The hashes of a ticket's values in unique indexes on expressions.
+
+        None for a bulk commit, which other processes do not certify.
+        """
+        if ticket.is_bulk:
+            return []
+        return [
+            value
+            for writes in ticket.writes
+            for value in self._computed.hashes(writes, session)
+        ]
+
     def _conflict(self, ticket: Ticket, session: Session) -> Conflict | None:
         certifier = self._certifier
         if ticket.transaction.planned_at not in (None, self._catalog.version):

@@ -116,6 +116,16 @@ class ComputedKeys:
                     return Conflict(table, key_of(key.columns, write.row), winner)
         return None
 
+    def hashes(self, writes: TableWrites, session: Session) -> list[bytes]:
+        """The values of new rows in hashes, as :func:`key_hashes` has them of keys."""
+        table = writes.table
+        return [
+            # No other key has no columns; an index may get another name.
+            key_hash(table.id, (), (key.texts, value))
+            for key in table.computed_keys
+            for _, value, _ in self.values(writes, key, session)
+        ]
+
     def values(
         self, writes: TableWrites, key: ComputedKey, session: Session
     ) -> Iterator[tuple[Write, int, int | None]]:

@@ -118,7 +118,10 @@ class SharedCommitter(Committer):
             self._stamped = batch
         # Commits that are followed meanwhile are certified by the shared sequencer.
         self._certified_until = self._sequencer.sts()
-        return super()._certify(batch, session)
+        certified = super()._certify(batch, session)
+        for ticket in certified:
+            ticket.computed_hashes = self._certifier.computed_hashes(ticket, session)
+        return certified
 
     @override
     def _bar(self, ticket: Ticket) -> None:
@@ -312,11 +315,14 @@ class AppendingCommitter(SharedCommitter):
 
 
 def _most_keys(writes: TableWrites) -> int:
-    return (len(writes.rows) + len(writes.copies)) * (1 + len(writes.table.unique))
+    table = writes.table
+    keys = 1 + len(table.unique) + len(table.computed_keys)
+    return (len(writes.rows) + len(writes.copies)) * keys
 
 
 def _hashes(ticket: Ticket) -> list[bytes]:
-    return [key for writes in ticket.writes for key in key_hashes(writes)]
+    plain = (key for writes in ticket.writes for key in key_hashes(writes))
+    return [*plain, *ticket.computed_hashes]
 
 
 def _write_sets(

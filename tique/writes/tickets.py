@@ -85,6 +85,7 @@ class Ticket:
     """One transaction's place in the queue and, later, its outcome."""
 
     __slots__ = (
+        "computed_hashes",
         "cts",
         "done",
         "error",
@@ -115,6 +116,8 @@ class Ticket:
         """Writes in place of which others, computed on newer versions, are committed."""
         self.leans = False
         """Whether these hold only if the tickets before it in its batch are committed."""
+        self.computed_hashes: list[bytes] = []
+        """Those of the values of its rows in unique indexes on expressions."""
         self.refusals = 0
         """How often another process's commit was in the way."""
         self.error: BaseException | None = None

@@ -29,13 +29,12 @@ from tique_backends.names import (
     stage_label,
     storage_name,
 )
-from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tique_backends.records import Row
-    from tique_rewriter.schema import ComputedKey
+    from tique_rewriter.schema import Table
 
 _LITERAL_KEYS = 8
 """Up to so many keys a NOT IN beats a join."""
@@ -126,25 +125,6 @@ def staged_checks(table: Table) -> list[str]:
     A tombstone's row was there before.
     """
     return [f"CHECK (_deleted OR ({check.expression}))" for check in table.checks]
-
-
-def computed_values(key: ComputedKey, source: str, *stamps: str) -> str:
-    """A parenthesised query for a computed key's values of rows, with their stamps."""
-    values = [
-        f"({text}) AS {name}"
-        for text, name in zip(key.texts, computed_names(key), strict=True)
-    ]
-    return f"(SELECT {', '.join([*values, *stamps])} FROM {source} AS _row)"
-
-
-def computed_names(key: ComputedKey, prefix: str = "") -> list[str]:
-    """The names of such a key's parts."""
-    return [f"{prefix}_part{number}" for number in range(len(key.texts))]
-
-
-def computed_equality(key: ComputedKey, left: str, right: str) -> str:
-    """Equality of two values of such a key."""
-    return " AND ".join(f"{left}{name} = {right}{name}" for name in computed_names(key))
 
 
 def newest(table: Table, source: str, stamp: str) -> str:
@@ -307,51 +287,8 @@ class DuckDBForms(Forms):
         )
 
     @override
-    def computed_duplicate(
-        self, table: Table, key: ComputedKey, sts: int, first: int, sequence: int
-    ) -> str:
-        after = together(self.scan(table, sts, staged=sequence))
-        staged = computed_values(key, stage_name(table), "_sequence", "_deleted")
-        names = ", ".join(computed_names(key))
-        return (
-            f"SELECT {names} FROM {computed_values(key, after)} AS _a WHERE EXISTS "
-            f"(SELECT 1 FROM {staged} AS _n WHERE _n._sequence >= {first} AND NOT _n._deleted "
-            f"AND {computed_equality(key, '_a.', '_n.')}) "
-            f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-        )
-
-    @override
-    def computed_keys(
-        self, table: Table, key: ComputedKey, rows: Sequence[tuple[Row, int]]
-    ) -> str:
-        stamps = (Column("_sequence", "BIGINT"), Column("_cts", "BIGINT"))
-        known = Table("", "", (*(table.columns[i] for i in key.columns), *stamps))
-        every = [(*row, number, sts) for number, (row, sts) in enumerate(rows)]
-        source = self.constants(
-            known, range(len(known.columns)), {}, list(zip(*every, strict=True))
-        )
-        names = computed_names(key, "_k.")
-        given = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        return (
-            f"SELECT _k._sequence, system.main.hash({', '.join(names)}), max(_v._cts) "
-            f"FROM {computed_values(key, source, '_sequence', '_cts')} AS _k "
-            f"LEFT JOIN {computed_values(key, cache_name(table), '_cts')} AS _v "
-            f"ON {computed_equality(key, '_k.', '_v.')} AND _v._cts > _k._cts "
-            f"WHERE {given} GROUP BY ALL"
-        )
-
-    @override
-    def staged_computed_conflicts(
-        self, table: Table, key: ComputedKey, sts: int
-    ) -> str:
-        names = ", ".join(computed_names(key, "_k."))
-        return (
-            f"SELECT {names}, max(_v._cts) "
-            f"FROM {computed_values(key, stage_name(table))} AS _k "
-            f"JOIN {computed_values(key, cache_name(table), '_cts')} AS _v "
-            f"ON {computed_equality(key, '_k.', '_v.')} AND _v._cts > {sts} "
-            f"GROUP BY {names} LIMIT 1"
-        )
+    def hashed(self, values: Sequence[str]) -> str:
+        return f"system.main.hash({', '.join(values)})"
 
     @override
     def conflicts(self, table: Table, columns: Sequence[int], rows: int) -> str:

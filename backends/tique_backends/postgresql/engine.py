@@ -46,7 +46,7 @@ from tique_backends.postgresql.types import (
     rows_to_arrow,
     survives_python,
 )
-from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES
+from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES, expect_hashes
 from tique_backends.postgresql.views import views
 from tique_backends.postgresql.volatility import Volatility
 from tique_backends.records import ResultColumn, Row, Statistics, Versions
@@ -303,6 +303,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     def check_definition(self, session: Session, table: Table) -> None:
         if not table.is_materialized:
             purity.check_definition(session, table)
+            expect_hashes(session, self.forms, table)
 
     @override
     def unique_indexes(self, session: Session) -> Sequence[Row]:

@@ -155,7 +155,7 @@ def store_rows(
         row is not None and is_partial(row) and key in new for key, row in rows.items()
     ):
         raise _unstored(table)
-    if table.unique or _has_fixed(table):
+    if table.unique or table.computed_keys or _has_fixed(table):
         partial = [
             key for key, row in rows.items() if row is not None and is_partial(row)
         ]

@@ -63,6 +63,10 @@ class PostgreSQLForms(ServerForms):
         return f"WITH _all AS MATERIALIZED ({query}) SELECT * FROM _all LIMIT 1"
 
     @override
+    def hashed(self, values: Sequence[str]) -> str:
+        return f"hash_record_extended(ROW({', '.join(values)}), 0)"
+
+    @override
     def stored(self, table: Table) -> str:
         if table.is_temporary:
             return storage_name(table)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
-from tique_backends.keys import with_unique_indexes
 from tique_backends.names import column_list, storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
-from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, unique_indexes
+from tique_backends.postgresql.unique_indexes import UNIQUE_OF_TABLES, with_keys
 from tique_backends.relations import Relations
 from tique_rewriter.schema import Action, Check, Column, Generated, Table
 
@@ -332,9 +331,7 @@ def _described(
         key_names=tuple(key_names),
         generated=tuple(computed),
     )
-    table = with_unique_indexes(
-        table, unique_indexes(ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
-    )
+    table = with_keys(table, ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
     # A managed table was checked before, and perhaps this role may not read it.
     if table.is_keyless and not table_id:
         rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"

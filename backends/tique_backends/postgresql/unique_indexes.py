@@ -1,20 +1,36 @@
 """Unique indexes of PostgreSQL's tables, which belong to no constraint.
 
 One on plain columns keeps duplicates out just as a UNIQUE constraint on them does, so that
-certification has to know it as a key of the table. *No other equality (P3).* Rows that an
-index calls equal have to be equal by the columns' own equality, and the reverse, for
-certification compares by that: no other operator class or collation than a constraint
-would have, no condition, no expression, and NULL is not equal to NULL.
+certification has to know it as a key of the table. One on expressions, or with a condition,
+is a key whose values the engine computes from the rows' columns: where the condition is not
+true they are NULL, which is equal to nothing.
+
+*No other equality (P3).* Values that an index calls equal have to be equal by their type's
+own equality, and the reverse, for certification compares by that: no other operator class
+than a constraint would have, no collation by which different texts are equal, and NULL is
+not equal to NULL. Equal values of an expression need the same hash, for other processes
+know these.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from tique_backends.errors import EngineError, ErrorKind
+from tique_backends.keys import with_unique_indexes
+from tique_backends.names import quote
+from tique_rewriter.schema import ComputedKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from tique_backends.forms import Forms
     from tique_backends.records import Row
+    from tique_backends.session import Session
+    from tique_rewriter.schema import Table
+
+_NO_FUNCTION = "42883"
 
 _OTHERS = """
 i.indisunique AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k
@@ -32,19 +48,25 @@ ORDER BY 1, 2, 3"""
 UNIQUE_OF_TABLES = f"""
 SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
     FROM generate_series(0, i.indnkeyatts - 1) AS n),
-  CASE WHEN i.indexprs IS NOT NULL THEN 'on an expression'
-  WHEN i.indpred IS NOT NULL THEN 'with a condition'
+  CASE WHEN i.indexprs IS NULL AND i.indpred IS NULL THEN NULL ELSE
+    (SELECT array_agg(pg_get_indexdef(i.indexrelid, n, FALSE) ORDER BY n)
+      FROM generate_series(1, i.indnkeyatts) AS n) END,
+  pg_get_expr(i.indpred, i.indrelid),
+  ARRAY(SELECT d.refobjsubid FROM pg_catalog.pg_depend AS d
+    WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
+    AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid),
+  CASE WHEN concat(i.indexprs, i.indpred) LIKE '%:varattno 0 %' THEN 'on whole rows'
   WHEN NOT i.indisvalid OR NOT i.indisready OR NOT i.indislive
     THEN 'that is not valid'
   WHEN NOT i.indimmediate THEN 'that is checked later'
   WHEN i.indnullsnotdistinct THEN 'in which NULL is equal to NULL'
+  WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_collation AS l
+    WHERE l.oid = ANY(CAST(i.indcollation AS OID[])) AND NOT l.collisdeterministic)
+    THEN 'with a collation by which different texts are equal'
   WHEN EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS n
-    JOIN pg_catalog.pg_attribute AS a
-      ON a.attrelid = i.indrelid AND a.attnum = i.indkey[n]
-    WHERE i.indcollation[n] <> a.attcollation) THEN 'with another collation'
-  WHEN EXISTS (SELECT 1 FROM generate_series(0, i.indnkeyatts - 1) AS n
-    JOIN pg_catalog.pg_attribute AS a
-      ON a.attrelid = i.indrelid AND a.attnum = i.indkey[n]
+    JOIN pg_catalog.pg_attribute AS a ON CASE i.indkey[n]
+      WHEN 0 THEN a.attrelid = i.indexrelid AND a.attnum = n + 1
+      ELSE a.attrelid = i.indrelid AND a.attnum = i.indkey[n] END
     CROSS JOIN LATERAL (
       WITH RECURSIVE base(oid, typtype, typbasetype) AS (
         SELECT t.oid, t.typtype, t.typbasetype FROM pg_catalog.pg_type AS t
@@ -64,26 +86,60 @@ SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
   END
 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
 WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND {_OTHERS} ORDER BY c.relname"""
-"""A query for those of tables: table, name, numbers of the columns, and why it is no key."""
+"""A query for those of tables: table, name, numbers of the columns (0: an expression), the
+texts of all parts and of the condition if it is on more than columns, the numbers of the
+columns that it depends on, and why it is no key."""
 
 
-def unique_indexes(
-    rows: Iterable[Row], numbers: Mapping[int, int], refuse: Callable[[str], None]
-) -> dict[tuple[int, ...], str]:
-    """Return a table's unique indexes: the name of one by the positions of its columns.
+def with_keys(
+    table: Table,
+    rows: Iterable[Row],
+    numbers: Mapping[int, int],
+    refuse: Callable[[str], None],
+) -> Table:
+    """Return a table with its unique indexes as keys.
 
     ``rows`` are the table's of :data:`UNIQUE_OF_TABLES`, and ``numbers`` are the positions
     of the columns by PostgreSQL's. ``refuse`` is called for an index that is no key; if it
     returns, that is left out.
     """
-    found: dict[tuple[int, ...], str] = {}
-    for index, columns, why in rows:
+    plain: dict[tuple[int, ...], str] = {}
+    computed = []
+    for index, columns, texts, condition, needed, why in rows:
         if why is not None:
-            refuse(
-                f"has a unique index {why}, {index}; certification takes plain columns"
-            )
-        elif not numbers.keys() >= set(columns):
+            refuse(f"has a unique index {why}, {index}")
+        elif not numbers.keys() >= {*columns, *needed} - {0}:
             refuse(f"has a unique index with a generated column, {index}")
+        elif texts is None:
+            plain.setdefault(tuple([numbers[i] for i in columns]), index)
         else:
-            found.setdefault(tuple([numbers[i] for i in columns]), index)
-    return found
+            positions = tuple(sorted({numbers[i] for i in needed if i}))
+            computed.append(ComputedKey(index, tuple(texts), positions, condition))
+    return replace(with_unique_indexes(table, plain), computed_keys=tuple(computed))
+
+
+def expect_hashes(session: Session, forms: Forms, table: Table) -> None:
+    """Refuse a table with an index whose values have no hash.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED, naming the index.
+    """
+    row = ", ".join(
+        f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in table.columns
+    )
+    for key in table.computed_keys:
+        try:
+            session.execute(
+                f"SELECT {forms.hashed(key.texts)} FROM (SELECT {row}) AS _row"
+            ).fetch_all()
+        except EngineError as error:
+            if error.sqlstate != _NO_FUNCTION:
+                raise
+            raise EngineError(
+                ErrorKind.UNSUPPORTED,
+                f"table {table.qualified_name} has a unique index of values without a "
+                f"hash, {key.name}",
+            ) from error

@@ -120,7 +120,6 @@ RULES = Rules(
     allowed_parts=frozenset({"pivots", "sample", "key_expressions", "catalog"}),
     inserts_by_position=True,
     indexes_expressions=True,
-    keys_of_expressions=True,
     collates=True,
     collation_compares=True,
     generated=True,

@@ -53,6 +53,9 @@ class Lexicon:
     unicode_quirks
         Whether the engine keeps a doubled quote doubled there, and does not join the
         halves of surrogate pairs.
+    formats
+        The letters of placeholders under ``pyformat``; psycopg has ``b`` and ``t`` beside
+        ``s``, which change nothing here: tique decides itself how to send a value.
     question_operators
         Whether ``?`` may be (a part of) an operator: ``??`` stands for it where ``?``
         is a placeholder.
@@ -68,6 +71,7 @@ class Lexicon:
     escapes_go_on: bool = False
     unicode_escapes: str = ""
     unicode_quirks: bool = False
+    formats: str = "s"
     question_operators: bool = False
 
 
@@ -201,9 +205,7 @@ class Rules:
         be a call of a function with it; and whether columns may be selected that are
         not grouped by where the table's key is.
     indexes_expressions
-        Whether an index that is not unique may be on expressions.
-    keys_of_expressions
-        Whether a unique one may be, too.
+        Whether an index may be on expressions.
     index_parts
         The parser's names of the parts that an index may have besides columns; if any,
         columns may have operator classes. With "where" there may be expressions too: the
@@ -216,6 +218,8 @@ class Rules:
         Whether a collation says which texts are equal, and is a part of a column's type.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
+    conflict_computes_keys
+        Whether ON CONFLICT without a key looks at unique indexes on expressions, too.
     conflict_needs_key
         Whether ON CONFLICT DO NOTHING is an error where the table has no key.
     recursive_sees_all
@@ -393,9 +397,9 @@ class Rules:
     typed_rows: bool = False
     index_parts: frozenset[str] = frozenset()
     indexes_expressions: bool = False
-    keys_of_expressions: bool = False
     unique_indexes: bool = True
     comma_may_end: bool = False
+    conflict_computes_keys: bool = False
     conflict_needs_key: bool = False
     recursive_sees_all: bool = False
     names_by_text: bool = False

@@ -16,10 +16,12 @@ before that, for every proposed row (:attr:`Capabilities.checks_proposed_rows`).
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tique import errors
 from tique.query.changes import (
     Computed,
     exactness,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_rewriter.change_plans import Conflict, ConflictUpdate
     from tique_rewriter.kernel import Evaluator
+    from tique_rewriter.schema import ComputedKey
 
 _AT_ONCE = 1000
 """So many rows are looked up, or computed, in one engine statement."""
@@ -79,6 +82,7 @@ class ConflictClause:
     ) -> None:
         self._table = table
         self._keys = plan.keys
+        self._computed_keys = plan.computed
         self.in_engine = StagedConflict(plan, table, text)
         """The same for rows that Python cannot hold."""
         self._stored = Source(Reference(table, " AS _o", {}))
@@ -171,15 +175,17 @@ class ConflictClause:
         ):
             for start in range(0, len(rows), _AT_ONCE):
                 check_proposed(transaction, self._table, rows[start : start + _AT_ONCE])
+        self._expect_same_values(len(rows))
         changed: list[_Present] = []
         count = 0
+        places = itertools.count()
         for number, (parameters, proposed) in enumerate(proposals):
             met: list[tuple[_Present, Row]] = []
-            for row in proposed:
-                found = present.under(row)
+            for row, place in zip(proposed, places, strict=False):
+                found = present.under(row, place)
                 if found is None:
                     found = _Present(None, row, number)
-                    present.put(found)
+                    present.put(found, place)
                     changed.append(found)
                     count += 1
                 elif self._update is not None:
@@ -199,21 +205,62 @@ class ConflictClause:
                 count += 1
         return changed, count
 
+    def _expect_same_values(self, proposed: int) -> None:
+        """Refuse to change what the engine has computed a key's values of.
+
+        Of a single proposed row the new value does not matter.
+        """
+        if self._update is None or proposed < 2:
+            return
+        for key in self._computed_keys:
+            if not {*key.columns}.isdisjoint(self._update.changed):
+                raise errors.NotSupportedError(
+                    f"ON CONFLICT DO UPDATE of many rows which changes columns of the index "
+                    f"{key.name} on {self._table.qualified_name} is not supported; propose "
+                    "one row at a time"
+                )
+
     def _check_once(self, found: _Present, number: int) -> None:
         if found.changed_by == number:
             raise met_twice(self._table)
 
     def _find(self, transaction: Transaction, proposed: Sequence[Row]) -> _PresentRows:
         """The rows that the transaction sees under the proposed rows' keys."""
-        found = _PresentRows(self._keys)
-        for rows, positions in zip(found.by_key, self._keys, strict=True):
+        found = _PresentRows()
+        for positions in self._keys:
+            known = _KnownKey(positions)
             every = dict.fromkeys(key_of(positions, row) for row in proposed)
             keys = [key for key in every if None not in key]
             for start in range(0, len(keys), _AT_ONCE):
                 part = keys[start : start + _AT_ONCE]
                 for row in self._look_up(transaction, positions, part):
-                    rows[key_of(positions, row)] = _Present(row, row)
+                    known.put(_Present(row, row), 0)
+            found.keys.append(known)
+        for key in self._computed_keys:
+            found.keys.append(self._look_up_computed(transaction, key, proposed))
         return found
+
+    def _look_up_computed(
+        self, transaction: Transaction, key: ComputedKey, proposed: Sequence[Row]
+    ) -> _RankedKey:
+        """The rows under values that the engine computes of the proposed rows."""
+        table, forms = self._table, transaction.engine.forms
+        columns = [table.columns[i] for i in key.columns]
+        pairs = Table("", "", (*columns, Column(_NUMBER, "BIGINT")))
+        values = [(*key_of(key.columns, row), n) for n, row in enumerate(proposed)]
+        wanted = forms.constants(
+            pairs, range(len(pairs.columns)), {}, list(zip(*values, strict=True))
+        )
+        stored = self._stored.text(transaction, ())
+        sql = forms.computed_matches(table, key, wanted, forms.quote(_NUMBER), stored)
+        ranked = _RankedKey()
+        for number, rank, is_there, *row in transaction.session.rows_to_keep(
+            sql, of=table
+        ):
+            ranked.ranks[number] = rank
+            if is_there:
+                ranked.rows.setdefault(rank, _Present(tuple(row), tuple(row)))
+        return ranked
 
     def _look_up(
         self, transaction: Transaction, positions: Sequence[int], keys: Sequence[Key]
@@ -251,38 +298,82 @@ class ConflictClause:
         )
 
 
-class _PresentRows:
-    """The existing rows by the clause's keys, kept up to date."""
+class _KnownKey:
+    """The existing rows by the values of a key, kept up to date."""
 
-    def __init__(self, keys: Sequence[tuple[int, ...]]) -> None:
-        self._keys = keys
-        self.by_key: list[dict[Key, _Present]] = [{} for _ in keys]
+    def __init__(self, positions: Sequence[int]) -> None:
+        self._positions = positions
+        self.rows: dict[Key, _Present] = {}
+
+    def under(self, proposed: Row, place: int) -> _Present | None:
+        """The row that has the values of a proposed one; NULL is equal to none."""
+        return self.rows.get(key_of(self._positions, proposed))
+
+    def put(self, present: _Present, place: int) -> None:
+        """Note a row."""
+        key = key_of(self._positions, present.new)
+        if None not in key:
+            self.rows[key] = present
+
+    def replace(self, present: _Present, new: Row) -> None:
+        """Note an update."""
+        self.rows.pop(key_of(self._positions, present.new), None)
+        key = key_of(self._positions, new)
+        if None not in key:
+            self.rows[key] = present
+
+
+class _RankedKey:
+    """The same by numbers of the engine's, which proposed rows with one value share.
+
+    ``ranks`` has them by the places of the rows. An update leaves the values as they are.
+    """
+
+    def __init__(self) -> None:
+        self.ranks: dict[int, int] = {}
+        self.rows: dict[int, _Present] = {}
+
+    def under(self, proposed: Row, place: int) -> _Present | None:
+        rank = self.ranks.get(place)
+        return None if rank is None else self.rows.get(rank)
+
+    def put(self, present: _Present, place: int) -> None:
+        rank = self.ranks.get(place)
+        if rank is not None:
+            self.rows[rank] = present
+
+    def replace(self, present: _Present, new: Row) -> None:
+        return
+
+
+class _PresentRows:
+    """The existing rows by each of the clause's keys."""
+
+    def __init__(self) -> None:
+        self.keys: list[_KnownKey | _RankedKey] = []
 
     def __bool__(self) -> bool:
         """Whether there is any."""
-        return any(self.by_key)
+        return any(key.rows for key in self.keys)
 
-    def under(self, proposed: Row) -> _Present | None:
-        """The row that a proposed one is in conflict with; NULL conflicts with none."""
-        for positions, rows in zip(self._keys, self.by_key, strict=True):
-            found = rows.get(key_of(positions, proposed))
+    def under(self, proposed: Row, place: int) -> _Present | None:
+        """The row that a proposed one, at this place of all, is in conflict with."""
+        for key in self.keys:
+            found = key.under(proposed, place)
             if found is not None:
                 return found
         return None
 
-    def put(self, present: _Present) -> None:
+    def put(self, present: _Present, place: int) -> None:
         """Note an inserted row."""
-        for positions, rows in zip(self._keys, self.by_key, strict=True):
-            key = key_of(positions, present.new)
-            if None not in key:
-                rows[key] = present
+        for key in self.keys:
+            key.put(present, place)
 
     def replace(self, present: _Present, new: Row, number: int) -> None:
         """Note an update."""
-        for positions, rows in zip(self._keys, self.by_key, strict=True):
-            rows.pop(key_of(positions, present.new), None)
+        for key in self.keys:
+            key.replace(present, new)
         present.new, present.changed_by = new, number
-        self.put(present)
 
 
 class _Update:

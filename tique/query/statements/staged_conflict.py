@@ -52,6 +52,7 @@ class StagedConflict:
     def __init__(self, plan: Conflict, table: Table, text: SnapshotText) -> None:
         self._table = table
         self._keys = plan.keys
+        self._computed = plan.computed
         self._update = plan.update
         self._text = text
         self._stored = Source(Reference(table, " AS _o", {}))
@@ -96,11 +97,14 @@ class StagedConflict:
             If a row would be changed twice.
         """
         table = self._table
-        if len(self._keys) > 1 or any(
-            i in key for key in self._keys for i in self._changed
+        if (
+            self._computed
+            or len(self._keys) > 1
+            or any(i in key for key in self._keys for i in self._changed)
         ):
             raise errors.NotSupportedError(
-                f"ON CONFLICT with several keys, or which changes its key, on "
+                f"ON CONFLICT with several keys, or which changes its key, or at an index "
+                f"on expressions or with a condition, on "
                 f"{table.qualified_name} is not supported where it has values that do "
                 "not survive the way through Python; name one key, or write UPDATE, and "
                 "INSERT … SELECT … WHERE NOT EXISTS"
