@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import threading
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc, orm
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql.ranges import MultiRange, Range
 
 import tique
 from tique.sqlalchemy import retrying
@@ -384,6 +386,80 @@ def test_spans_of_time_and_nulls_compared(alchemy):
         assert set(connection.scalars(others)) == {2, 3}
         same = sa.select(table.c.id).where(table.c.lasts.is_not_distinct_from(None))
         assert connection.scalars(same).all() == [3]
+
+
+@pytest.mark.written_for(["postgresql"], reason="others have no ranges")
+def test_ranges(alchemy):
+    """P8: SQLAlchemy's ranges go in and come out, and are compared."""
+    table = sa.Table(
+        "stay",
+        sa.MetaData(),
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("rooms", postgresql.INT4RANGE),
+        sa.Column("nights", postgresql.TSTZRANGE),
+        sa.Column("days", postgresql.DATEMULTIRANGE),
+    )
+    table.create(alchemy)
+    moment = datetime(2024, 5, 1, 12, 30, tzinfo=UTC)
+    days = [Range(date(2024, 5, n), date(2024, 5, n + 2)) for n in (1, 7)]
+    rows = [
+        (1, Range(1, 5), Range(moment, None), MultiRange(days)),
+        (2, Range(empty=True), Range(None, moment), MultiRange()),
+        (3, None, None, None),
+        (4, Range(3, 4), Range(moment, moment, bounds="[]"), MultiRange(days[:1])),
+    ]
+    names = [column.name for column in table.columns]
+    with alchemy.begin() as connection:
+        given = [dict(zip(names, row, strict=True)) for row in rows]
+        connection.execute(table.insert(), given)
+        connection.execute(
+            table.update().where(table.c.id == 4).values(rooms=Range(4, 6))
+        )
+        rows[3] = (4, Range(4, 6), *rows[3][2:])
+        assert connection.execute(table.select().order_by("id")).all() == rows
+    with alchemy.connect() as connection:
+        assert connection.execute(table.select().order_by("id")).all() == rows
+        for condition, found in (
+            (table.c.rooms.contains(4), {1, 4}),
+            (table.c.rooms.overlaps(Range(5, 9)), {4}),
+            (table.c.rooms == Range(1, 5), {1}),
+            (table.c.nights.contains(moment), {1, 4}),
+            (table.c.days.contains(date(2024, 5, 8)), {1}),
+        ):
+            assert (
+                set(connection.scalars(sa.select(table.c.id).where(condition))) == found
+            )
+
+
+def test_a_key_of_a_table_in_the_default_schema(alchemy):
+    """As SQLAlchemy's own dialects tell it: without that schema's name."""
+    metadata = sa.MetaData()
+    sa.Table("parent", metadata, sa.Column("id", sa.Integer, primary_key=True))
+    for schema, name in (("side", "aunt"), (None, "child"), ("side", "cousin")):
+        sa.Table(
+            name,
+            metadata,
+            sa.Column("id", sa.Integer, primary_key=True),
+            sa.Column("parent", sa.ForeignKey("parent.id")),
+            *(
+                [sa.Column("aunt", sa.ForeignKey("side.aunt.id"))]
+                if name != "aunt"
+                else []
+            ),
+            schema=schema,
+        )
+    with alchemy.begin() as connection:
+        connection.execute(sa.schema.CreateSchema("side"))
+    metadata.create_all(alchemy)
+    inspector = sa.inspect(alchemy)
+    for schema, name in ((None, "child"), ("side", "cousin")):
+        keys = inspector.get_foreign_keys(name, schema=schema)
+        found = {key["referred_table"]: key["referred_schema"] for key in keys}
+        assert found == {"parent": None, "aunt": "side"}
+    again = sa.MetaData()
+    sa.Table("cousin", again, autoload_with=alchemy, schema="side")
+    assert set(again.tables) == {"parent", "side.aunt", "side.cousin"}
+    metadata.drop_all(alchemy)
 
 
 def test_what_is_reflected_can_be_made_again(alchemy):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy.types as sqltypes
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import ranges
 from sqlalchemy.dialects.postgresql.base import (
     PGCompiler,
     PGDialect,
@@ -25,6 +26,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BindParameter, ColumnClause
 
 from tique.sqlalchemy.driver import TiqueDriver
+from tique.sqlalchemy.ranges import BoundMultirange, BoundRange
 from tique.sqlalchemy.reflection import foreign_keys
 from tique.sqlalchemy.types import ParsedJSON, ParsedJSONB, cast_when_bound
 
@@ -141,6 +143,8 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
         sqltypes.JSON: ParsedJSON,
         postgresql.JSON: ParsedJSON,
         postgresql.JSONB: ParsedJSONB,
+        ranges.AbstractSingleRange: BoundRange,
+        ranges.AbstractMultiRange: BoundMultirange,
         sqltypes.JSON.JSONPathType: _PGJSONPathType,
         sqltypes.JSON.JSONIntIndexType: _PGJSONIntIndexType,
         sqltypes.JSON.JSONStrIndexType: _PGJSONStrIndexType,

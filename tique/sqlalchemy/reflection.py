@@ -43,7 +43,10 @@ def foreign_keys(
     for key in driver.foreign_keys():
         if key.schema != (schema or default_schema):
             continue
-        elsewhere = schema is not None or key.referred_schema != default_schema
+        # As SQLAlchemy's own dialect: a name along the search path is without a schema.
+        elsewhere = (
+            key.referred_schema == schema or key.referred_schema != default_schema
+        )
         options = {}
         if key.on_update != "NO ACTION":
             options["onupdate"] = key.on_update
