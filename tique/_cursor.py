@@ -114,9 +114,12 @@ class Cursor(Generic[RowT]):
     def statusmessage(self) -> str | None:
         """The last statement's command tag, as psycopg has it: ``INSERT 0 1``.
 
-        That of a query is without a number as long as :attr:`rowcount` is not known. None before the first, and after one that failed.
+        That of a query is without a number as long as :attr:`rowcount` is not known. None
+        before the first, after one that failed, and for a text without a statement.
         """
-        return None if self._query is None else command_tag(self._query, self.rowcount)
+        if self._query is None:
+            return None
+        return command_tag(self._query, self.rowcount) or None
 
     @property
     def rownumber(self) -> int | None:

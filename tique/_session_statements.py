@@ -27,6 +27,7 @@ from tique_rewriter.plan import (
 )
 from tique_rewriter.session import (
     Discard,
+    Nothing,
     ResetAll,
     Scope,
     SessionPlan,
@@ -99,6 +100,7 @@ class SessionStatements:
         ] = {
             SetSetting: self._set,
             SetCharacteristics: self._set_characteristics,
+            Nothing: self._nothing,
             ResetAll: self._reset_all,
             ShowSetting: self._show,
             Discard: self._discard,
@@ -120,6 +122,11 @@ class SessionStatements:
     def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
         """Carry out the statement."""
         return self._handlers[type(plan)](plan, bound)
+
+    def _nothing(self, plan: Nothing, bound: Sequence[Any]) -> Outcome:
+        """Ask the engine for nothing, which fails if it is not there."""
+        self._execution.live_session().execute("SELECT 1").fetch_all()
+        return Outcome()
 
     # Settings
 

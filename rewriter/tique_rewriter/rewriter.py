@@ -54,7 +54,7 @@ from tique_rewriter.privileges import plan_default_privileges, plan_grant
 from tique_rewriter.qualified import without_database, without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.schema import Catalog, Definitions
-from tique_rewriter.session import SessionPlan
+from tique_rewriter.session import Nothing, SessionPlan
 from tique_rewriter.session_cursors import CURSOR_VERBS, plan_cursor
 from tique_rewriter.session_notify import (
     may_notify,
@@ -290,6 +290,8 @@ class Rewriter:
             if plan is not None:
                 return Prepared(plan, ())
         lexed = number_placeholders(sql, paramstyle, has_parameters, lexicon=lexicon)
+        if lexed.is_empty and paramstyle != OWN_STYLE:
+            return Prepared(Nothing(0, ()), ())
         try:
             if paramstyle != OWN_STYLE and may_set_config(sql):
                 plan = plan_set_config(Source(lexed, self._rules))

@@ -34,6 +34,11 @@ class SessionPlan(Plan):
     """A statement about the application's session: it reads and writes no table."""
 
 
+@dataclass(frozen=True)
+class Nothing(SessionPlan):
+    """A text without a statement: pools send it to see whether a connection is alive."""
+
+
 class Scope(Enum):
     """How far SET reaches: said, or left to the setting."""
 

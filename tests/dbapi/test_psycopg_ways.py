@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -287,3 +288,27 @@ def test_named_cursors_in_coroutines(engine, connection):
             assert not connection.broken
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("sql", ["", " ; ", "-- ping", "/* ping */"])
+def test_a_text_without_a_statement(connection, sql):
+    """psycopg's pools send one to see whether a connection is alive."""
+    cursor = connection.cursor("rows").execute(ALL)
+    other = connection.execute(sql)
+    assert (other.description, other.rowcount, other.statusmessage) == (None, -1, None)
+    with pytest.raises(tique.ProgrammingError):
+        other.fetchone()
+    with pytest.raises(tique.ProgrammingError):
+        connection.execute(sql, [1])
+    assert len(cursor.fetchall()) == 5000
+
+
+@pytest.mark.written_for(["postgresql"], reason="it ends a server's session")
+def test_a_text_without_a_statement_tells_that_the_session_is_lost(engine, connection):
+    pid = connection.execute("SELECT pg_backend_pid()").fetchone()
+    connection.rollback()
+    with closing(engine._connect_natively()) as native:
+        native.execute("SELECT pg_terminate_backend(%s, 5000)", pid)
+    with pytest.raises(tique.OperationalError):
+        connection.execute("")
+    connection.execute("")

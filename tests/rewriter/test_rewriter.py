@@ -18,6 +18,7 @@ from tique_rewriter import (
 )
 from tique_rewriter.plan import Beside, Coalesced, ColumnValue, Literal, Select
 from tique_rewriter.schema import Column, Table
+from tique_rewriter.session import Nothing
 
 
 @pytest.fixture
@@ -188,10 +189,22 @@ def test_places_are_those_of_the_applications_text(rewriter: Rewriter):
     assert (error.line, error.column) == (2, 28)
 
 
-@pytest.mark.parametrize("sql", ["", " ", ";", "-- nothing", "/* nothing */;"])
+@pytest.mark.parametrize(
+    "sql", ["", " ", ";", ";;", "-- nothing", "/* nothing */; -- more"]
+)
 def test_an_empty_statement(rewriter: Rewriter, sql: str):
-    with pytest.raises(RewriteError, match="empty"):
-        rewriter.plan(sql)
+    assert rewriter.plan(sql).plan == Nothing(0, ())
+
+
+@pytest.mark.parametrize("mark", ["%b", "%t", "%(a)b", "%(a)t"])
+def test_placeholders_with_psycopgs_formats(rewriter: Rewriter, mark: str):
+    query = "SELECT id FROM account WHERE id = "
+    postgresql = Rewriter(Tables(), "postgresql")
+    found = postgresql.plan(query + mark)
+    expected = postgresql.plan(f"{query}{mark[:-1]}s")
+    assert (found.plan, found.arguments) == (expected.plan, expected.arguments)
+    with pytest.raises(RewriteError, match="placeholder"):
+        rewriter.plan(query + mark)
 
 
 @pytest.mark.parametrize("after", ["", " ", "\n", " ; ", " -- what"])
