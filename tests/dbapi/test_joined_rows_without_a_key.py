@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 import tique
-from tique.query import changes
-from tique.query.statements import change, insert
+from tests.staging import stage_above
 
 pytestmark = pytest.mark.every_engine
 
@@ -51,8 +50,7 @@ WRITTEN_FOR = {
 @pytest.fixture(params=["buffered", "staged"])
 def size(request, monkeypatch):
     if request.param == "staged":
-        for module in (changes, insert, change):
-            monkeypatch.setattr(module, "BUFFERED_ROWS", 1)
+        stage_above(1, monkeypatch.setattr)
     return request.param
 
 

@@ -14,8 +14,7 @@ import pytest
 
 import tique
 from tests.portable import numbers
-from tique.query import changes
-from tique.query.statements import change, insert
+from tests.staging import stage_above
 
 pytestmark = pytest.mark.fresh_tables
 
@@ -134,8 +133,7 @@ def table(request, engine, monkeypatch):
     columns = columns.replace("<own types>", OWN_TYPES[engine.name])
     if request.param in LARGE:
         return columns, key, 2200
-    for module in (changes, insert, change):
-        monkeypatch.setattr(module, "BUFFERED_ROWS", 190)
+    stage_above(190, monkeypatch.setattr)
     return columns, key, 200
 
 

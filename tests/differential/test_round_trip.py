@@ -19,8 +19,7 @@ import tique
 from tests.differential import extremes, kinds
 from tests.differential.extremes import EXTREMES
 from tests.effort import effort
-from tique.query import changes
-from tique.query.statements import change, insert
+from tests.staging import stage_above
 
 EVERYWHERE = sorted({name for known in EXTREMES.values() for name in known})
 MOST_DEFAULTS = effort(3, 1000)
@@ -183,8 +182,7 @@ class Trial:
     def fill_staged(self, monkeypatch):
         """Rows that stay in the engine."""
         with monkeypatch.context() as patched:
-            for module in (changes, insert, change):
-                patched.setattr(module, "BUFFERED_ROWS", 0)
+            stage_above(0, patched.setattr)
             for number, literal in enumerate(self.expected.literals):
                 self.connection.execute(
                     f"INSERT INTO staged SELECT {number}, {literal}, 0"

@@ -17,8 +17,7 @@ from tests.differential.statements import STEPS, Episode
 from tests.plugins.engine import NativeMonetDB
 from tests.plugins.monetdb import empty as empty_monetdb
 from tests.plugins.postgresql import empty as empty_postgresql
-from tique.query import changes
-from tique.query.statements import change, insert
+from tests.staging import BUFFERED_ROWS, stage_above
 from tique_backends.monetdb.connection import NO_RESULT
 from tique_backends.postgresql.connection import tolerate
 
@@ -143,8 +142,7 @@ class Trial:
         self.tables = {}
         self.current = 0
         self.has_savepoint = False
-        for module in (changes, insert, change):
-            module.BUFFERED_ROWS = episode.buffered
+        stage_above(episode.buffered)
         accepted = None
         try:
             while True:
@@ -159,8 +157,7 @@ class Trial:
                     return finding
             return self._last()
         finally:
-            for module in (changes, insert, change):
-                module.BUFFERED_ROWS = 2000
+            stage_above(BUFFERED_ROWS)
 
     @property
     def connection(self):

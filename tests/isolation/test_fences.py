@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tique
-from tique.query import changes
-from tique.query.statements import change, insert
+from tests.staging import stage_above
 
 pytestmark = pytest.mark.every_engine
 
@@ -17,8 +16,7 @@ ROWS = [(i, i % 2, "x" if i % 2 == 0 else str(i)) for i in range(40)]
 def connection(engine, request, monkeypatch):
     """Storage has rows with 0 and with a text that is no number; the snapshot does not."""
     if request.param == "staged":
-        for module in (changes, insert, change):
-            monkeypatch.setattr(module, "BUFFERED_ROWS", 3)
+        stage_above(3, monkeypatch.setattr)
     with engine.connect(checkpoint="manual") as connection:
         connection.execute(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, s VARCHAR(20))"

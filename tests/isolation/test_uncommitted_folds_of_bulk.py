@@ -22,9 +22,8 @@ from tests.isolation.test_uncommitted_folds import (
     one,
 )
 from tests.portable import numbers
+from tests.staging import stage_above
 from tique.checkpoint import uncommitted
-from tique.query import changes
-from tique.query.statements import change, insert
 from tique_backends.errors import EngineError, ErrorKind
 
 pytestmark = pytest.mark.every_engine
@@ -39,8 +38,7 @@ SPEND = uncommitted.UncommittedFold._spend
 @pytest.fixture(autouse=True)
 def _small_buffers(monkeypatch):
     """Let a statement that writes more than ten rows be a bulk commit."""
-    for module in (changes, insert, change):
-        monkeypatch.setattr(module, "BUFFERED_ROWS", 10)
+    stage_above(10, monkeypatch.setattr)
     # PostgreSQL keeps undone rows until a vacuum: of these tables any number.
     monkeypatch.setattr(uncommitted.UncommittedFold, "_spend", lambda *_, **__: None)
 

@@ -14,10 +14,8 @@ import pytest
 from jepsen import mutations
 from tests.portable import numbers
 from tests.sharing.playing import Process, cached
+from tests.staging import stage_above
 from tique.checkpoint import uncommitted
-from tique.query import changes
-from tique.query.statements import change as modification
-from tique.query.statements import insert
 from tique.query.transaction import Transaction
 
 pytestmark = pytest.mark.one_duckdb
@@ -331,8 +329,7 @@ def test_a_schedule_finds_it_in_an_uncommitted_fold(engine, scanned, mutate, mut
 def test_a_schedule_finds_it_in_an_uncommitted_fold_of_bulk_commits(
     engine, scanned, mutate, mutation, monkeypatch
 ):
-    for module in (changes, insert, modification):
-        monkeypatch.setattr(module, "BUFFERED_ROWS", ROWS - 1)
+    stage_above(ROWS - 1, monkeypatch.setattr)
     monkeypatch.setattr(uncommitted, "_MOST_UNDONE", 1000)
     finds(engine, scanned, mutate, mutation, BULK_UNCOMMITTED[mutation])
 

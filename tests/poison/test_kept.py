@@ -11,8 +11,7 @@ import pytest
 
 import tique
 from tests.poison.cases import CASES, UNINDEXED
-from tique.query import changes
-from tique.query.statements import insert
+from tests.staging import stage_above
 
 SHAPES = {
     "key": "CREATE TABLE {} (v {} PRIMARY KEY, id INTEGER)",
@@ -118,8 +117,7 @@ def natively(engine, shape):
 )
 def test_what_is_acknowledged_is_kept(engine, shape, way, monkeypatch):
     if way == "staged":
-        for module in (insert, changes):
-            monkeypatch.setattr(module, "BUFFERED_ROWS", 0)
+        stage_above(0, monkeypatch.setattr)
     verdicts, expected = natively(engine, shape)
     connection = engine.connect(checkpoint="manual")
     differing = {}

@@ -10,9 +10,8 @@ import time
 import pytest
 
 from tests.portable import numbers
+from tests.staging import stage_above
 from tique.checkpoint import uncommitted
-from tique.query import changes
-from tique.query.statements import change, insert
 
 SUM = "SELECT count(*), sum(v + 0) FROM t"
 
@@ -60,8 +59,7 @@ def test_what_another_process_commits_is_seen(folding):
 
 def test_what_another_process_changes_by_a_large_statement(folding, monkeypatch):
     """A fold that began before it ends, and another one brings it."""
-    for module in (changes, insert, change):
-        monkeypatch.setattr(module, "BUFFERED_ROWS", 10)
+    stage_above(10, monkeypatch.setattr)
     monkeypatch.setattr(uncommitted.UncommittedFold, "_spend", lambda *_, **__: None)
     first, second = folding
     assert ask(first) == (1000, 3)
