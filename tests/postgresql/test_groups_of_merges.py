@@ -12,6 +12,7 @@ import tique
 from tests.sharing.playing import Process, expect_nothing_unfinished, sequencer_of
 from tique.commit import batch
 from tique.commit.certification import key_hash
+from tique.commit.shared import AppendingCommitter
 from tique_backends.errors import EngineError
 from tique_backends.records import CommitRecord
 from tique_backends.sharing import GroupRefusedError
@@ -132,6 +133,18 @@ def test_groups_that_refuse_each_other_go_apart(pair, requests, monkeypatch):
     assert together(first, ADD, ADD, ADD) == [None] * 3
     assert values(second) == [3 + times, 0]
     assert asked == [*[(3, True)] * times, *[(1, False)] * 3]
+
+
+def test_one_that_others_overtake_again_and_again(pair, requests):
+    """P6: the error names the row, so that the next attempt reserves it."""
+    first, second = pair
+    times = AppendingCommitter.most_refusals
+    requests[1].extend([lambda: second.commit(ADD)] * times)
+    (error,) = together(first, ADD)
+    assert isinstance(error, tique.SerializationError)
+    assert (error.table, error.key) == ("public.t", (1,))
+    assert error.winner
+    assert values(first) == [times, 0]
 
 
 def test_a_process_that_has_followed_a_part(pair):

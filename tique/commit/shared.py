@@ -47,10 +47,12 @@ unfinished timestamps are fenced first, and then the log decides.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from tique import errors
 from tique._translation import given_up
 from tique.commit.certification import key_hashes
 from tique.commit.committer import Committer
@@ -77,13 +79,15 @@ if TYPE_CHECKING:
     from tique_backends.records import CommitRecord
     from tique_backends.session import Session
 
-_REFUSALS = 10
-"""So often a ticket is certified, if the commits in its way keep being aborted."""
-
 
 class SharedCommitter(Committer):
     """Commits this process's transactions among those of other processes."""
 
+    most_refusals = 10
+    """So often a ticket is certified, while other processes' commits are in its way.
+
+    The next attempt reserves its row (:mod:`tique.commit.server_locks`).
+    """
     _timeline: SharedTimeline
     _certified_until = 0
     _stamped: Sequence[Ticket] = ()
@@ -155,11 +159,21 @@ class SharedCommitter(Committer):
     def _put_back(self, ticket: Ticket) -> None:
         self._timeline.fall_behind()
         ticket.refusals += 1
-        if ticket.refusals < _REFUSALS:
+        if ticket.refusals < self.most_refusals:
             self._queue.appendleft(ticket)
         else:
-            conflict = Conflict(ticket.writes[0].table, (), -ticket.cts)
-            ticket.settle(serialization_error(conflict))
+            ticket.settle(serialization_error(self._refusal(ticket)))
+
+    def _refusal(self, ticket: Ticket) -> Conflict:
+        """The key at which a ticket was refused, if the commit in its way was followed."""
+        winner = -ticket.cts
+        for writes in ticket.writes:
+            with suppress(errors.Error):
+                last_commit = self._catalog.versions(writes.table).last_commit
+                for key in writes.rows:
+                    if last_commit(key) >= winner:
+                        return Conflict(writes.table, key, winner)
+        return Conflict(ticket.writes[0].table, (), winner)
 
     @override
     def _publish(self, certified: Sequence[Ticket], staged: dict[int, int]) -> None:
@@ -235,6 +249,8 @@ class SteppedCommitter(SharedCommitter):
 class AppendingCommitter(SharedCommitter):
     """Commits buffered writes in one request; bulk writes go in steps."""
 
+    most_refusals = 40
+    """A refusal is one request; a row that is reserved costs each commit of it three."""
     _covered = 0
     """The shared sts while the last batch was appended."""
 
