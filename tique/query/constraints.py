@@ -219,7 +219,7 @@ def check_unique(
         if set(key.columns) & set(changed):
             transaction.prepare_scan(table)
             if _has_rows(transaction, forms.computed_duplicate(table, key, *numbers)):
-                raise _duplicate_value(table, ", ".join(key.texts), key.name)
+                raise _duplicate_value(table, ", ".join(key.parts), key.name)
 
 
 def _duplicate_value(
