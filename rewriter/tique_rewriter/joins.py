@@ -48,6 +48,9 @@ def join_read(
     if not rules.moves_conditions and join.args.get("on") is None:
         return None
     scope = scope_of(relations_of(tree), reads)
+    # Results that are columns get aliases.
+    if rules.confuses_aliases and _has_one_name_twice(tree):
+        return None
     # No columns are known where a star or a row stands for them.
     if not scope.closed or any(r.columns is None for r in references):
         return None
@@ -122,6 +125,12 @@ def _is_join(tree: exp.Select) -> bool:
         and has_only(tree, _SELECT)
         and all(isinstance(item, _ITEMS) for item in tree.expressions)
     )
+
+
+def _has_one_name_twice(tree: exp.Select) -> bool:
+    names = [item.alias_or_name.lower() for item in tree.expressions]
+    named = [name for name in names if name]
+    return len(set(named)) < len(named)
 
 
 def _place(node: exp.Column) -> tuple[int, int] | None:

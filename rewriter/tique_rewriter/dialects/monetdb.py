@@ -136,6 +136,7 @@ RULES = Rules(
     default_may_lack=False,
     exact_quoted_names=True,
     joins_in_parts=True,
+    confuses_aliases=True,
     distinct_needs_names=True,
     truncates=frozenset({"options"}),
     likes=frozenset({"LIKE"}),

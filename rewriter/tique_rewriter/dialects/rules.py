@@ -185,6 +185,8 @@ class Rules:
     moves_conditions
         Whether it moves conditions into such parts: then WHERE, too, may say how the
         tables are joined.
+    confuses_aliases
+        Whether it takes results with one alias for one, beside ORDER BY or DISTINCT.
     before_brackets
         Matches the folded names that may stand before ``(``: words and types of the
         language, and functions that read no managed table and have no effect. None
@@ -388,6 +390,7 @@ class Rules:
     exact_quoted_names: bool = False
     joins_in_parts: bool = False
     moves_conditions: bool = False
+    confuses_aliases: bool = False
     before_brackets: Pattern[str] | None = None
     bracket_words: Mapping[str, frozenset[str]] = field(default_factory=dict)
     function_schema: str = ""
