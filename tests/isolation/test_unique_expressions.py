@@ -353,7 +353,13 @@ def test_on_conflict(three):
     with pytest.raises(tique.errors.CardinalityViolation):
         one.execute(f"{twice} UPDATE SET n = 9")
     with pytest.raises(tique.NotSupportedError, match="sole"):
-        one.execute(f"{many} UPDATE SET name = excluded.name")
+        one.execute(f"{many} UPDATE SET name = upper(t.name)")
+    again = (
+        "INSERT INTO t VALUES (8, 'C', 4), (9, 'CC', 4) ON CONFLICT (lower(name)) DO "
+    )
+    assert one.execute(f"{again} UPDATE SET name = excluded.name").rowcount == 2
+    one.execute("DELETE FROM t WHERE id = 9")
+    one.execute("UPDATE t SET name = 'c' WHERE id = 3")
     upsert = (
         "INSERT INTO t VALUES (%s, %s, %s) ON CONFLICT (lower(name)) DO UPDATE "
         "SET name = excluded.name, n = t.n + excluded.n WHERE t.id < 4"

@@ -37,7 +37,7 @@ from tique.store.rows import key_of, lacks, merged
 from tique.writes.table import Merge
 from tique_rewriter.change_plans import PROPOSED
 from tique_rewriter.kernel import NotLocal, compile_kernel
-from tique_rewriter.plan import Reference
+from tique_rewriter.plan import ColumnValue, Reference
 from tique_rewriter.schema import Column, Table
 
 if TYPE_CHECKING:
@@ -208,12 +208,14 @@ class ConflictClause:
     def _expect_same_values(self, proposed: int) -> None:
         """Refuse to change what the engine has computed a key's values of.
 
-        Of a single proposed row the new value does not matter.
+        Of a single proposed row the new value does not matter, and those of the proposed row
+        give the same.
         """
         if self._update is None or proposed < 2:
             return
         for key in self._computed_keys:
-            if not {*key.columns}.isdisjoint(self._update.changed):
+            changed = {*key.columns} & {*self._update.changed}
+            if changed and not self._update.are_proposed(key.columns):
                 raise errors.NotSupportedError(
                     f"ON CONFLICT DO UPDATE of many rows which changes columns of the index "
                     f"{key.name} on {self._table.qualified_name} is not supported; propose "
@@ -401,6 +403,15 @@ class _Update:
                 Column(_NUMBER, "BIGINT"),
             ),
             generated=table.generated,
+        )
+
+    def are_proposed(self, columns: Iterable[int]) -> bool:
+        """Whether all these columns get the values of the proposed row."""
+        width = len(self._table.columns)
+        assigned = dict(self._plan.assignments)
+        return all(
+            i in assigned and assigned[i].kernel == ColumnValue(width + i)
+            for i in columns
         )
 
     def rows(
