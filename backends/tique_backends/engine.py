@@ -343,6 +343,10 @@ class Engine(ABC):
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""
 
+    def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
+        """The sequences that belong to columns of a table, as SQL names them."""
+        raise NotImplementedError
+
     def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
         """Schema and name of each table that has a column of a type of that name.
 

@@ -275,7 +275,7 @@ class _Alteration:
         if using := next(
             (w for w in piece if w.keyword == "USING" and not w.depth), None
         ):
-            raise source.unsupported("a constraint USING INDEX", using.start)
+            return self._add_key_of_index(piece, using)
         if [w.keyword for w in piece[-2:]] == ["NOT", "VALID"] and _has(
             source, "not valid"
         ):
@@ -286,6 +286,16 @@ class _Alteration:
         _check_expressions(source, piece[1:])
         if len(draft.references) > references:
             return ""
+        return source.words_text(piece)
+
+    def _add_key_of_index(self, piece: list[Word], using: Word) -> str:
+        """A UNIQUE constraint in the place of a unique index; PostgreSQL renames that."""
+        source = self._source
+        keywords = [word.keyword for word in piece]
+        at = 3 if keywords[1:2] == ["CONSTRAINT"] else 1
+        is_unique = keywords[at : at + 3] == ["UNIQUE", "USING", "INDEX"]
+        if not _has(source, "using index") or not is_unique or len(piece) != at + 4:
+            raise source.unsupported("this constraint USING INDEX", using.start)
         return source.words_text(piece)
 
     def _drop_column(self, piece: list[Word]) -> str:

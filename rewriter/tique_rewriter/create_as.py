@@ -10,6 +10,7 @@ from tique_rewriter.definition import Head, qualified_name, read_head
 from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import Plan, Select
 from tique_rewriter.source import Source
+from tique_rewriter.table_queries import is_table_query, written_as_select
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,8 @@ def plan_create_as(
     inner = Source(
         part(source, body[0].start, body[-1].end), source.rules, source.outer
     )
+    if is_table_query(inner):
+        inner = written_as_select(inner)
     made = plan(inner)
     if isinstance(made, ChangingWith) or not isinstance(made, Select):
         raise source.unsupported("CREATE TABLE … AS of a change", body[0].start)

@@ -58,11 +58,18 @@ def plan_drop_table(source: Source, catalog: Catalog, kind: str = "TABLE") -> Dr
 
 def plan_drop_index(source: Source) -> DropIndex:
     """Return the plan of DROP INDEX."""
-    nodes = _tables(source, _drop(source, _DROP_PARTS))
+    tree = _drop(source, _DROP_PARTS | {"concurrently"})
+    nodes = _tables(source, tree)
+    left_out = set()
+    if tree.args.get("concurrently"):
+        if not source.rules.index_parts:
+            raise source.unsupported("CONCURRENTLY", source.find("CONCURRENTLY"))
+        # As for CREATE INDEX.
+        left_out.add(source.find("CONCURRENTLY"))
     for node in nodes:
         check_private(source, node)
     names = tuple([(node.db or None, node.name) for node in nodes])
-    return DropIndex(0, (), source.words_text(source.words), names)
+    return DropIndex(0, (), kept_text(source, source.words, left_out), names)
 
 
 def _drop(source: Source, parts: frozenset[str]) -> exp.Drop:

@@ -26,12 +26,13 @@ class Truncate(Plan):
 
     Where it ``is_delete``, FOREIGN KEY constraints act on the rows as in a DELETE. Else no
     other table may have one that references these; with ``cascade`` such tables are
-    emptied too.
+    emptied too. If it ``restarts``, the sequences of the tables' columns do.
     """
 
     tables: tuple[Table, ...]
     cascade: bool
     is_delete: bool
+    restarts: bool = False
 
 
 def deletion(table: Table) -> Delete:
@@ -58,20 +59,37 @@ def plan_truncate(source: Source, catalog: Catalog) -> Truncate:
             raise source.syntax("a second table", piece[0].start)
     if not tables:
         raise source.syntax("a table's name is expected", source.words[-1].start)
-    if restart := next((w for w in source.words if w.keyword == "RESTART"), None):
-        for table in tables:
-            for column in table.columns:
-                if column.default and "next" in column.default.lower():
-                    raise source.unsupported(
-                        "RESTART IDENTITY",
-                        restart.start,
-                        f'the column "{column.name}" of {table.qualified_name} has a '
-                        "sequence, whose numbers are in no snapshot",
-                    )
     cascade = behaviour is not None and behaviour.keyword == "CASCADE"
     return Truncate(
-        0, (), tuple(tables), cascade, is_delete="options" not in rules.truncates
+        0,
+        (),
+        tuple(tables),
+        cascade,
+        is_delete="options" not in rules.truncates,
+        restarts=_restarts(source, tables, cascade=cascade),
     )
+
+
+def _restarts(source: Source, tables: list[Table], *, cascade: bool) -> bool:
+    """Whether sequences may have to be restarted, also of tables that are not named."""
+    restart = next((w for w in source.words if w.keyword == "RESTART"), None)
+    if restart is None:
+        return False
+    counted = [
+        (table, column)
+        for table in tables
+        for column in table.columns
+        if column.default and "next" in column.default.lower()
+    ]
+    if counted and not source.rules.restarts_identities:
+        table, column = counted[0]
+        raise source.unsupported(
+            "RESTART IDENTITY",
+            restart.start,
+            f'the column "{column.name}" of {table.qualified_name} has a sequence, whose '
+            "numbers are in no snapshot",
+        )
+    return source.rules.restarts_identities and (cascade or bool(counted))
 
 
 def _ending(

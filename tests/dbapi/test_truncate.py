@@ -129,3 +129,45 @@ def test_in_a_read_only_transaction(one):
     with pytest.raises(tique.OperationalError) as caught:
         one.execute("TRUNCATE bag")
     assert caught.value.sqlstate == "25006"
+
+
+@pytest.mark.written_for(["postgresql"], reason="others have no RESTART IDENTITY")
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_sequences_restart(engine, autocommit):
+    """P8: those of the tables' columns, until a rollback; of tables by CASCADE, too."""
+    connection = engine.connect(autocommit=autocommit)
+    other = engine.connect(autocommit=True)
+    with connection.transaction():
+        connection.execute("CREATE TABLE up (id SERIAL PRIMARY KEY, v INTEGER)")
+        connection.execute(
+            "CREATE TABLE down (id BIGINT GENERATED ALWAYS AS IDENTITY (START 5) "
+            "PRIMARY KEY, up INTEGER REFERENCES up)"
+        )
+    fill = ("INSERT INTO up (v) VALUES (7), (8)", "INSERT INTO down (up) VALUES (1)")
+
+    def ids():
+        return [
+            other.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()
+            for table in ("up", "down")
+        ]
+
+    for sql in fill:
+        connection.execute(sql)
+    connection.commit()
+    with connection.transaction(force_rollback=True):
+        connection.execute("TRUNCATE up RESTART IDENTITY CASCADE")
+        connection.execute(fill[0])
+        assert connection.execute("SELECT max(id) FROM up").fetchone() == (2,)
+    assert ids() == [[(1,), (2,)], [(5,)]]
+    connection.execute("INSERT INTO up (v) VALUES (9)")
+    connection.commit()
+    assert ids()[0] == [(1,), (2,), (3,)]
+    connection.execute("TRUNCATE TABLE up, down RESTART IDENTITY")
+    for sql in fill:
+        connection.execute(sql)
+    connection.commit()
+    assert ids() == [[(1,), (2,)], [(5,)]]
+    connection.execute("TRUNCATE up CONTINUE IDENTITY CASCADE")
+    connection.execute(fill[0])
+    connection.commit()
+    assert ids() == [[(3,), (4,)], []]

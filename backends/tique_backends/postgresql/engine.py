@@ -310,6 +310,11 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
+    def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
+        found = session.execute(introspection.OWNED_SEQUENCES, [storage_name(table)])
+        return [name for (name,) in found.fetch_all()]
+
+    @override
     def check_versions(self, session: Session, table: Table) -> None:
         assert isinstance(session, PostgreSQLSession)
         if not table.generated:

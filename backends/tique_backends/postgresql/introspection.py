@@ -147,6 +147,15 @@ WHERE a.atttypid IN (SELECT oid FROM used) AND NOT a.attisdropped
   AND NOT (c.relpersistence = 't' AND c.relname LIKE 'tique\\_stage\\_%') ORDER BY 1, 2"""
 """A query for the tables that have columns of a type of a name, however deep in others."""
 
+OWNED_SEQUENCES = """
+SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_catalog.pg_depend AS d
+JOIN pg_catalog.pg_class AS c ON c.oid = d.objid AND c.relkind = 'S'
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+  AND d.refclassid = 'pg_catalog.pg_class'::regclass
+  AND d.refobjid = CAST($1 AS regclass) AND d.refobjsubid > 0 ORDER BY 1"""
+"""A query for the sequences that belong to a table's columns: SERIAL, IDENTITY, OWNED BY."""
+
 LAYOUTS = """
 SELECT c.relname, a.attname FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid

@@ -170,6 +170,7 @@ RULES = Rules(
     indexes_expressions=True,
     index_parts=frozenset({"using", "include", "where"}),
     conflict_computes_keys=True,
+    restarts_identities=True,
     serials=_SERIALS,
     definable_types=frozenset({"TYPE", "DOMAIN", "COMPOSITE"}),
     alters_views=frozenset({"RENAME TO", "RENAME COLUMN", "SET SCHEMA"}),
@@ -235,7 +236,7 @@ RULES = Rules(
         [
             *("several", "only", "type"),
             *("drop constraint", "rename constraint", "schema", "statistics"),
-            *("own owner", "not valid"),
+            *("own owner", "not valid", "using index"),
         ]
     ),
     keeps_referencing=False,

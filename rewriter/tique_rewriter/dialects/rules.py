@@ -220,6 +220,8 @@ class Rules:
         Whether a collation says which texts are equal, and is a part of a column's type.
     comma_may_end
         Whether a comma may follow the last element of CREATE TABLE.
+    restarts_identities
+        Whether TRUNCATE may restart the sequences of columns, until a rollback.
     conflict_computes_keys
         Whether ON CONFLICT without a key looks at unique indexes on expressions, too.
     conflict_needs_key
@@ -299,7 +301,7 @@ class Rules:
         DELETE … USING joins with the changed table, and ``*`` stands for them too.
     alterations
         The forms of ALTER TABLE that it has: "several" changes in a statement, "only",
-        "not valid" (constraints), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
+        "not valid" (constraints), "using index" (UNIQUE), "own owner" (OWNER TO CURRENT_USER), "schema" (SET SCHEMA), "statistics" (of a column), "type" of a column, "null" (ALTER COLUMN … DROP NOT NULL is SET NULL there),
         "drop constraint" and "rename constraint" of its own ones.
     keeps_referencing
         Whether DROP COLUMN without CASCADE keeps a column of a FOREIGN KEY constraint.
@@ -402,6 +404,7 @@ class Rules:
     indexes_expressions: bool = False
     unique_indexes: bool = True
     comma_may_end: bool = False
+    restarts_identities: bool = False
     conflict_computes_keys: bool = False
     conflict_needs_key: bool = False
     recursive_sees_all: bool = False

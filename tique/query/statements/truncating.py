@@ -13,7 +13,7 @@ from tique.query.statements.change import DeleteStatement
 from tique_rewriter.truncate import deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tique.query.transaction import Transaction
     from tique_rewriter.schema import Table
@@ -31,6 +31,8 @@ class TruncateStatement(Statement):
         }
         for delete in self._deletes.values():
             self.needs |= delete.needs
+        # Its sequences are the engine's, and so a rollback of it is.
+        self.defines = self.is_held = plan.restarts
 
     @override
     def run(self, transaction: Transaction, parameters: Sequence[Any]) -> Outcome:
@@ -41,12 +43,28 @@ class TruncateStatement(Statement):
             shared = transaction.engine.shared
             if shared is not None:
                 shared.expect_privileges(deletes[child.id].needs)
+        if self._plan.restarts:
+            self._restart(transaction, deletes)
         with transaction.statement():
             for delete in deletes.values():
                 delete.write(transaction)
             if transaction.unchecked:
                 enforce(transaction)
         return Outcome()
+
+    @staticmethod
+    def _restart(transaction: Transaction, tables: Iterable[int]) -> None:
+        """Restart the sequences of the tables with these numbers."""
+        engine, session = transaction.engine, transaction.session
+        changes, known = transaction.ddl.changes, transaction.catalog.by_id()
+        changes.expect_possible(transaction)
+
+        def restart() -> None:
+            for number in tables:
+                for name in engine.owned_sequences(session, known[number]):
+                    session.execute(f"ALTER SEQUENCE {name} RESTART").close()
+
+        changes.transact(session, restart)
 
     def _referencing(self, transaction: Transaction) -> Sequence[Table]:
         """The tables to empty too, because their constraints reference these.
