@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from tique._query_text import Query
     from tique.database.database import Database
     from tique.query.transaction import IsolationLevel
     from tique.rows import RowFactory
@@ -243,7 +244,7 @@ class Connection(Generic[RowT]):
 
     def execute(
         self,
-        query: str,
+        query: Query,
         parameters: Any = None,
         *,
         prepare: bool | None = None,

@@ -13,6 +13,7 @@ from tique._append import arrow_of
 from tique._batches import record_batches
 from tique._command_tag import command_tag
 from tique._copy import Copy
+from tique._query_text import text_of
 from tique._translation import translating
 from tique.database import process
 from tique.query.statements import Outcome
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique._connection import Connection
+    from tique._query_text import Query
     from tique.rows import RowFactory, TupleRow
     from tique_backends.records import CopyPart, Row
 
@@ -129,7 +131,7 @@ class Cursor(Generic[RowT]):
 
     def execute(
         self,
-        query: str,
+        query: Query,
         parameters: Any = None,
         *,
         prepare: bool | None = None,
@@ -141,7 +143,8 @@ class Cursor(Generic[RowT]):
         ----------
         query
             SQL with ``%s`` or ``%(name)s`` placeholders (``?`` with qmark). Without
-            parameters it is taken literally: no ``%`` needs doubling.
+            parameters it is taken literally: no ``%`` needs doubling. It may be a
+            composable of ``psycopg.sql``, too.
         parameters
             A sequence, or a mapping for named placeholders.
         prepare, binary
@@ -160,13 +163,15 @@ class Cursor(Generic[RowT]):
             For SQL that tique refuses rather than misreads; it names the construct
             and its place.
         """
+        if type(query) is not str:
+            query = text_of(query)
         self._reset()
         self._outcome = self._execution.run(query, parameters)
         self._query = query
         return self
 
     def executemany(
-        self, query: str, parameters: Iterable[Any], /, *, returning: bool = False
+        self, query: Query, parameters: Iterable[Any], /, *, returning: bool = False
     ) -> Self:
         """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one.
 
@@ -181,6 +186,7 @@ class Cursor(Generic[RowT]):
             parameters, the first of which is fetched from, and :meth:`nextset` goes on
             to the next. Else ``rowcount`` is the number of all rows that were changed.
         """
+        query = text_of(query)
         self._reset()
         self._outcome = self._execution.run_many(query, parameters, returning=returning)
         self._following = iter(self._outcome.more)
@@ -188,7 +194,7 @@ class Cursor(Generic[RowT]):
         return self
 
     def stream(
-        self, query: str, parameters: Any = None, *, size: int = 1
+        self, query: Query, parameters: Any = None, *, size: int = 1
     ) -> Iterator[RowT]:
         """Execute a query and iterate over its rows, which are read as they are needed.
 
@@ -208,7 +214,7 @@ class Cursor(Generic[RowT]):
             if self._outcome is outcome:
                 self._give_up()
 
-    def copy(self, query: str, /) -> Copy:
+    def copy(self, query: Query, /) -> Copy:
         """Return a COPY … FROM STDIN or TO STDOUT, to use in a ``with`` block.
 
         The rows are checked, and become a part of the transaction, as those of INSERT.
@@ -219,6 +225,7 @@ class Cursor(Generic[RowT]):
         NotSupportedError
             If the engine has no such COPY.
         """
+        query = text_of(query)
         self._reset()
         if self._execution.bulk.copies_in(query):
             return Copy(partial(self._copy_in, query), None)

@@ -8,12 +8,14 @@ from typing_extensions import override
 
 from tique import errors
 from tique._cursor import Cursor, RowT
+from tique._query_text import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tique._connection import Connection
     from tique._copy import Copy
+    from tique._query_text import Query
     from tique.rows import RowFactory
 
 
@@ -50,13 +52,14 @@ class ServerCursor(Cursor[RowT]):
     @override
     def execute(
         self,
-        query: str,
+        query: Query,
         parameters: Any = None,
         *,
         prepare: bool | None = None,
         binary: bool | None = None,
     ) -> Self:
         """Execute a query; its rows stay in the engine until they are fetched."""
+        query = text_of(query)
         self._reset()
         self._outcome = self._execution.run_apart(query, parameters)
         self._query = query
@@ -64,13 +67,13 @@ class ServerCursor(Cursor[RowT]):
 
     @override
     def executemany(
-        self, query: str, parameters: Iterable[Any], /, *, returning: bool = False
+        self, query: Query, parameters: Iterable[Any], /, *, returning: bool = False
     ) -> Self:
         """Raise NotSupportedError: a named cursor is for one query."""
         raise _for_queries("executemany()")
 
     @override
-    def copy(self, query: str, /) -> Copy:
+    def copy(self, query: Query, /) -> Copy:
         """Raise NotSupportedError: a named cursor is for one query."""
         raise _for_queries("copy()")
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
+from psycopg import sql
 
 import tique
 from tests.effort import patience
@@ -312,3 +313,66 @@ def test_a_text_without_a_statement_tells_that_the_session_is_lost(engine, conne
     with pytest.raises(tique.OperationalError):
         connection.execute("")
     connection.execute("")
+
+
+class Text(str):
+    """A str of another class."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        raise AssertionError
+
+
+class Statement:
+    """A statement in parts, as those of psycopg.sql are."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def as_string(self, context):
+        assert context is None
+        return " ".join(self.parts)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"SELECT id FROM t WHERE id = %s",
+        Text("SELECT id FROM t WHERE id = %s"),
+        Statement("SELECT id FROM t", "WHERE id = %s"),
+        sql.SQL("SELECT {0} FROM t WHERE {0} = {1}").format(
+            sql.SQL("id"), sql.Placeholder()
+        ),
+    ],
+    ids=lambda query: type(query).__name__,
+)
+def test_texts_of_other_types(connection, query):
+    for cursor in (connection.cursor(), connection.cursor("named")):
+        assert cursor.execute(query, [7]).fetchall() == [(7,)]
+    change = Statement("UPDATE t SET v = %s", "WHERE id = %s")
+    assert connection.cursor().executemany(change, [(1, 7), (1, 8)]).rowcount == 2
+    assert list(connection.cursor().stream(query, [8])) == [(8,)]
+
+
+@pytest.mark.parametrize("query", [None, 7, b"\xff", Statement(7), [], ("SELECT 1",)])
+def test_what_is_no_statement(connection, query):
+    cursor = connection.cursor()
+    for call in (
+        lambda: cursor.execute(query),
+        lambda: cursor.executemany(query, [()]),
+        lambda: cursor.copy(query),
+        lambda: connection.cursor("named").execute(query),
+    ):
+        with pytest.raises(tique.ProgrammingError):
+            call()
+
+
+@pytest.mark.written_for(["postgresql"], reason="its way to write a copy and a name")
+def test_a_copy_with_composables(connection):
+    cursor = connection.cursor()
+    table = sql.Identifier("t")
+    with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
+        copy.write_row((-1, 5))
+    found = connection.execute(sql.SQL("SELECT v FROM {} WHERE id < 0").format(table))
+    assert found.fetchall() == [(5,)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tique._connection_info import ConnectionInfo, Pipeline
     from tique._foreign_keys import ForeignKey
     from tique._notices import Notice
+    from tique._query_text import Query
     from tique.database.status import Status
     from tique.query.transaction import IsolationLevel
 
@@ -218,7 +219,7 @@ class AsyncConnection(Generic[RowT]):
 
     async def execute(
         self,
-        query: str,
+        query: Query,
         parameters: Any = None,
         *,
         prepare: bool | None = None,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique._cursor import Column, Cursor
+    from tique._query_text import Query
     from tique.aio.connection import AsyncConnection
     from tique.aio.worker import Worker
     from tique.rows import RowFactory
@@ -102,7 +103,7 @@ class AsyncCursor(Generic[RowT]):
 
     async def execute(
         self,
-        query: str,
+        query: Query,
         parameters: Any = None,
         *,
         prepare: bool | None = None,
@@ -113,7 +114,7 @@ class AsyncCursor(Generic[RowT]):
         return self
 
     async def executemany(
-        self, query: str, parameters: Iterable[Any], /, *, returning: bool = False
+        self, query: Query, parameters: Iterable[Any], /, *, returning: bool = False
     ) -> Self:
         """Execute INSERT, UPDATE or DELETE for many rows of parameters, as one."""
         await self._worker.run(
@@ -124,7 +125,7 @@ class AsyncCursor(Generic[RowT]):
         return self
 
     async def stream(
-        self, query: str, parameters: Any = None, *, size: int = 1
+        self, query: Query, parameters: Any = None, *, size: int = 1
     ) -> AsyncIterator[RowT]:
         """Execute a query and iterate over its rows (:meth:`tique.Cursor.stream`)."""
         await self.execute(query, parameters)
@@ -132,7 +133,7 @@ class AsyncCursor(Generic[RowT]):
             yield row
 
     @asynccontextmanager
-    async def copy(self, query: str, /) -> AsyncIterator[AsyncCopy]:
+    async def copy(self, query: Query, /) -> AsyncIterator[AsyncCopy]:
         """A block for a COPY … FROM STDIN or TO STDOUT (:meth:`tique.Cursor.copy`)."""
         copy = await self._worker.run(partial(self._cursor.copy, query))
         async with AsyncCopy(self._worker, copy) as opened:
