@@ -28,6 +28,7 @@ from tique.errors import (
     OperationalError,
     OutcomeUnknown,
     ProgrammingError,
+    Rollback,
     SerializationError,
     Warning,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "OperationalError",
     "OutcomeUnknown",
     "ProgrammingError",
+    "Rollback",
     "SerializationError",
     "Status",
     "Time",

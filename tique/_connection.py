@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, overload
 
 from typing_extensions import TypeVar
@@ -295,7 +295,8 @@ class Connection(Generic[RowT]):
     ) -> Iterator[Self]:
         """A block that commits at its end or rolls back if it raises.
 
-        Inside a transaction it is a savepoint, as in psycopg.
+        Inside a transaction it is a savepoint, as in psycopg. One that raises
+        :class:`tique.Rollback` is undone and left, and the program goes on behind it.
 
         Parameters
         ----------
@@ -309,18 +310,28 @@ class Connection(Generic[RowT]):
             this process that write one of them wait with their commits, for four times
             as long as the attempt took, at most 30 seconds (otherwise one).
         """
+        with (
+            suppress(errors.Rollback),
+            self._block(savepoint_name, force_rollback, priority=priority),
+        ):
+            yield self
+
+    @contextmanager
+    def _block(
+        self, savepoint_name: str | None, force_rollback: bool, *, priority: bool
+    ) -> Iterator[None]:
         if self.in_transaction:
             with self._execution.controls.savepoint(
                 savepoint_name, rolls_back=force_rollback
             ):
-                yield self
+                yield
             return
         with self._execution.lock:
             self._execution.check_usable()
             self._execution.controls.is_explicit = True
         self._execution.contender.has_priority = priority
         try:
-            yield self
+            yield
         except BaseException:
             self.rollback()
             raise

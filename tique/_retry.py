@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from tique.errors import ProgrammingError, SerializationError
+from tique.errors import ProgrammingError, Rollback, SerializationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tique._connection import Connection
 
@@ -55,20 +56,35 @@ def run_transaction(
         If the last attempt met a conflict too.
     ProgrammingError
         If a transaction is open on the connection.
+    Rollback
+        If ``work`` raises it: nothing is committed.
     """
     check(attempts, in_transaction=connection.in_transaction)
     try:
         for attempt in itertools.count(1):
             try:
-                with connection.transaction(priority=priority):
+                with connection.transaction(priority=priority), told() as left:
                     return work(connection)
             except SerializationError:
                 if attempt == attempts:
                     raise
+            else:
+                raise left[0]
             time.sleep(pause(attempt))
     finally:
         connection._execution.leave_turn()
     raise AssertionError
+
+
+@contextmanager
+def told() -> Iterator[list[Rollback]]:
+    """Note the Rollback that leaves a block of a transaction, which ends there."""
+    left: list[Rollback] = []
+    try:
+        yield left
+    except Rollback as error:
+        left.append(error)
+        raise
 
 
 def check(attempts: int, *, in_transaction: bool) -> None:

@@ -12,6 +12,13 @@ class Warning(Exception):
     """An important notice, such as data truncated while inserting."""
 
 
+class Rollback(Exception):
+    """Raised in a block of :meth:`tique.Connection.transaction`: undo it, and leave it.
+
+    The program goes on behind the innermost block around. It is no error.
+    """
+
+
 class Error(Exception):
     """The base of every error that tique raises.
 

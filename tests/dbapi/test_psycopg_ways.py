@@ -376,3 +376,46 @@ def test_a_copy_with_composables(connection):
         copy.write_row((-1, 5))
     found = connection.execute(sql.SQL("SELECT v FROM {} WHERE id < 0").format(table))
     assert found.fetchall() == [(5,)]
+
+
+def test_a_block_is_left_by_rollback(engine, connection):
+    """P8: what the innermost block has done is undone, and the program goes on behind."""
+    with connection.transaction():
+        connection.execute("UPDATE t SET v = 1 WHERE id = 1")
+        with connection.transaction():
+            connection.execute("UPDATE t SET v = 2 WHERE id = 1")
+            raise tique.Rollback
+        connection.execute("UPDATE t SET v = 3 WHERE id = 2")
+    with connection.transaction():
+        connection.execute("DELETE FROM t")
+        raise tique.Rollback
+    assert not connection.in_transaction
+    assert connection.execute(f"{ALL} LIMIT 3").fetchall()[1:] == [(1, 1), (2, 3)]
+    connection.rollback()
+
+    def work(connection):
+        connection.execute("DELETE FROM t")
+        raise tique.Rollback
+
+    with pytest.raises(tique.Rollback):
+        tique.run_transaction(connection, work)
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (5000,)
+    connection.close()
+
+    async def main():
+        async with await tique.AsyncConnection.connect(engine.url) as connection:
+            async with connection.transaction():
+                await connection.execute("DELETE FROM t WHERE id = 1")
+                async with connection.transaction():
+                    await connection.execute("DELETE FROM t")
+                    raise tique.Rollback
+            with pytest.raises(tique.Rollback):
+                await tique.run_transaction_async(connection, gone)
+            cursor = await connection.execute("SELECT count(*) FROM t")
+            assert await cursor.fetchone() == (4999,)
+
+    async def gone(connection):
+        await connection.execute("DELETE FROM t")
+        raise tique.Rollback
+
+    asyncio.run(main())

@@ -293,7 +293,8 @@ class AsyncConnection(Generic[RowT]):
             leave = partial(block.__exit__, type(error), error, error.__traceback__)
             if not self._worker.is_closed:
                 await self._worker.run(leave, ends=True)
-            raise
+            if not isinstance(error, errors.Rollback):
+                raise
 
     async def checkpoint(self) -> int:
         """Fold all stable versions into storage now (:meth:`tique.Connection.checkpoint`)."""

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from typing import TYPE_CHECKING, TypeVar
 
-from tique._retry import check, pause
+from tique._retry import check, pause, told
 from tique.errors import SerializationError
 
 if TYPE_CHECKING:
@@ -33,10 +33,13 @@ async def run_transaction_async(
         for attempt in itertools.count(1):
             try:
                 async with connection.transaction(priority=priority):
-                    return await work(connection)
+                    with told() as left:
+                        return await work(connection)
             except SerializationError:
                 if attempt == attempts:
                     raise
+            else:
+                raise left[0]
             await asyncio.sleep(pause(attempt))
     finally:
         connection._connection._execution.leave_turn()
