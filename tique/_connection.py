@@ -127,6 +127,19 @@ class Connection(Generic[RowT]):
         self._execution.set_isolation(value)
 
     @property
+    def read_only(self) -> bool:
+        """Whether transactions to come are read-only, if they do not say so themselves."""
+        return self._execution.sessions.is_read_only
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._execution.set_read_only(bool(value))
+
+    def set_read_only(self, value: bool) -> None:
+        """Change :attr:`read_only`, as in psycopg."""
+        self.read_only = value
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._execution.in_transaction

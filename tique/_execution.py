@@ -44,7 +44,11 @@ from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel
 from tique_backends.errors import EngineError
 from tique_rewriter.errors import RewriteError, UnknownTable
-from tique_rewriter.plan import DEFAULT_ISOLATION, TransactionControl
+from tique_rewriter.plan import (
+    DEFAULT_ISOLATION,
+    DEFAULT_READ_ONLY,
+    TransactionControl,
+)
 from tique_rewriter.session import SessionPlan
 
 if TYPE_CHECKING:
@@ -196,6 +200,16 @@ class Execution:
                 )
             self.isolation = IsolationLevel.parse(value)
             self.sessions.settings.note(DEFAULT_ISOLATION, self.isolation.value)
+
+    def set_read_only(self, value: bool) -> None:
+        """Change whether transactions to come are read-only, outside of transactions."""
+        with self.guarded():
+            if self.in_transaction:
+                raise errors.ProgrammingError(
+                    "read_only cannot change inside a transaction", sqlstate="25001"
+                )
+            self.sessions.is_read_only = value
+            self.sessions.settings.note(DEFAULT_READ_ONLY, "on" if value else "off")
 
     def newest_catalog(self) -> ManagedCatalog:
         """The definitions that the open transaction sees, or the next one."""

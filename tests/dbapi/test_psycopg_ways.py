@@ -419,3 +419,34 @@ def test_a_block_is_left_by_rollback(engine, connection):
         raise tique.Rollback
 
     asyncio.run(main())
+
+
+def test_read_only(engine, connection):
+    """P8: of the transactions that begin afterwards, unless they say otherwise."""
+    insert = "INSERT INTO t VALUES (-1, 0)"
+    connection.read_only = True
+    for _ in range(2):
+        with pytest.raises(tique.OperationalError) as caught:
+            connection.execute(insert)
+        assert caught.value.sqlstate == "25006"
+        connection.rollback()
+    connection.execute("SELECT * FROM t").fetchone()
+    with pytest.raises(tique.ProgrammingError, match="inside a transaction"):
+        connection.read_only = False
+    connection.rollback()
+    connection.execute("BEGIN READ WRITE")
+    connection.execute(insert)
+    connection.commit()
+    connection.set_read_only(False)
+    assert not connection.read_only
+    connection.execute(insert.replace("-1", "-2"))
+    connection.close()
+
+    async def main():
+        async with await tique.AsyncConnection.connect(engine.url) as connection:
+            await connection.set_read_only(True)
+            assert connection.read_only
+            with pytest.raises(tique.OperationalError):
+                await connection.execute(insert)
+
+    asyncio.run(main())

@@ -144,6 +144,15 @@ class AsyncConnection(Generic[RowT]):
         )
 
     @property
+    def read_only(self) -> bool:
+        """Whether transactions to come are read-only, if they do not say so themselves."""
+        return self._connection.read_only
+
+    async def set_read_only(self, value: bool) -> None:
+        """Change it; not inside a transaction."""
+        await self._worker.run(partial(setattr, self._connection, "read_only", value))
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         return self._connection.in_transaction
