@@ -94,7 +94,7 @@ def test_long_lines_are_left_whole(run, adopted):
         ("BEGIN", [], "EXPLAIN"),
         ("ANALYZE SELECT 1", [], "column 9"),
         ("DROP TABLE account", [], "EXPLAIN takes"),
-        ("", [], "empty"),
+        ("", [], "EXPLAIN of nothing"),
     ],
 )
 def test_errors_name_the_place(run, adopted, sql, parameters, part):

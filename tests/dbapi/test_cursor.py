@@ -287,9 +287,7 @@ def test_parameters(connection, query, parameters, row):
     assert connection.execute(query, parameters).fetchone() == row
 
 
-@pytest.mark.parametrize(
-    "query", ["", ";", "-- nothing", "SELECT 1; SELECT 2", "SELEC 1"]
-)
+@pytest.mark.parametrize("query", ["SELECT 1; SELECT 2", "; SELECT 1", "SELEC 1"])
 def test_what_is_not_one_statement(connection, query):
     """P10, P11: two statements in one text are refused, never half executed."""
     with pytest.raises((tique.ProgrammingError, tique.NotSupportedError)):

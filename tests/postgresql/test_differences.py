@@ -82,9 +82,6 @@ DIFFERENCES = {
         [],
         "no rows are no rows; psycopg takes arraysize",
     ),
-    "no_statement": Difference(
-        _sql(""), -1, Failure("ProgrammingError", "42601"), "there is nothing to run"
-    ),
     "two_statements": Difference(
         _sql("SELECT 1; SELECT 2"), 1, _REFUSED, "one statement per call"
     ),
@@ -127,12 +124,6 @@ DIFFERENCES = {
         Failure("TypeError"),
         Failure("ProgrammingError", "42000"),
         "PEP 249's classes only",
-    ),
-    "binary_placeholder": Difference(
-        _sql("SELECT %b", [1]),
-        1,
-        Failure("ProgrammingError", "42601"),
-        "an extension of psycopg's own; a literal % is written %%",
     ),
     "quoted_placeholder": Difference(
         _sql("SELECT '%s'", [1]),
