@@ -8,6 +8,7 @@ from tique import errors
 pytestmark = pytest.mark.engine_free
 
 TREE = {
+    "Rollback": "Exception",
     "Warning": "Exception",
     "Error": "Exception",
     "InterfaceError": "Error",
