@@ -7,7 +7,6 @@ import pytest
 import tique
 from tests.dbapi.family import MORE_PARENTS, child, count, parents, rows, violated
 from tests.portable import numbers
-from tests.staging import stage_above
 
 pytestmark = [
     pytest.mark.fresh_tables,
@@ -22,12 +21,6 @@ pytestmark = [
 @pytest.fixture
 def connection(engine):
     return parents(engine)
-
-
-@pytest.fixture
-def _staged(monkeypatch):
-    """Stage whatever a statement writes."""
-    stage_above(0, monkeypatch.setattr)
 
 
 @pytest.fixture

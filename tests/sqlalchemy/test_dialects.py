@@ -15,6 +15,7 @@ from sqlalchemy import exc, orm
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.dialects.postgresql.ranges import MultiRange, Range
+from sqlalchemy.ext.compiler import compiles
 
 import tique
 from tique.sqlalchemy import retrying
@@ -42,6 +43,17 @@ class Account(Base):
     balance: orm.Mapped[Decimal] = orm.mapped_column(sa.Numeric(12, 2), default=0)
     rate: orm.Mapped[float | None]
     owner: orm.Mapped[Owner] = orm.relationship(back_populates="accounts")
+
+
+class TEXTRANGE(postgresql.ranges.AbstractSingleRange):
+    """A range of texts, of the application's own."""
+
+    __visit_name__ = "TEXTRANGE"
+
+
+@compiles(TEXTRANGE)
+def _text_range(element, compiler, **kw):
+    return "textrange"
 
 
 OWNER, ACCOUNT = Owner.__table__, Account.__table__
@@ -429,6 +441,21 @@ def test_ranges(alchemy):
             assert (
                 set(connection.scalars(sa.select(table.c.id).where(condition))) == found
             )
+
+
+@pytest.mark.written_for(["postgresql"], reason="others have no ranges")
+def test_ranges_of_any_text(alchemy):
+    """P11: a bound ends where its text does."""
+    column = sa.Column("r", TEXTRANGE)
+    table = sa.Table("words", sa.MetaData(), sa.Column("id", sa.Integer), column)
+    with alchemy.begin() as connection:
+        connection.execute(sa.text("CREATE TYPE textrange AS RANGE (subtype = text)"))
+    table.create(alchemy)
+    bounds = Range('a",b)\\', 'c"d\\e', bounds="[]")
+    with alchemy.begin() as connection:
+        connection.execute(table.insert(), [{"id": 1, "r": bounds}])
+        query = sa.text("SELECT lower(r), upper(r) FROM words")
+        assert connection.execute(query).all() == [(bounds.lower, bounds.upper)]
 
 
 def test_a_key_of_a_table_in_the_default_schema(alchemy):

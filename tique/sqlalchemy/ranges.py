@@ -12,15 +12,21 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
 
 
+def _quoted(bound: str) -> str:
+    """A bound in quotes; a backslash goes before each sign that would end them."""
+    return '"' + bound.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _written(value: ranges.Range[Any]) -> str:
     """The range as PostgreSQL reads it.
 
-    Bounds are in quotes: a moment's text has a blank, a number's may be anything.
+    Bounds are in quotes: a moment's text has a blank, that of another type may be anything.
     """
     if value.empty:
         return "empty"
     lower, upper = (
-        "" if bound is None else f'"{bound}"' for bound in (value.lower, value.upper)
+        "" if bound is None else _quoted(str(bound))
+        for bound in (value.lower, value.upper)
     )
     opening, closing = value.bounds
     return f"{opening}{lower},{upper}{closing}"
