@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import duckdb
 import psycopg
 
+from tique_udfs.duckdb import Prepared
+
 REACH_THE_ENGINE = frozenset({"execute", "insert_into"})
 READS = (
     *("execute SELECT", "execute \nSELECT", "execute <"),
@@ -69,6 +71,19 @@ def watched_connect(driver, watch):
         return Watched(real(*arguments, **options), watch)
 
     return connect
+
+
+def watched_run(watch):
+    """A replacement of :meth:`Prepared.run`, by which DuckDB's log is appended to."""
+    real = Prepared.run
+
+    def run(prepared, *arguments):
+        watch("before", f"execute {prepared.sql}")
+        is_done = real(prepared, *arguments)
+        watch("after", f"execute {prepared.sql}")
+        return is_done
+
+    return run
 
 
 class KillAt:

@@ -21,10 +21,11 @@ from types import SimpleNamespace
 import duckdb
 
 import tique
-from tests.crash.faults import KillAt, watched_connect
+from tests.crash.faults import KillAt, watched_connect, watched_run
 from tests.crash.scenarios import SCENARIOS, SETUP, Rows
 from tests.plugins.engine import DuckDB, MonetDB, PlainPostgreSQL, PostgreSQL
 from tique.checkpoint import checkpointer
+from tique_udfs.duckdb import Prepared
 
 LONGEST = 4000
 PATIENCE = 20.0
@@ -143,15 +144,22 @@ def forked(body, *arguments):
     return os.waitstatus_to_exitcode(status), values
 
 
+def kill_at(engine, point):
+    """Kill this process at its nth call of the engine that may write."""
+    watch = KillAt(point)
+    engine.driver.connect = watched_connect(engine.driver, watch)
+    Prepared.run = watched_run(watch)
+
+
 def act(report, engine, steps, point):
-    engine.driver.connect = watched_connect(engine.driver, KillAt(point))
+    kill_at(engine, point)
     checkpointer._BATCH_ROWS = 3
     checkpointer._PRUNE_INTERVAL = 0.0
     Run(engine, report).all(steps)
 
 
 def reopen(_report, engine, point):
-    engine.driver.connect = watched_connect(engine.driver, KillAt(point))
+    kill_at(engine, point)
     Run(engine).open()
 
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.faults import Faults, watched_connect
+from tests.crash.faults import Faults, watched_connect, watched_run
 from tique.commit import committer as committing
 from tique.commit.turns import Contender
+from tique_udfs.duckdb import Prepared
 
 
 @pytest.fixture
@@ -14,6 +15,7 @@ def faults(engine, monkeypatch):
     monkeypatch.setattr(
         engine.driver, "connect", watched_connect(engine.driver, planned)
     )
+    monkeypatch.setattr(Prepared, "run", watched_run(planned))
     yield planned
     planned.clear()
 

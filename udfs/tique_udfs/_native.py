@@ -67,7 +67,7 @@ class Library:
     """The compiled sequencer, opened once per path.
 
     Calls that never block keep the GIL, since releasing and taking it again costs
-    more than they do; ``wait`` releases it. Both are the same shared object.
+    more than they do; the others release it. Both are the same shared object.
 
     Attributes
     ----------
@@ -112,6 +112,16 @@ class Library:
         )
         self.announce = declare("tique_duckdb_announce", number, number)
         self.rebind = declare("tique_duckdb_rebind", status, number, number)
+        # These wait for the disk, and may close a database.
+        self.run = long["tique_duckdb_run"]
+        self.run.restype = status
+        self.run.argtypes = (
+            *(number, ctypes.c_char_p, number, number, ctypes.c_char_p),
+            *(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_uint64),
+        )
+        self.disconnect = long["tique_duckdb_disconnect"]
+        self.disconnect.restype = None
+        self.disconnect.argtypes = (number,)
         self.join = declare("tique_join", number, number, number)
         self.renew = declare("tique_renew", status, number, number, number)
         self.leave = declare("tique_leave", status, number, number)

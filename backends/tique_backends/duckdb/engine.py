@@ -37,7 +37,8 @@ from tique_backends.duckdb.keyless import (
     images,
     numbered,
 )
-from tique_backends.duckdb.log import COMMITS, replay_statement
+from tique_backends.duckdb.log import APPEND, COMMITS, replay_statement
+from tique_backends.duckdb.log_session import LogSession
 from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
 from tique_backends.duckdb.settings import RULES
@@ -136,6 +137,7 @@ class DuckDBEngine(Engine):
         self._zones = Zones()
         self._path = location.path
         self._compacting = threading.Lock()
+        self._append: extension.Prepared | None = None
         # DuckDB's automatic checkpoint would stall the commit that triggers it.
         config: dict[str, str | bool | int | float | list[str]] = {
             **location.options,
@@ -192,10 +194,9 @@ class DuckDBEngine(Engine):
     @override
     def session(self, *, logs_only: bool = False) -> Session:
         connection = self._instance.cursor()
-        if logs_only:
-            # There is nothing to optimise; trying takes a tenth of the statement.
-            connection.execute("PRAGMA disable_optimizer")
-        return DuckDBSession(connection, self.statistics, self._zones)
+        if not logs_only:
+            return DuckDBSession(connection, self.statistics, self._zones)
+        return LogSession(connection, self.statistics, self._zones, self._append)
 
     @override
     def round_trips(self, type_name: str) -> bool:
@@ -257,7 +258,10 @@ class DuckDBEngine(Engine):
 
     @override
     def attach_sequencer(self, sequencer: Sequencer) -> bool:
-        return extension.load(self._instance, sequencer)
+        if not extension.load(self._instance, sequencer, for_prepared=True):
+            return False
+        self._append = extension.prepared(self._instance, sequencer, APPEND)
+        return True
 
     @override
     def managed_tables(self, session: Session) -> list[Table]:
@@ -592,6 +596,8 @@ class DuckDBEngine(Engine):
 
     @override
     def close(self) -> None:
+        if self._append is not None:
+            self._append.close()
         self._instance.close()
 
 

@@ -1,6 +1,6 @@
 """The commit log: one row per group of commits, in JSON.
 
-An append to one table is one engine statement, and the statement is the cost (0.6 to
+An append to one table is one engine statement, and the statement is the cost (0.4 to
 1 ms, however small). So a group of commits is one row of ``tique.log``; the cache
 tables are filled from memory later, many commits at once, before a query reads them,
 and after a crash from the log.
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tique_rewriter.schema import Table
+
+APPEND = "INSERT INTO tique.log VALUES ($1, $2, $3)"
+"""The append of an entry: its last cts, the time in microseconds, and the commits."""
 
 COMMITS = """
 SELECT CAST(c[1] AS BIGINT) AS cts, CAST(c[2] AS BIGINT) AS txid, c[3] AS writes,

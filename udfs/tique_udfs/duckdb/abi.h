@@ -21,12 +21,18 @@ typedef struct opaque_connection *duckdb_connection;
 typedef struct opaque_logical_type *duckdb_logical_type;
 typedef struct opaque_data_chunk *duckdb_data_chunk;
 typedef struct opaque_vector *duckdb_vector;
+typedef struct opaque_statement *duckdb_prepared_statement;
 typedef struct opaque_scalar_function *duckdb_scalar_function;
 typedef struct opaque_function_info *duckdb_function_info;
 typedef struct opaque_extension_info *duckdb_extension_info;
 
 typedef enum { DUCKDB_SUCCESS = 0, DUCKDB_ERROR = 1 } duckdb_state;
 typedef enum { DUCKDB_BIGINT = 5 } duckdb_type;
+
+/* A result is used through functions only; this is its size. */
+typedef struct {
+	void *opaque[6];
+} duckdb_result;
 
 typedef void (*duckdb_scalar_callback)(duckdb_function_info info,
                                        duckdb_data_chunk input,
@@ -45,7 +51,26 @@ struct duckdb_api {
 	                        duckdb_connection *connection);
 	void *before_6[2];
 	void (*disconnect)(duckdb_connection *connection);
-	void *before_156[149];
+	void *before_14[7];
+	void (*destroy_result)(duckdb_result *result);
+	void *before_21[6];
+	const char *(*result_error)(duckdb_result *result);
+	void *before_46[24];
+	duckdb_state (*prepare)(duckdb_connection connection, const char *query,
+	                        duckdb_prepared_statement *statement);
+	void (*destroy_prepare)(duckdb_prepared_statement *statement);
+	const char *(*prepare_error)(duckdb_prepared_statement statement);
+	void *before_61[12];
+	duckdb_state (*bind_int64)(duckdb_prepared_statement statement,
+	                           uint64_t number, int64_t value);
+	void *before_77[15];
+	duckdb_state (*bind_varchar_length)(duckdb_prepared_statement statement,
+	                                    uint64_t number, const char *text,
+	                                    uint64_t length);
+	void *before_80[2];
+	duckdb_state (*execute_prepared)(duckdb_prepared_statement statement,
+	                                 duckdb_result *result);
+	void *before_156[75];
 	duckdb_logical_type (*create_logical_type)(duckdb_type type);
 	void *before_184[27];
 	void (*destroy_logical_type)(duckdb_logical_type *type);
@@ -81,6 +106,13 @@ struct duckdb_api {
 	               #member)
 DUCKDB_API_AT(connect, 3);
 DUCKDB_API_AT(disconnect, 6);
+DUCKDB_API_AT(destroy_result, 14);
+DUCKDB_API_AT(result_error, 21);
+DUCKDB_API_AT(prepare, 46);
+DUCKDB_API_AT(prepare_error, 48);
+DUCKDB_API_AT(bind_int64, 61);
+DUCKDB_API_AT(bind_varchar_length, 77);
+DUCKDB_API_AT(execute_prepared, 80);
 DUCKDB_API_AT(create_logical_type, 156);
 DUCKDB_API_AT(destroy_logical_type, 184);
 DUCKDB_API_AT(data_chunk_get_size, 191);

@@ -11,32 +11,22 @@
  * was loaded for); the driver then reads the binding's number through SQL and
  * binds it anew.
  */
-#include "abi.h"
+#include "binding.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-#include "../core/sequencer.h"
-
-struct binding {
-	int64_t number;
-	_Atomic tique_handle handle;
-	int references; /* one per registered function, guarded by the mutex */
-	struct binding *next;
-};
 
 typedef int64_t (*reader)(const struct binding *binding);
 
 static _Atomic tique_handle announced;
 
+/* Guards the bindings and their references. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct binding *bindings;
 static int64_t last_number;
 /* A copy, since DuckDB's own goes when the entry point returns. Every instance
  * of the process passes the same pointers; only the first copy is kept, and it
  * is complete before any function is registered. */
-static struct duckdb_api duckdb;
+struct duckdb_api duckdb;
 static bool have_api;
 
 /* Announces the handle for the next LOAD and returns the one that no LOAD has
@@ -47,6 +37,17 @@ tique_duckdb_announce(tique_handle handle)
 	return atomic_exchange(&announced, handle);
 }
 
+/* The binding of that number; the mutex is held. */
+static struct binding *
+find(int64_t number)
+{
+	struct binding *binding = bindings;
+
+	while (binding && binding->number != number)
+		binding = binding->next;
+	return binding;
+}
+
 /* Binds again an instance whose sequencer was closed. */
 TIQUE_EXPORT int
 tique_duckdb_rebind(int64_t number, tique_handle handle)
@@ -55,9 +56,7 @@ tique_duckdb_rebind(int64_t number, tique_handle handle)
 	int status = TIQUE_UNKNOWN;
 
 	pthread_mutex_lock(&mutex);
-	for (binding = bindings; binding; binding = binding->next)
-		if (binding->number == number)
-			break;
+	binding = find(number);
 	if (binding) {
 		tique_handle bound = atomic_load(&binding->handle);
 
@@ -79,6 +78,7 @@ create_binding(tique_handle handle)
 	if (!binding)
 		return NULL;
 	atomic_init(&binding->handle, handle);
+	pthread_mutex_init(&binding->running, NULL);
 	binding->references = 1;
 	pthread_mutex_lock(&mutex);
 	binding->number = ++last_number;
@@ -88,8 +88,21 @@ create_binding(tique_handle handle)
 	return binding;
 }
 
-static void
-release_binding(void *data)
+struct binding *
+tique_find_binding(int64_t number)
+{
+	struct binding *binding;
+
+	pthread_mutex_lock(&mutex);
+	binding = find(number);
+	if (binding)
+		binding->references++;
+	pthread_mutex_unlock(&mutex);
+	return binding;
+}
+
+void
+tique_release_binding(void *data)
 {
 	struct binding *binding = data;
 
@@ -100,6 +113,7 @@ release_binding(void *data)
 		while (*link != binding)
 			link = &(*link)->next;
 		*link = binding->next;
+		pthread_mutex_destroy(&binding->running);
 		free(binding);
 	}
 	pthread_mutex_unlock(&mutex);
@@ -180,7 +194,8 @@ register_function(duckdb_connection connection, struct binding *binding,
 	duckdb.scalar_function_set_name(function, name);
 	duckdb.scalar_function_set_return_type(function, bigint);
 	duckdb.scalar_function_set_volatile(function);
-	duckdb.scalar_function_set_extra_info(function, binding, release_binding);
+	duckdb.scalar_function_set_extra_info(function, binding,
+	                                       tique_release_binding);
 	duckdb.scalar_function_set_function(function, callback);
 	registered = duckdb.register_scalar_function(connection, function) ==
 	             DUCKDB_SUCCESS;
@@ -209,7 +224,6 @@ tique_init_c_api(duckdb_extension_info info,
 	tique_handle handle = atomic_exchange(&announced, 0);
 	const struct duckdb_api *api = access->get_api(info, DUCKDB_ABI_VERSION);
 	duckdb_database *database = access->get_database(info);
-	duckdb_connection connection;
 	struct binding *binding;
 	bool registered = false;
 
@@ -227,12 +241,13 @@ tique_init_c_api(duckdb_extension_info info,
 	pthread_mutex_unlock(&mutex);
 	binding = create_binding(handle);
 	if (binding &&
-	    duckdb.connect(*database, &connection) == DUCKDB_SUCCESS) {
-		registered = register_functions(connection, binding);
-		duckdb.disconnect(&connection);
+	    duckdb.connect(*database, &binding->connection) == DUCKDB_SUCCESS) {
+		registered = register_functions(binding->connection, binding);
+		if (!registered)
+			duckdb.disconnect(&binding->connection);
 	}
 	if (binding)
-		release_binding(binding);
+		tique_release_binding(binding);
 	if (!registered)
 		access->set_error(info, "tique: DuckDB refused the SQL functions");
 	return registered;
