@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.records import MISSING
+from tique_backends.records import MISSING, Versions
 from tique_rewriter.schema import Column, Table
 
 pytestmark = pytest.mark.written_for(
@@ -122,3 +122,15 @@ def test_an_interruption_between_statements(session):
     assert seen == {ErrorKind.INTERRUPTED}
     session.upsert(TABLE, [("it's", 1, "new")])
     assert session.read_row(TABLE, ("it's", 1)) == ("it's", 1, "new")
+
+
+def test_rows_can_be_written_after_a_failure(session):
+    """Rows in Arrow's form are not refused for the statement before them."""
+    session.create_stage(TABLE)
+    # The first rows are there when the others fail.
+    numbers = (
+        'SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 9223372036854775807 FROM "o""d"'
+    )
+    with pytest.raises(EngineError, match="Overflow in addition"):
+        session.execute(numbers).fetch(2)
+    session.stage(Versions(TABLE, [("it's", 41, "v")], [2], [False]))

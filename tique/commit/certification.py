@@ -211,7 +211,9 @@ class MemoryCertifier:
                 winner = versions.last_unique_commit(constraint, values)
                 if winner > write.sts and None not in values:
                     return Conflict(table, values, winner)
-        if any(versions.last_cts > write.sts for write in writes.rows.values()):
+        if table.computed_keys and any(
+            versions.last_cts > write.sts for write in writes.rows.values()
+        ):
             return self._query.computed.conflict(writes, session)
         return None
 

@@ -189,9 +189,9 @@ class Merger:
             place = writes.table.id, key
             if place[0] in seen.tables or place in seen.own:
                 return False
-        if not transaction.has_one_snapshot:
-            return True
         tables = seen.definitions
+        if not tables or not transaction.has_one_snapshot:
+            return True
         return (
             all(self._is_defined(table, sts) for table in tables.values())
             and all(self._is_unchanged(tables[i], sts) for i in seen.tables)

@@ -118,7 +118,9 @@ class DuckDBSession(Session):
         """End the last result, before rows are written that come in Arrow's form."""
         self.end_abandoned()
         self._drain()
-        self._complete()
+        # All results are at their end but one that failed, whose error was raised.
+        with suppress(duckdb.Error):
+            self._complete()
 
     def _run(self, statement: str, parameters: Sequence[Any]) -> None:
         self._drain()
