@@ -92,6 +92,38 @@ def test_going_back_to_the_start(connection, order):
     assert content(connection) == start
 
 
+@pytest.mark.parametrize("scans", [(), (1,), (2,), (1, 2)])
+@pytest.mark.parametrize(
+    "undone", ["DELETE FROM t WHERE id = 7", "UPDATE t SET v = 'other' WHERE id = 7"]
+)
+def test_a_row_that_was_brought_back_is_there_once(connection, undone, scans):
+    """P8: a scan gives the engine what the transaction wrote, a bulk statement all of it."""
+
+    def scan(number):
+        if number in scans:
+            content(connection)
+
+    connection.execute("INSERT INTO t VALUES (7, 'new')")
+    connection.execute("UPDATE t SET v = 'newer' WHERE id = 7")
+    scan(1)
+    connection.execute("SAVEPOINT one")
+    connection.execute(undone)
+    scan(2)
+    connection.execute("ROLLBACK TO one")
+    connection.execute("SAVEPOINT two")
+    connection.execute(STEPS["bulk"], {"n": 1})
+    rows = content(connection)
+    assert len(rows) == 5 + 2100
+    assert [row for row in rows if row[0] == 7] == [(7, "newer")]
+    connection.execute("ROLLBACK TO two")
+    assert len(content(connection)) == 5
+    connection.commit()
+    connection.checkpoint()
+    rows = content(connection)
+    assert len(rows) == 5
+    assert (7, "newer") in rows
+
+
 def test_release_keeps_what_it_covers(connection):
     connection.execute("SAVEPOINT a")
     connection.execute("DELETE FROM t WHERE id = 1")

@@ -34,6 +34,10 @@ class NativeCrash(Exception):
     """The bare engine died of a statement."""
 
 
+class NativeChange(Exception):
+    """The bare engine refuses, on the same rows, what it did before."""
+
+
 class Bare:
     """A bare engine's database; ``engine`` is its name."""
 
@@ -201,7 +205,10 @@ class _Repeating(Bare):
             self.run(step)
         self._fill(_tables(self.definitions), "copies")
         for step in self.log:
-            self.run(step)
+            try:
+                self.run(step)
+            except Exception as error:
+                raise NativeChange(step.sql) from error
 
 
 def _definitions(steps):

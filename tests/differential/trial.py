@@ -12,7 +12,14 @@ import psycopg
 
 import tique
 from tests.differential import kinds, world
-from tests.differential.bare import BARE, MOST_ROWS, SILENT, answer, content
+from tests.differential.bare import (
+    BARE,
+    MOST_ROWS,
+    SILENT,
+    NativeChange,
+    answer,
+    content,
+)
 from tests.differential.statements import STEPS, Episode
 from tests.plugins.engine import NativeMonetDB
 from tests.plugins.monetdb import empty as empty_monetdb
@@ -156,6 +163,8 @@ class Trial:
                 if finding is not None:
                     return finding
             return self._last()
+        except NativeChange as change:
+            return Finding(OWN_FAULT, str(change), "", str(change.__cause__))
         finally:
             stage_above(BUFFERED_ROWS)
 

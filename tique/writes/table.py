@@ -59,6 +59,19 @@ class Write(NamedTuple):
     merge: Merge | None = None
 
 
+class _Put(NamedTuple):
+    """A statement's version of a key, and the one that it took the place of.
+
+    ``was_spilled`` says whether the staging table had the latter by then: each version is
+    there once.
+    """
+
+    sequence: int
+    key: Key
+    before: Write | None
+    was_spilled: bool
+
+
 class TableWrites:
     """The writes of one transaction to one table."""
 
@@ -73,7 +86,7 @@ class TableWrites:
         self.staged_count = 0
         self._has_stage = False
         self._is_guarded = False
-        self._history: list[tuple[int, Key, Write | None]] = []
+        self._history: list[_Put] = []
         self._unspilled: dict[Key, None] = {}
         self._spilled_copies = 0
 
@@ -108,14 +121,15 @@ class TableWrites:
         before = self.rows.get(key)
         if before is not None and before.sts < write.sts:
             write = write._replace(sts=before.sts)
-        self._history.append((write.sequence, key, before))
+        was_spilled = key not in self._unspilled
+        self._history.append(_Put(write.sequence, key, before, was_spilled))
         self.rows[key] = write
         self._unspilled[key] = None
 
     def note_merges(self, merges: Mapping[Key, Merge]) -> None:
         """Note how rows that were put last can be computed from other versions."""
         left = dict(merges)
-        for _, key, before in reversed(self._history):
+        for _, key, before, _ in reversed(self._history):
             if not left:
                 return
             merge = left.pop(key, None)
@@ -138,7 +152,7 @@ class TableWrites:
 
     def written_after(self, sequence: int) -> Iterator[Key]:
         """The keys of buffered rows that statements after a number wrote, newest first."""
-        for number, key, _ in reversed(self._history):
+        for number, key, *_ in reversed(self._history):
             if number <= sequence:
                 return
             yield key
@@ -191,7 +205,8 @@ class TableWrites:
         if self.table.bounds:
             self.guard(session)
         self.spill(session)
-        self._stage(session, [previous for _, _, previous in self._history if previous])
+        earlier = [put.before for put in self._history if not put.was_spilled]
+        self._stage(session, [write for write in earlier if write is not None])
         sts = [write.sts for _, write in self.buffered()]
         self.staged_count = len(sts)
         self.staged_sts = min(sts, default=None)
@@ -208,11 +223,14 @@ class TableWrites:
     def rollback_to(self, sequence: int, session: Session) -> None:
         """Undo the writes of statements after ``sequence``."""
         while self._history and self._history[-1][0] > sequence:
-            _, key, previous = self._history.pop()
-            if previous is None:
+            _, key, before, was_spilled = self._history.pop()
+            if before is None:
                 del self.rows[key]
             else:
-                self.rows[key] = previous
+                self.rows[key] = before
+            if was_spilled:
+                self._unspilled.pop(key, None)
+            else:
                 self._unspilled[key] = None
         while self.copies and self.copies[-1].sequence > sequence:
             self.copies.pop()
