@@ -72,6 +72,9 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             # It is the default.
             number += 2
             continue
+        elif "bit varying" in rules.phrases and _varies(tokens[number : number + 2]):
+            number += 1
+            token = _other(token, TokenType.VAR, "VARBIT")
         elif "rows from" in rules.phrases and _lists(tokens[number : number + 3]):
             number += 1
             token = _other(token, TokenType.VAR, "_rows_from")
@@ -138,6 +141,16 @@ def _is_of_key(tokens: Sequence[Token], number: int) -> bool:
         and tokens[0].token_type is TokenType.CREATE
         and [word.text.upper() for word in words] == ["NULLS", "DISTINCT"]
         and not any(word.token_type in _QUOTED for word in words)
+    )
+
+
+def _varies(tokens: Sequence[Token]) -> bool:
+    """Whether this is BIT VARYING, of which the parser knows the short name alone."""
+    return (
+        len(tokens) == 2
+        and tokens[0].token_type is TokenType.BIT
+        and tokens[1].token_type not in _QUOTED
+        and tokens[1].text.upper() == "VARYING"
     )
 
 

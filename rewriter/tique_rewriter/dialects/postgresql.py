@@ -206,7 +206,7 @@ RULES = Rules(
     phrases=frozenset(
         (
             *("sort operators", "rows from", "select into", "absolute", "same as"),
-            "nulls distinct",
+            *("nulls distinct", "bit varying"),
         )
     ),
     defines_functions=True,
