@@ -152,7 +152,7 @@ def _target(
     """Return the plan for the key that is named (None: none is), and the words after it."""
     named = [word.keyword for word in words[:2]] == ["ON", "CONSTRAINT"]
     if named and len(words) > 2 and source.rules.names_keys:
-        return Conflict((_named(source, table, words[2]),)), words[3:]
+        return _named(source, table, words[2]), words[3:]
     if not words or words[0].keyword != "(":
         return None, words
     end = source.closing(words)
@@ -192,12 +192,16 @@ def _target(
     )
 
 
-def _named(source: Source, table: Table, word: Word) -> Key:
-    """Return the key of that name."""
+def _named(source: Source, table: Table, word: Word) -> Conflict:
+    """Return the plan for the constraint of that name."""
     name = source.identifier(word)
     for known, key in table.key_names:
         if known == name:
-            return key
+            return Conflict((key,))
+    for computed in table.computed_keys:
+        # The others are indexes, which have no constraint's name.
+        if computed.nulls_equal and computed.name == name:
+            return Conflict((), computed=(computed,))
     raise source.error(
         UnknownConstraint,
         f'"{name}" is the name of no PRIMARY KEY or UNIQUE constraint of "{table.name}"',

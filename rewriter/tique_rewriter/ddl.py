@@ -8,7 +8,6 @@ from sqlglot import expressions as exp
 
 from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
-from tique_rewriter.definition import equal_nulls
 from tique_rewriter.foreign_keys import kept_text
 from tique_rewriter.names import check_case, check_kind
 from tique_rewriter.references import (
@@ -105,8 +104,6 @@ def plan_create_index(source: Source, catalog: Catalog) -> CreateIndex:
             f"{source.rules.engine}'s lets duplicates in; write ALTER TABLE … ADD "
             "CONSTRAINT … UNIQUE (…)",
         )
-    if is_unique and "NULLS NOT DISTINCT" in " ".join(source.keywords()):
-        raise equal_nulls(source, source.find("NULLS"))
     tree = source.parse()
     index = tree.this if isinstance(tree, exp.Create) else None
     if not isinstance(index, exp.Index) or not isinstance(

@@ -408,9 +408,11 @@ def read_constraints(
             key, words = _key(source, draft, words[2:], column)
             draft.primary_key = key
         elif word.keyword == "UNIQUE":
-            words = _after_nulls(source, words[1:])
+            nulls_equal, words = _read_nulls(source, words[1:])
             key, words = _key(source, draft, words, column)
-            draft.unique.append(key)
+            # One in which NULL is equal to NULL is computed: the engine tells it.
+            if not nulls_equal:
+                draft.unique.append(key)
         elif word.keyword == "CHECK":
             if not source.rules.checks:
                 raise source.unsupported(
@@ -472,25 +474,24 @@ def _default(words: list[Word]) -> tuple[list[Word], list[Word]]:
     return words, []
 
 
-def _after_nulls(source: Source, words: list[Word]) -> list[Word]:
-    """Return the words after NULLS DISTINCT, which changes nothing about UNIQUE."""
+def _read_nulls(source: Source, words: list[Word]) -> tuple[bool, list[Word]]:
+    """Return whether NULL is equal to NULL, and the words after NULLS [NOT] DISTINCT."""
     keywords = [word.keyword for word in words[:3]]
     if keywords == ["NULLS", "NOT", "DISTINCT"]:
-        raise equal_nulls(source, words[0].start)
-    if keywords[:2] != ["NULLS", "DISTINCT"]:
-        return words
+        length = 3
+    elif keywords[:2] == ["NULLS", "DISTINCT"]:
+        length = 2
+    else:
+        return False, words
     if "nulls distinct" not in source.rules.phrases:
-        raise source.unsupported("NULLS DISTINCT", words[0].start, "leave it out")
-    return words[2:]
-
-
-def equal_nulls(source: Source, start: int) -> Exception:
-    """Return the refusal of a key in which NULL is equal to NULL."""
-    return source.unsupported(
-        "NULLS NOT DISTINCT",
-        start,
-        "certification takes NULLs for different values: declare the columns NOT NULL",
-    )
+        shown = source.words_text(words[:length])
+        remedy = (
+            "leave it out"
+            if length == 2
+            else f"{source.rules.engine} takes NULLs for different values"
+        )
+        raise source.unsupported(shown, words[0].start, remedy)
+    return length == 3, words[length:]
 
 
 def _key(

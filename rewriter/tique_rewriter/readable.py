@@ -68,9 +68,10 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
             number += 1
             kind, text = _ORDERS[tokens[number].token_type]
             token = _other(token, kind, text)
-        elif "nulls distinct" in rules.phrases and _is_of_key(tokens, number):
-            # It is the default.
-            number += 2
+        elif "nulls distinct" in rules.phrases and (
+            length := _nulls_of_key(tokens, number)
+        ):
+            number += length
             continue
         elif "bit varying" in rules.phrases and _varies(tokens[number : number + 2]):
             number += 1
@@ -133,15 +134,19 @@ def _sorts(tokens: Sequence[Token]) -> bool:
     )
 
 
-def _is_of_key(tokens: Sequence[Token], number: int) -> bool:
-    """Whether this is NULLS DISTINCT after an index's columns."""
-    before, *words = tokens[max(number - 1, 0) : number + 2]
-    return (
-        before.token_type is TokenType.R_PAREN
-        and tokens[0].token_type is TokenType.CREATE
-        and [word.text.upper() for word in words] == ["NULLS", "DISTINCT"]
-        and not any(word.token_type in _QUOTED for word in words)
-    )
+def _nulls_of_key(tokens: Sequence[Token], number: int) -> int:
+    """How many tokens are NULLS [NOT] DISTINCT after an index's columns here."""
+    before, *words = tokens[max(number - 1, 0) : number + 3]
+    if (
+        before.token_type is not TokenType.R_PAREN
+        or tokens[0].token_type is not TokenType.CREATE
+    ):
+        return 0
+    keywords = [w.text.upper() for w in words if w.token_type not in _QUOTED]
+    for phrase in (["NULLS", "DISTINCT"], ["NULLS", "NOT", "DISTINCT"]):
+        if keywords[: len(phrase)] == phrase:
+            return len(phrase)
+    return 0
 
 
 def _varies(tokens: Sequence[Token]) -> bool:

@@ -57,22 +57,26 @@ class ComputedKey:
     """A unique index on expressions or with a condition: the engine computes its values.
 
     ``parts`` are SQL text over the table's bare column names, and so is the condition;
-    ``columns`` are the positions of all columns in them.
+    ``columns`` are the positions of all columns in them. ``nulls_equal`` says that NULL is
+    equal to NULL in it.
     """
 
     name: str
     parts: tuple[str, ...]
     columns: tuple[int, ...]
     condition: str | None = None
+    nulls_equal: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The values of a row: NULL, which is equal to nothing, where it is not in."""
+        parts = self.parts
+        if self.nulls_equal:
+            # Arrays of one NULL are equal.
+            parts = tuple(f"ARRAY[{part}]" for part in parts)
         if self.condition is None:
-            return self.parts
-        return tuple(
-            f"CASE WHEN {self.condition} THEN {part} END" for part in self.parts
-        )
+            return parts
+        return tuple(f"CASE WHEN {self.condition} THEN {part} END" for part in parts)
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ REFUSED = {
         "UPDATE pg_index SET indisvalid = FALSE WHERE indexrelid = 'sole'::regclass",
     ),
     "unique_index_nulls_equal": (
-        "has a key in which NULL is equal to NULL, sole",
-        "CREATE TABLE t (a INTEGER)",
+        "has a unique index of arrays in which NULL is equal to NULL, sole",
+        "CREATE TABLE t (a INTEGER[])",
         "CREATE UNIQUE INDEX sole ON t (a) NULLS NOT DISTINCT",
     ),
     "deferrable": (
@@ -160,8 +160,8 @@ REFUSED = {
         "CREATE TABLE t (r INT4RANGE, EXCLUDE USING gist (r WITH &&))",
     ),
     "nulls_equal": (
-        "has a key in which NULL is equal to NULL, t_a_key",
-        "CREATE TABLE t (a INTEGER, UNIQUE NULLS NOT DISTINCT (a))",
+        "has a unique index of arrays in which NULL is equal to NULL, t_a_key",
+        "CREATE TABLE t (a INTEGER[], UNIQUE NULLS NOT DISTINCT (a))",
     ),
     "collation": (
         "has a column with a collation by which different texts are equal, 'a'",

@@ -468,5 +468,13 @@ def test_values_of_an_index_on_an_expression(pair):
         two.execute("UPDATE u SET gone = FALSE WHERE id = 4")
     two.rollback()
     assert first.rows("SELECT count(*) FROM u") == [(3,)]
+    first.commit(
+        "CREATE TABLE w (id INTEGER PRIMARY KEY, s TEXT, UNIQUE NULLS NOT DISTINCT (s))"
+    )
+    for number, connection in enumerate((one, two)):
+        connection.execute(f"INSERT INTO w VALUES ({number}, NULL)")
+    one.commit()
+    with pytest.raises(tique.SerializationError):
+        two.commit()
     for connection in (one, two):
         connection.close()

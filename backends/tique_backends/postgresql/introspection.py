@@ -80,7 +80,11 @@ _CONSTRAINTS = """
 SELECT conrelid, contype::TEXT, conname, conkey, pg_get_expr(conbin, conrelid), condeferrable,
   convalidated, EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
     WHERE i.indexrelid = conindid AND i.indisexclusion)
-FROM pg_catalog.pg_constraint WHERE conrelid = ANY(CAST($1 AS OID[])) ORDER BY oid"""
+FROM pg_catalog.pg_constraint WHERE conrelid = ANY(CAST($1 AS OID[]))
+AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index AS i
+  WHERE i.indexrelid = conindid AND contype = 'u' AND i.indnullsnotdistinct)
+ORDER BY oid"""
+"""A query for those of tables but the keys in which NULL is equal to NULL."""
 
 _REFERENCING = """
 SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_constraint AS k
@@ -110,11 +114,6 @@ _ACTIONS = {
     "n": Action.SET_NULL,
     "d": Action.SET_DEFAULT,
 }
-
-_NULLS_EQUAL = """
-SELECT i.indrelid, c.relname FROM pg_catalog.pg_index AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND i.indnullsnotdistinct"""
 
 _TRIGGERS = """
 SELECT tgrelid, tgname FROM pg_catalog.pg_trigger
@@ -299,8 +298,6 @@ def _described(
     if triggers := ask(_TRIGGERS, number):
         # A fold would set it off, long after the commit and for several at once.
         refuse_new(f"has a trigger or a rule, {triggers[0][0]}")
-    if indexes := ask(_NULLS_EQUAL, number):
-        refuse_new(f"has a key in which NULL is equal to NULL, {indexes[0][0]}")
     primary: tuple[int, ...] = ()
     unique: list[tuple[int, ...]] = []
     key_names: list[tuple[str, tuple[int, ...]]] = []

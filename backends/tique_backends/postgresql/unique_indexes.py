@@ -1,15 +1,15 @@
-"""Unique indexes of PostgreSQL's tables, which belong to no constraint.
+"""Unique indexes of PostgreSQL's tables that belong to no constraint, or to no plain one.
 
 One on plain columns keeps duplicates out just as a UNIQUE constraint on them does, so that
 certification has to know it as a key of the table. One on expressions, or with a condition,
 is a key whose values the engine computes from the rows' columns: where the condition is not
-true they are NULL, which is equal to nothing.
+true they are NULL, which is equal to nothing. So is a key with NULLS NOT DISTINCT, by a
+constraint as well: its values are arrays, of which one of NULL is equal to another.
 
 *No other equality (P3).* Values that an index calls equal have to be equal by their type's
 own equality, and the reverse, for certification compares by that: no other operator class
-than a constraint would have, no collation by which different texts are equal, and NULL is
-not equal to NULL. Equal values of an expression need the same hash, for other processes
-know these.
+than a constraint would have, and no collation by which different texts are equal. Equal
+values of an expression need the same hash, for other processes know these.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _NO_FUNCTION = "42883"
 
-_OTHERS = """
-i.indisunique AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k
+_IS_OWN = """
+NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k
   WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))"""
 
 UNIQUE_INDEXES = f"""
@@ -41,17 +41,18 @@ SELECT n.nspname, t.relname, c.relname FROM pg_catalog.pg_index AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_catalog.pg_class AS t ON t.oid = i.indrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
-WHERE {_OTHERS} AND n.nspname <> 'tique' AND n.nspname NOT LIKE 'pg\\_%'
+WHERE i.indisunique AND {_IS_OWN} AND n.nspname <> 'tique' AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY 1, 2, 3"""
 """A query for schema, table and name of all there are."""
 
 UNIQUE_OF_TABLES = f"""
 SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
     FROM generate_series(0, i.indnkeyatts - 1) AS n),
-  CASE WHEN i.indexprs IS NULL AND i.indpred IS NULL THEN NULL ELSE
+  CASE WHEN i.indexprs IS NULL AND i.indpred IS NULL AND NOT i.indnullsnotdistinct
+  THEN NULL ELSE
     (SELECT array_agg(pg_get_indexdef(i.indexrelid, n, FALSE) ORDER BY n)
       FROM generate_series(1, i.indnkeyatts) AS n) END,
-  pg_get_expr(i.indpred, i.indrelid),
+  pg_get_expr(i.indpred, i.indrelid), i.indnullsnotdistinct,
   ARRAY(SELECT d.refobjsubid FROM pg_catalog.pg_depend AS d
     WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
     AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid),
@@ -59,7 +60,11 @@ SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
   WHEN NOT i.indisvalid OR NOT i.indisready OR NOT i.indislive
     THEN 'that is not valid'
   WHEN NOT i.indimmediate THEN 'that is checked later'
-  WHEN i.indnullsnotdistinct THEN 'in which NULL is equal to NULL'
+  WHEN i.indnullsnotdistinct AND EXISTS (SELECT 1 FROM pg_catalog.pg_attribute AS a
+    JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts
+    AND t.typcategory = 'A')
+    THEN 'of arrays in which NULL is equal to NULL'
   WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_collation AS l
     WHERE l.oid = ANY(CAST(i.indcollation AS OID[])) AND NOT l.collisdeterministic)
     THEN 'with a collation by which different texts are equal'
@@ -85,10 +90,11 @@ SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
     THEN 'with an operator class other than the type''s own'
   END
 FROM pg_catalog.pg_index AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.indexrelid
-WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND {_OTHERS} ORDER BY c.relname"""
+WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND i.indisunique
+AND (i.indnullsnotdistinct OR {_IS_OWN}) ORDER BY c.relname"""
 """A query for those of tables: table, name, numbers of the columns (0: an expression), the
-texts of all parts and of the condition if it is on more than columns, the numbers of the
-columns that it depends on, and why it is no key."""
+texts of all parts and of the condition if it is more than plain columns, whether NULL is
+equal to NULL, the numbers of the columns that it depends on, and why it is no key."""
 
 
 def with_keys(
@@ -105,7 +111,7 @@ def with_keys(
     """
     plain: dict[tuple[int, ...], str] = {}
     computed = []
-    for index, columns, texts, condition, needed, why in rows:
+    for index, columns, texts, condition, nulls_equal, needed, why in rows:
         if why is not None:
             refuse(f"has a unique index {why}, {index}")
         elif not numbers.keys() >= {*columns, *needed} - {0}:
@@ -113,8 +119,12 @@ def with_keys(
         elif texts is None:
             plain.setdefault(tuple([numbers[i] for i in columns]), index)
         else:
-            positions = tuple(sorted({numbers[i] for i in needed if i}))
-            computed.append(ComputedKey(index, tuple(texts), positions, condition))
+            # What a constraint's index depends on, the constraint does.
+            used = {*columns, *needed} - {0}
+            positions = tuple(sorted(numbers[i] for i in used))
+            computed.append(
+                ComputedKey(index, tuple(texts), positions, condition, nulls_equal)
+            )
     return replace(with_unique_indexes(table, plain), computed_keys=tuple(computed))
 
 
