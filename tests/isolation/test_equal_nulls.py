@@ -163,6 +163,20 @@ def test_it_is_adopted_and_kept(engine):
         native.execute("INSERT INTO t VALUES (3, NULL, 'x')")
 
 
+def test_no_foreign_key_names_it(engine):
+    native = engine.native()
+    native.execute("CREATE TABLE p (a INTEGER UNIQUE NULLS NOT DISTINCT)")
+    native.execute("CREATE TABLE c (a INTEGER CONSTRAINT up REFERENCES p (a))")
+    with pytest.raises(tique.NotSupportedError, match="in which NULLs differ"):
+        tique.adopt(engine.url)
+    native.execute("DROP TABLE c")
+    native.close()
+    assert tique.adopt(engine.url) == ["public.p"]
+    one = engine.connect()
+    with pytest.raises(tique.ProgrammingError, match="no PRIMARY KEY or UNIQUE key"):
+        one.execute("CREATE TABLE c (a INTEGER REFERENCES p (a))")
+
+
 def test_many_types(connect):
     """P9: values of every type are equal as their type says."""
     one, other = connect(), connect()

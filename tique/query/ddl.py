@@ -277,10 +277,14 @@ class DDL:
                 parent = known.get(declared.parent)
                 key = None if parent is None else declared.resolved(table, parent)
                 if key is None:
+                    why = (
+                        "; adopt that table with it"
+                        if parent is None
+                        else ", and no PRIMARY KEY or UNIQUE key of it in which NULLs differ"
+                    )
                     raise errors.NotSupportedError(
                         f"table {table.qualified_name} has a FOREIGN KEY constraint "
-                        f"({declared.name}) that references "
-                        f"{'.'.join(declared.parent)}; adopt that table with it"
+                        f"({declared.name}) that references {'.'.join(declared.parent)}{why}"
                     )
                 keys.append(key)
             tables[name] = replace(table, foreign_keys=tuple(keys))
