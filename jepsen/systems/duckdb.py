@@ -12,6 +12,7 @@ import duckdb
 from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable
+from tique_udfs.duckdb import Prepared
 
 if TYPE_CHECKING:
     import random
@@ -58,12 +59,17 @@ class DuckDB(System):
     @override
     def instrument(cls, points: FaultPoints) -> None:
         """Put itself between the driver and the application, for this process."""
-        genuine = duckdb.connect
+        genuine, append = duckdb.connect, Prepared.run
 
         def connect(*arguments: Any, **options: Any) -> Any:
             return _Watched(genuine(*arguments, **options), points)
 
+        def run(prepared: Prepared, first: int, second: int, text: str) -> bool:
+            with points.passing(_die):
+                return append(prepared, first, second, text)
+
         duckdb.connect = connect
+        Prepared.run = run  # type: ignore[assignment]
 
 
 def _die(moment: str) -> None:
