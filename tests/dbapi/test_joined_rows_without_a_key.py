@@ -19,6 +19,11 @@ STOCK = (
     "INSERT INTO stock VALUES (1, 10, 'a'), (1, 10, 'a'), (1, 10, NULL), (1, 10, NULL), "
     "(2, 20, 'b'), (NULL, 30, 'c'), (NULL, 30, 'c'), (3, NULL, NULL)"
 )
+ODD = "INSERT INTO stock VALUES (1, 10, 'a'), (1, 10, NULL), (2, 20, 'b'), (NULL, 30, 'c')"
+EVEN = (
+    "INSERT INTO stock VALUES (1, 10, 'a'), (1, 10, NULL), (NULL, 30, 'c'), "
+    "(3, NULL, NULL)"
+)
 DELIVERIES = "INSERT INTO delivery VALUES (1, 5), (3, 6), (4, 7), (NULL, 8)"
 MERGE = "MERGE INTO stock AS s USING delivery AS d ON s.item = d.item"
 STATEMENTS = {
@@ -54,7 +59,7 @@ def size(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("where", ["stored", "recent", "own"])
+@pytest.mark.parametrize("where", ["stored", "recent", "own", "apart"])
 @pytest.mark.parametrize(
     "statement",
     [pytest.param(name, marks=WRITTEN_FOR.get(name, ())) for name in STATEMENTS],
@@ -73,13 +78,45 @@ def test_each_of_equal_rows(engine, size, statement, where):
             connection.execute(each)
             if where != "own" or each in DEFINITIONS:
                 connection.commit()
-        if where == "stored":
+        if where in ("stored", "apart"):
             connection.checkpoint()
+        if where == "apart":
+            # One of each two is in storage, and the other is the transaction's own.
+            connection.execute("DELETE FROM stock")
+            connection.commit()
+            connection.execute(ODD)
+            connection.commit()
+            connection.checkpoint()
+            connection.execute(EVEN)
         connection.execute(sql)
         for step in (connection.commit, connection.checkpoint, connection.commit):
             found = connection.execute("SELECT * FROM stock").fetchall()
             assert Counter(found) == expected
             step()
+
+
+def test_rows_of_two_parts_are_joined_by_a_key(engine):
+    """Recent rows and those of storage have numbers of their own, whatever is joined."""
+    with engine.connect(checkpoint="manual") as connection:
+        connection.execute("CREATE TABLE price (item INTEGER PRIMARY KEY, n INTEGER)")
+        connection.execute("INSERT INTO price VALUES (4, 40), (7, 70)")
+        connection.commit()
+        connection.execute("CREATE TABLE sale (item INTEGER, n INTEGER)")
+        connection.execute("INSERT INTO sale VALUES (7, 0), (3, 0), (4, 0), (6, 0)")
+        connection.commit()
+        connection.checkpoint()
+        connection.execute("INSERT INTO sale SELECT item, n FROM sale WHERE item = 4")
+        update = "UPDATE sale SET n = p.n FROM price AS p WHERE p.item = sale.item"
+        assert connection.execute(update).rowcount == 3
+        found = connection.execute("SELECT * FROM sale ORDER BY item").fetchall()
+        assert found == [(3, 0), (4, 40), (4, 40), (6, 0), (7, 70)]
+        merge = (
+            "MERGE INTO sale USING price AS p ON p.item = sale.item "
+            "WHEN MATCHED THEN UPDATE SET n = p.n + 1"
+        )
+        connection.execute(merge)
+        found = connection.execute("SELECT n FROM sale ORDER BY n").fetchall()
+        assert found == [(0,), (0,), (41,), (41,), (71,)]
 
 
 def test_a_row_that_several_rows_match(engine):

@@ -158,7 +158,11 @@ class Source:
         """The text in place of the reference, for some of its queries."""
         rows = together(queries)
         if self.reference.is_numbered:
-            rows = f"(SELECT *, row_number() OVER () AS {ROW_NUMBER} FROM {rows} AS _f)"
+            # MonetDB would join the parts of a UNION ALL first, and number each (its README).
+            rows = (
+                f"(SELECT *, row_number() OVER () AS {ROW_NUMBER} FROM {rows} AS _f "
+                "OFFSET 0)"
+            )
         return rows + self.reference.alias
 
     def queries(

@@ -204,9 +204,10 @@ class StagedConflict:
         forms = transaction.engine.forms
         width = range(len(table.columns))
         values = [f"_q._{i}{collated(c)} AS _{i}" for i, c in enumerate(table.columns)]
+        # As rows without a key are numbered (:meth:`tique.query.sources.Source.relation`).
         numbered = (
             f"(SELECT {', '.join(values)}, row_number() OVER () AS {_ORDER} "
-            f"FROM {proposed}) AS _r"
+            f"FROM {proposed} OFFSET 0) AS _r"
         )
         parts = ", ".join(f"_r._{i}" for i in key)
         known = " AND ".join(forms.has_value(f"_r._{i}") for i in key)
