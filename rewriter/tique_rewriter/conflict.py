@@ -199,8 +199,7 @@ def _named(source: Source, table: Table, word: Word) -> Conflict:
         if known == name:
             return Conflict((key,))
     for computed in table.computed_keys:
-        # The others are indexes, which have no constraint's name.
-        if computed.nulls_equal and computed.name == name:
+        if computed.is_constraint and computed.name == name:
             return Conflict((), computed=(computed,))
     raise source.error(
         UnknownConstraint,

@@ -58,7 +58,7 @@ class ComputedKey:
 
     ``parts`` are SQL text over the table's bare column names, and so is the condition;
     ``columns`` are the positions of all columns in them. ``nulls_equal`` says that NULL is
-    equal to NULL in it.
+    equal to NULL in it, and ``is_constraint`` that ``name`` is a UNIQUE constraint's too.
     """
 
     name: str
@@ -66,6 +66,7 @@ class ComputedKey:
     columns: tuple[int, ...]
     condition: str | None = None
     nulls_equal: bool = False
+    is_constraint: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -117,16 +117,26 @@ def test_on_conflict_meets_equal_nulls(two, target):
         assert rows(one)[2:] == [(3, None, "x3"), (5, 5, None), (7, 7, "y")]
 
 
-def test_on_conflict_on_the_constraint(connect):
+@pytest.mark.parametrize("way", WAYS)
+def test_on_conflict_on_the_constraint(connect, way):
+    """P8: PostgreSQL takes no index's name there, and neither does tique."""
     one = connect()
-    one.execute(WAYS["of the table"][0])
+    for statement in WAYS[way]:
+        one.execute(statement)
+        one.commit()
     one.execute("INSERT INTO t VALUES (1, NULL, NULL)")
-    one.execute(
+    one.commit()
+    insert = (
         "INSERT INTO t VALUES (2, NULL, NULL) ON CONFLICT ON CONSTRAINT sole "
         "DO UPDATE SET id = 3"
     )
-    one.commit()
-    assert rows(one) == [(3, None, None)]
+    if way == "index":
+        with pytest.raises(tique.ProgrammingError, match='"sole" is the name of no'):
+            one.execute(insert)
+    else:
+        one.execute(insert)
+        one.commit()
+        assert rows(one) == [(3, None, None)]
 
 
 def test_it_is_dropped(two):

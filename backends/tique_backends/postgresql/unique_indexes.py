@@ -52,7 +52,7 @@ SELECT i.indrelid, c.relname, (SELECT array_agg(i.indkey[n] ORDER BY n)
   THEN NULL ELSE
     (SELECT array_agg(pg_get_indexdef(i.indexrelid, n, FALSE) ORDER BY n)
       FROM generate_series(1, i.indnkeyatts) AS n) END,
-  pg_get_expr(i.indpred, i.indrelid), i.indnullsnotdistinct,
+  pg_get_expr(i.indpred, i.indrelid), i.indnullsnotdistinct, NOT {_IS_OWN},
   ARRAY(SELECT d.refobjsubid FROM pg_catalog.pg_depend AS d
     WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = i.indexrelid
     AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = i.indrelid),
@@ -94,7 +94,8 @@ WHERE i.indrelid = ANY(CAST($1 AS OID[])) AND i.indisunique
 AND (i.indnullsnotdistinct OR {_IS_OWN}) ORDER BY c.relname"""
 """A query for those of tables: table, name, numbers of the columns (0: an expression), the
 texts of all parts and of the condition if it is more than plain columns, whether NULL is
-equal to NULL, the numbers of the columns that it depends on, and why it is no key."""
+equal to NULL, whether the index is a constraint's, the numbers of the columns that it
+depends on, and why it is no key."""
 
 
 def with_keys(
@@ -111,7 +112,7 @@ def with_keys(
     """
     plain: dict[tuple[int, ...], str] = {}
     computed = []
-    for index, columns, texts, condition, nulls_equal, needed, why in rows:
+    for index, columns, texts, condition, nulls_equal, constraint, needed, why in rows:
         if why is not None:
             refuse(f"has a unique index {why}, {index}")
         elif not numbers.keys() >= {*columns, *needed} - {0}:
@@ -123,7 +124,9 @@ def with_keys(
             used = {*columns, *needed} - {0}
             positions = tuple(sorted(numbers[i] for i in used))
             computed.append(
-                ComputedKey(index, tuple(texts), positions, condition, nulls_equal)
+                ComputedKey(
+                    index, tuple(texts), positions, condition, nulls_equal, constraint
+                )
             )
     return replace(with_unique_indexes(table, plain), computed_keys=tuple(computed))
 
