@@ -286,11 +286,18 @@ class Episode:
             column = table[name]
             return f" WHERE {scope[0][0]}.{name} = {self.pick(column.kind.literals)}"
         if self.chance.random() > share:
-            # MonetDB leaves the last row of an UPDATE of all as it is (its README).
+            # MonetDB leaves the last row of an UPDATE of all as it is (its README), also
+            # beside a condition on a column that it knows to have no NULL.
             if self.engine != "monetdb":
                 return ""
-            name = f"{scope[0][0]}.{self.pick(table.columns).name}"
-            return f" WHERE {name} IS NULL OR {name} IS NOT NULL"
+            names = [
+                f"{scope[0][0]}.{c.name}"
+                for c in table.columns
+                if not c.not_null and c.name not in table.keyed
+            ]
+            if names:
+                name = self.pick(names)
+                return f" WHERE {name} IS NULL OR {name} IS NOT NULL"
         made = (
             self.on.key_condition(scope)
             if self.chance.random() < 0.5
