@@ -33,8 +33,14 @@ if TYPE_CHECKING:
 
 def create(
     session: Session, table: Table, query: tuple[str, Sequence[Any]] | None
-) -> None:
-    """Create a temporary table, with the rows of a query and its parameters."""
+) -> int:
+    """Create a temporary table, with the rows of a query and its parameters.
+
+    Returns
+    -------
+    int
+        The number of these rows; -1 without a query.
+    """
     columns = [
         f"{quote(column.name)} {column.type}{collated(column)}"
         f"{' NOT NULL' if column.not_null else ''}"
@@ -50,12 +56,14 @@ def create(
         if query is not None:
             sql, bound = query
             text = f"INSERT INTO {storage_name(table)} {sql}"
-            session.transact(lambda: session.execute(text, bound))
+            rows = session.transact(lambda: session.execute(text, bound).fetch_all())
+            return int(rows[0][0])
     except BaseException:
         # In a transaction that is held it goes with that.
         with suppress(EngineError):
             drop(session, table)
         raise
+    return -1
 
 
 def drop(session: Session, table: Table) -> None:

@@ -100,8 +100,6 @@ def test_tags(engine):
 def test_tags_are_those_of_psycopg(engine):
     native = engine.native()
     wanted = {sql: native.execute(sql).statusmessage for sql in POSTGRESQL}
-    # Its rows stay in the server, and are not counted.
-    wanted["CREATE TABLE w AS (VALUES (1), (2))"] = "SELECT"
     engine.begin_again()
     cursor = engine.connect(autocommit=True).cursor()
     found = {}
@@ -129,6 +127,31 @@ def test_rows_are_counted_when_their_end_is_met(engine):
     cursor.fetchone()
     cursor.fetch_arrow_table()
     assert (cursor.statusmessage, cursor.rowcount) == ("SELECT 2500", 2500)
+
+
+def test_rows_of_a_new_table_are_counted(engine):
+    cursor = engine.connect(autocommit=True).cursor()
+    cursor.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    cursor.execute("INSERT INTO t VALUES (1), (2), (3)")
+    query = "SELECT id FROM t WHERE id > 1"
+    for made, count in (
+        (f"TABLE a AS {query} WITH DATA", 2),
+        (f"TABLE b AS {query} WITH NO DATA", -1),
+        (f"TEMPORARY TABLE c AS {query} WITH DATA", 2),
+        (f"TEMPORARY TABLE d AS {query} WITH NO DATA", -1),
+        ("TABLE e AS SELECT id FROM t WHERE id > 5 WITH DATA", 0),
+        (f"TABLE IF NOT EXISTS a AS {query} WITH DATA", -1),
+    ):
+        assert (cursor.execute(f"CREATE {made}").rowcount, made) == (count, made)
+    assert cursor.statusmessage == "SELECT"
+
+
+@pytest.mark.written_for(["duckdb"], reason="the others replace no table")
+def test_rows_of_a_replacing_table_are_counted(engine):
+    cursor = engine.connect(autocommit=True).cursor()
+    cursor.execute("CREATE TABLE t AS SELECT 1 AS id")
+    cursor.execute("CREATE OR REPLACE TABLE t AS SELECT id FROM t, range(3)")
+    assert cursor.rowcount == 3
 
 
 @pytest.mark.engine_free

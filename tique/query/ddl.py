@@ -50,8 +50,14 @@ class DDL:
         *,
         if_not_exists: bool = False,
         replaces: bool = False,
-    ) -> None:
-        """Create an abstract table: the storage table and its cache table."""
+    ) -> int:
+        """Create an abstract table: the storage table and its cache table.
+
+        Returns
+        -------
+        int
+            The number of rows that a query gave it; -1 without one.
+        """
         self.changes.expect_possible(transaction)
         session = transaction.session
         engine, table = self._engine, made.table
@@ -60,7 +66,7 @@ class DDL:
             is_view = self._catalog.view(table.schema, table.name) is not None
             if before is not None or is_view:
                 if if_not_exists:
-                    return
+                    return -1
                 if before is None or not replaces:
                     raise errors.ProgrammingError(
                         f"table {table.qualified_name} exists already", sqlstate="42P07"
@@ -78,14 +84,16 @@ class DDL:
                 )
             since: dict[int, float] = {}
 
-            def create() -> None:
+            def create() -> int:
                 since.clear()
-                new = made.create(session, engine, self._parents, before)
+                new, count = made.create(session, engine, self._parents, before)
                 if not made.is_empty:
                     since[new.id] = transaction.sts
+                return count
 
-            self.changes.transact(session, create, since)
+            count = self.changes.transact(session, create, since)
             self._catalog.reload(session, since)
+        return count
 
     def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
         """The tables that a table references, by name, as they are now."""

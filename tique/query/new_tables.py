@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tique_backends.engine import Engine
-    from tique_backends.session import Session
+    from tique_backends.session import Result, Session
     from tique_rewriter.schema import Table
 
 
@@ -50,12 +50,19 @@ class NewTable:
         engine: Engine,
         parents: Callable[[Table], Mapping[tuple[str, str], Table]],
         before: Table | None,
-    ) -> Table:
-        """Create it in an engine transaction, in the place of another one if there is one."""
+    ) -> tuple[Table, int]:
+        """Create it in an engine transaction, in the place of another one if there is one.
+
+        Returns
+        -------
+        tuple
+            The table, and the number of rows of a query's, else -1.
+        """
         sql, bound = self.query or ("", ())
         fills_at_once = before is not None and not self.is_empty
         with_rows = " WITH NO DATA" if sql and not fills_at_once else ""
-        session.execute(f"{self.text}{with_rows}", bound)
+        result = session.execute(f"{self.text}{with_rows}", bound)
+        count = _count(result) if fills_at_once else -1
         if before is not None:
             engine.unmanage(session, before)
         table = self.table
@@ -69,5 +76,10 @@ class NewTable:
                 expect_comparable(made, referenced[key.parent], key)
             engine.keep_foreign_keys(session, made, referenced)
         if not self.is_empty and not fills_at_once:
-            session.execute(f"INSERT INTO {engine.forms.plain(made)} {sql}", bound)
-        return made
+            place = engine.forms.plain(made)
+            count = _count(session.execute(f"INSERT INTO {place} {sql}", bound))
+        return made, count
+
+
+def _count(change: Result) -> int:
+    return int(change.fetch_all()[0][0])

@@ -180,8 +180,13 @@ class Temporaries:
         transaction: Transaction,
         plan: CreateTemporary,
         query: tuple[str, Sequence[Any]] | None,
-    ) -> None:
+    ) -> int:
         """Create a table, with the rows of a query and its parameters.
+
+        Returns
+        -------
+        int
+            The number of a query's rows; -1 if it gets none.
 
         Raises
         ------
@@ -192,7 +197,7 @@ class Temporaries:
         """
         name = plan.name.lower()
         if name in self._found and plan.if_not_exists:
-            return
+            return -1
         if name in self._found and not plan.replaces:
             raise errors.ProgrammingError(
                 f"there is a temporary table {plan.name} already", sqlstate="42P07"
@@ -207,11 +212,12 @@ class Temporaries:
         session = transaction.session
         table = self._described(session, plan, query)
         self._there[table.id] = table
-        temporary.create(session, table, query if plan.has_rows else None)
+        count = temporary.create(session, table, query if plan.has_rows else None)
         self._catalog.add_temporary(table)
         made = {**self._found, name: Temporary(table, plan.on_commit)}
         self._change(transaction, made, self._views)
         self._lost.pop(name, None)
+        return count
 
     def _expect_possible(self, transaction: Transaction, kind: str, name: str) -> None:
         # It may have been created since the statement was planned.

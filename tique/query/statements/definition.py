@@ -78,13 +78,13 @@ class CreateTableAsStatement(Statement):
                 (query, bound),
                 is_empty=not plan.has_rows,
             )
-            transaction.ddl.create_table(
+            count = transaction.ddl.create_table(
                 transaction,
                 made,
                 if_not_exists=head.if_not_exists,
                 replaces=head.replaces,
             )
-        return Outcome()
+        return Outcome(count)
 
 
 class CreateTemporaryStatement(Statement):
@@ -102,8 +102,8 @@ class CreateTemporaryStatement(Statement):
             query = None
             if self._select is not None:
                 query = self._select.query(transaction, parameters)
-            transaction.temporaries.create(transaction, self._create, query)
-        return Outcome()
+            count = transaction.temporaries.create(transaction, self._create, query)
+        return Outcome(count)
 
 
 class CreateTemporaryViewStatement(Statement):
