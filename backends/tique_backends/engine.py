@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tique_backends import foreign_keys
 from tique_backends.names import cache_name, storage_name
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     import pyarrow
 
-    from tique_backends.foreign_keys import Declared
     from tique_backends.forms import Forms
     from tique_backends.records import (
         ResultColumn,
@@ -245,7 +245,7 @@ class Engine(ABC):
 
     def declared_foreign_keys(
         self, session: Session, table: Table
-    ) -> Sequence[Declared]:
+    ) -> Sequence[foreign_keys.Declared]:
         """The FOREIGN KEY constraints that the engine has on a table.
 
         Raises
@@ -358,9 +358,11 @@ class Engine(ABC):
     def manage(self, session: Session, table: Table) -> Table:
         """Create the cache table and register the table; return it with its id."""
 
-    @abstractmethod
     def unmanage(self, session: Session, table: Table) -> None:
         """Drop the cache table and the table's registration."""
+        session.execute(f"DROP TABLE {cache_name(table)}")
+        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
+        foreign_keys.forget(session, table)
 
     @abstractmethod
     def keep_foreign_keys(

@@ -363,12 +363,6 @@ class DuckDBEngine(Engine):
         session.execute(f"DROP TABLE {kept}")
 
     @override
-    def unmanage(self, session: Session, table: Table) -> None:
-        session.execute(f"DROP TABLE {cache_name(table)}")
-        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
-        foreign_keys.forget(session, table)
-
-    @override
     def keep_foreign_keys(
         self,
         session: Session,

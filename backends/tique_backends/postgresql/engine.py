@@ -413,12 +413,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute(statement)
 
     @override
-    def unmanage(self, session: Session, table: Table) -> None:
-        session.execute(f"DROP TABLE {cache_name(table)}")
-        session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
-        foreign_keys.forget(session, table)
-
-    @override
     def keep_foreign_keys(
         self,
         session: Session,
