@@ -495,11 +495,16 @@ def test_an_older_snapshot_keeps_versions(engine, connection, other, monkeypatch
     assert rows(other, "SELECT count(*), sum(v) FROM stored") == [(2, 30)]
 
 
+def _source(digits):
+    """FROM and a number for each of 8 ** digits rows."""
+    many = "(SELECT * FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7)) AS v (i))"
+    source = " CROSS JOIN ".join(f"{many} AS v{k}" for k in range(digits))
+    return " + ".join(f"v{k}.i * {8**k}" for k in range(digits)), source
+
+
 def test_many_rows(connection, other):
     """P5, P9: more than a transaction keeps in memory, new and changed."""
-    many = "(SELECT * FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7)) AS v (i))"
-    source = " CROSS JOIN ".join(f"{many} AS v{k}" for k in range(4))
-    number = " + ".join(f"v{k}.i * {8**k}" for k in range(4))
+    number, source = _source(4)
     run(connection, "BEGIN", TWO_REVISIONS[0])
     connection.execute(f"INSERT INTO b SELECT {number} FROM {source}")
     connection.execute(f"INSERT INTO stored SELECT {number} + 10, 1 FROM {source}")
@@ -511,6 +516,34 @@ def test_many_rows(connection, other):
     assert rows(other, query) == [(4097, 3 * 4096, 1)]
     other.checkpoint()
     assert rows(other, query) == [(4097, 3 * 4096, 1)]
+
+
+def test_a_query_is_left_before_its_end(connection, other):
+    """P8: it takes nothing along, although the engine is still about its other rows."""
+    number, source = _source(4)
+    connection.execute("CREATE TABLE wide (id INTEGER PRIMARY KEY, t VARCHAR(3000))")
+    connection.execute("CREATE TABLE copied (id INTEGER PRIMARY KEY, t VARCHAR(3000))")
+    text = "x" * 2000
+    connection.execute(f"INSERT INTO wide SELECT {number}, '{text}' FROM {source}")
+    connection.commit()
+    connection.checkpoint()
+    run(connection, "BEGIN", *TWO_REVISIONS[:2])
+    # The first rows of these show that there are too many to keep in memory.
+    connection.execute("INSERT INTO copied SELECT id, t FROM wide")
+    connection.execute("UPDATE wide SET t = upper(t)")
+    # And the application may leave a result, with and without saying so.
+    left = connection.execute("SELECT * FROM stored, copied")
+    left.fetchone()
+    left.close()
+    connection.execute("SELECT * FROM copied").fetchone()
+    connection.execute("INSERT INTO stored VALUES (2, 20)")
+    kept = connection.execute("SELECT * FROM copied ORDER BY id")
+    assert kept.fetchone() == (0, text)
+    connection.commit()
+    query = "SELECT count(*), min(t), max(t) FROM"
+    assert rows(other, f"{query} copied") == [(4096, text, text)]
+    assert rows(other, f"{query} wide") == [(4096, text.upper(), text.upper())]
+    assert rows(other, "SELECT count(*) FROM stored") == [(2,)]
 
 
 def test_what_it_has_written_is_not_checked_again(connection, other):

@@ -79,6 +79,8 @@ class Stream:
         session must hold it for as long as it is open.
     running
         A context in which it is asked for rows.
+    may_cancel
+        Whether the query may be cancelled by now: that aborts an engine transaction.
 
     Attributes
     ----------
@@ -91,10 +93,12 @@ class Stream:
         wire: psycopg.pq.abc.PGconn,
         rows: Iterator[Row],
         running: Callable[[], AbstractContextManager[None]],
+        may_cancel: Callable[[], bool],
     ) -> None:
         self._wire = wire
         self._rows = rows
         self._running = running
+        self._may_cancel = may_cancel
         self.reader: Callable[[], StreamedResult | None] = lambda: None
 
     def take(self, size: int | None = None) -> list[Row]:
@@ -103,11 +107,13 @@ class Stream:
             return list(islice(self._rows, size))
 
     def close(self) -> None:
-        """Cancel the query if the server still works on it; idempotent."""
+        """Cancel the query if the server still works on it, or read it to its end; idempotent."""
         with self._running():
             if self._wire.transaction_status == TransactionStatus.ACTIVE:
                 self._wire.consume_input()
-                if not self._wire.is_busy():
+                if not self._may_cancel():
+                    deque(self._rows, maxlen=0)
+                elif not self._wire.is_busy():
                     # It may be the end: to read that is faster than to cancel.
                     self.take(PIECE)
             self._rows.close()  # type: ignore[attr-defined]

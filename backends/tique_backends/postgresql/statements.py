@@ -191,6 +191,8 @@ class StatementSession(Session):
         wide: bool = False,
         of: Table | None = None,
     ) -> Result:
+        if not self._may_cancel():
+            query = f"{query}\nLIMIT {most}"
         return self._execute(query, parameters, wide=wide, keeping=True)
 
     @override
@@ -241,8 +243,11 @@ class StatementSession(Session):
             return PostgreSQLResult(self._run(_without_rows(sql), parameters))
         fetching = partial(self._running, fetches=True)
         wire = self._connection.wire.pgconn
-        self._stream = stream = Stream(wire, rows, fetching)
+        self._stream = stream = Stream(wire, rows, fetching, self._may_cancel)
         return StreamedResult(cursor, first, stream)
+
+    def _may_cancel(self) -> bool:
+        return self.aside is None
 
     @override
     def explain(
