@@ -93,6 +93,8 @@ class Capabilities:
         rolled back.
     keeps_undone_rows : bool
         Whether a table keeps what was written to it and rolled back, until it is vacuumed.
+    computes_deleted_rows : bool
+        Whether a condition may be computed, and fail, for rows that are deleted in storage.
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
@@ -114,6 +116,7 @@ class Capabilities:
     reads_uncommitted_folds: bool = False
     undoes_temporary_tables: bool = True
     keeps_undone_rows: bool = False
+    computes_deleted_rows: bool = False
     nests_transactions: bool = False
 
 

@@ -33,15 +33,19 @@ def connection(engine, request, monkeypatch):
         yield connection
 
 
-@pytest.mark.parametrize("committed", [False, True], ids=["own", "committed"])
+@pytest.mark.parametrize("state", ["own", "committed", "folded"])
 @pytest.mark.parametrize("table", ["t", "k"])
-def test_queries(connection, table, committed):
-    if committed:
+def test_queries(connection, table, state):
+    if state != "own":
         connection.commit()
+    if state == "folded":
+        connection.checkpoint()
     for sql, expected in {
         f"SELECT count(*) FROM {table} WHERE 10 / n > 1": 20,
         f"SELECT count(*) FROM {table} WHERE CAST(s AS INTEGER) > 20": 10,
         f"SELECT max(CAST(s AS INTEGER)) FROM {table}": 39,
+        f"SELECT count(*) FROM (SELECT * FROM {table} WHERE id = 7) AS a "
+        "WHERE 10 / n + 1 IN (11, 3) AND CAST(s AS INTEGER) + 1 IN (8, 9)": 1,
         f"SELECT count(*) FROM {table} AS a JOIN k AS b ON CAST(a.s AS INTEGER) = b.id "
         "WHERE CAST(a.s AS INTEGER) > 30": 5,
         "SELECT count(*) FROM k AS a WHERE CAST(a.s AS INTEGER) IN "

@@ -3,8 +3,9 @@
 A table's form in a query is storage without some of its rows, and others instead
 (:mod:`tique.query.sources`). An engine may compute a condition before it leaves the former
 out, and fail: ``WHERE 10 / n > 1`` after a ``DELETE … WHERE n = 0`` that is not folded yet.
-Such a statement is run again, with each form behind a *fence*, through which the engine
-moves no condition.
+So it may for rows that no condition on the key lets through, and MonetDB does for rows that a
+fold has deleted. Such a statement is run again, with each form behind a *fence*, through which
+the engine moves no condition.
 
 Argument
 --------
@@ -35,11 +36,11 @@ def run_fenced_if_needed(
     bound: Sequence[Any],
 ) -> Outcome:
     """Run a statement; once more if a row that the snapshot lacks may be at fault."""
-    transaction.has_forms = False
+    transaction.needs_fence = False
     try:
         return run(transaction, bound)
     except EngineError as error:
-        if error.kind is not ErrorKind.DATA or not transaction.has_forms:
+        if error.kind is not ErrorKind.DATA or not transaction.needs_fence:
             raise
     transaction.is_fenced = True
     try:

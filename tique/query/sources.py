@@ -178,16 +178,15 @@ class Source:
             self._note_in_storage(transaction)
             # No other process drops it meanwhile: its name is enough.
             return (transaction.engine.forms.plain(self.table),)
+        forms = transaction.engine.forms
         form = self._form(transaction, parameters)
-        if form is not None:
-            forms = transaction.engine.forms
-            transaction.has_forms = True
-            if self._computes:
-                form = tuple([forms.computed(self.table, query) for query in form])
-            return (forms.fenced(form),) if transaction.is_fenced else form
-        if self._plain is None:
-            self._plain = (transaction.engine.forms.stored(self.table),)
-        return self._plain
+        if form is None:
+            if self._plain is None:
+                self._plain = (forms.stored(self.table),)
+            form = self._plain
+        elif self._computes:
+            form = tuple([forms.computed(self.table, query) for query in form])
+        return (forms.fenced(form),) if transaction.is_fenced else form
 
     def _form(
         self, transaction: Transaction, parameters: Sequence[Any]
@@ -200,8 +199,11 @@ class Source:
             or (versions.oldest is not None and versions.oldest > transaction.sts)
         ):
             self._note(transaction, Form.STORAGE, _NOTHING_RECENT)
+            if transaction.engine.capabilities.computes_deleted_rows:
+                transaction.needs_fence = True
             return None
-        if not self.is_known(transaction):
+        transaction.needs_fence = True
+        if transaction.is_fenced or not self.is_known(transaction):
             return self._scan(transaction, versions)
         bound = _bound_values(self._bound, self._keys, parameters)
         others = _bound_values(self._others, self._filters, parameters)

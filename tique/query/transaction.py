@@ -184,8 +184,8 @@ class Transaction(KeyedRows):
     """The forms of the tables that a statement reads, if it is explained."""
     holder: tuple[int, str] | None = None
     """The number of its connection, and the name of the thread that began it."""
-    has_forms = False
-    """Whether its last statement has read more than storage for some table."""
+    needs_fence = False
+    """Whether the engine may find rows that the snapshot lacks for its last statement."""
     is_fenced = False
     """Whether its statement is fenced (:mod:`tique.query.fences`)."""
     is_single = False

@@ -122,6 +122,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         # 11.41: "BATproject2: does not match always".
         undoes_temporary_tables=False,
         reads_uncommitted_folds=True,
+        computes_deleted_rows=True,
     )
 
     def __init__(self, address: Address) -> None:
