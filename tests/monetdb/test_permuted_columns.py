@@ -69,6 +69,40 @@ def test_recent_rows(home, second):
                 connection.commit()
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "value"),
+    [
+        ("INTEGER", "DECIMAL(9,2)", "1.5"),
+        ("DECIMAL(9,2)", "INTEGER", "7"),
+        ("DECIMAL(9,1)", "DECIMAL(9,2)", "1.25"),
+        ("BIGINT", "INTERVAL SECOND", "INTERVAL '90' SECOND"),
+        ("INTERVAL DAY", "DECIMAL(18,3)", "-0.125"),
+        ("VARCHAR(3)", "CLOB", "'a long text'"),
+    ],
+)
+@pytest.mark.parametrize("further", [0, 1, 30])
+def test_a_row_with_nulls_leaves_the_types(home, one, other, value, further):
+    """P1: ``VALUES (NULL, NULL)`` has the first one's type twice there."""
+    with tique.connect(home.url, checkpoint="manual") as connection:
+        connection.execute(
+            f"CREATE TABLE t (id INTEGER PRIMARY KEY, a {one}, b {other}, s SMALLINT)"
+        )
+        # (As id and s are alike, each row stands by itself.)
+        connection.execute("INSERT INTO t (id, s) VALUES (0, 0)")
+        query = "SELECT a, b FROM t WHERE s <> 1 ORDER BY id"
+        empty = connection.execute(query)
+        for id in range(2, 2 + further):
+            connection.execute(f"INSERT INTO t (id, s, b) VALUES ({id}, {id}, {value})")
+        connection.execute(f"INSERT INTO t (id, s, b) VALUES (99, 99, {value})")
+        found = connection.execute(query)
+        assert found.description == empty.description
+        native = connection.execute(f"SELECT CAST({value} AS {other})")
+        assert found.description[1].type_code == native.description[0].type_code
+        (expected,) = native.fetchone()
+        assert found.fetchall() == [(None, None)] + [(None, expected)] * (further + 1)
+        assert empty.fetchall() == [(None, None)]
+
+
 @pytest.mark.parametrize("certifier", ["memory", "query"])
 @pytest.mark.parametrize(
     ("one", "other"),

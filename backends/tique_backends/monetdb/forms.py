@@ -70,19 +70,25 @@ def listed_rows(
     rows: Sequence[Sequence[str]], names: Sequence[str], *, apart: bool = False
 ) -> str:
     """A query for rows of SQL text, of at least one; ``apart``: each by itself."""
-    columns = ", ".join(names)
     most = 1 if apart else _VALUES_ROWS
     pieces = [
         piece
         for at in range(0, len(rows), most)
         for piece in _told_apart(rows[at : at + most])
     ]
-    return " UNION ALL ".join(
-        f"SELECT {columns} FROM (VALUES "
-        + ", ".join(f"({', '.join(row)})" for row in piece)
-        + f") AS _l({columns})"
-        for piece in pieces
-    )
+    return " UNION ALL ".join(_listed(piece, names) for piece in pieces)
+
+
+def _listed(rows: Sequence[Sequence[str]], names: Sequence[str]) -> str:
+    if len(rows) == 1:
+        # Of VALUES with one row MonetDB takes columns that are NULL for one another, if they are
+        # kept alike: a DECIMAL(9, 2) is an INTEGER then, and so it is in the parts behind.
+        (row,) = rows
+        items = zip(row, names, strict=True)
+        return "SELECT " + ", ".join(f"{value} AS {name}" for value, name in items)
+    columns = ", ".join(names)
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    return f"SELECT {columns} FROM (VALUES {values}) AS _l({columns})"
 
 
 def _told_apart(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[Sequence[str]]]:
