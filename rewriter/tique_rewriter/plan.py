@@ -163,6 +163,7 @@ class Beside(Enum):
     COMPARISON = "an IN, ANY or ALL of a subquery, or LATERAL"
     WHOLE_WINDOW = "a window without PARTITION BY and ORDER BY"
     COMPUTED_ORDER = "a window ordered by an expression"
+    JOINS = "a join of three tables or more, those of views among them"
 
 
 ROW_NUMBER = "_tique_row"

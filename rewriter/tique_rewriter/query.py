@@ -19,8 +19,9 @@ from tique_rewriter.used import used_columns
 from tique_rewriter.windows import has_computed_order, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from tique_rewriter.plan import ViewQuery
     from tique_rewriter.schema import Catalog
     from tique_rewriter.source import Source
 
@@ -78,6 +79,9 @@ def references_of(
             for reference in query.select.references
         )
     )
+    joins = any(part.find(exp.Join) is not None for part in parts) or bool(queries)
+    if joins and _tables(read.view for read in reads.reads) > 2:
+        beside |= {Beside.JOINS}
     return tuple(
         Reference(
             read.table,
@@ -89,6 +93,14 @@ def references_of(
             is_numbered=read is joined and read.table.is_keyless,
         )
         for read, columns in zip(reads.reads, used, strict=True)
+    )
+
+
+def _tables(views: Iterable[ViewQuery | None]) -> int:
+    """The number of tables that are read, by views too; None stands for a table."""
+    return sum(
+        1 if view is None else _tables(each.view for each in view.select.references)
+        for view in views
     )
 
 

@@ -182,7 +182,7 @@ class Source:
         form = self._form(transaction, parameters)
         if form is None:
             if self._plain is None:
-                self._plain = (forms.stored(self.table),)
+                self._plain = (self._forms(transaction).stored(self.table),)
             form = self._plain
         elif self._computes:
             form = tuple([forms.computed(self.table, query) for query in form])

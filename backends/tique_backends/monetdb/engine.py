@@ -127,7 +127,12 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     def __init__(self, address: Address) -> None:
         self.forms = MonetDBForms()
-        self._forms_apart = ApartForms()
+        self._forms_beside = {
+            (False, False): self.forms,
+            (False, True): MonetDBForms(hides_keys=True),
+            (True, False): ApartForms(),
+            (True, True): ApartForms(hides_keys=True),
+        }
         self.statistics = Statistics()
         self._ownership = Ownership(address, self.statistics)
         self.shared: MonetDBSequencer | None = None
@@ -152,8 +157,8 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
 
     @override
     def forms_beside(self, parts: frozenset[Beside]) -> Forms:
-        apart = parts & {Beside.COMPARISON, Beside.COMPUTED_ORDER}
-        return self._forms_apart if apart else self.forms
+        apart = bool(parts & {Beside.COMPARISON, Beside.COMPUTED_ORDER})
+        return self._forms_beside[apart, Beside.JOINS in parts]
 
     @override
     def session(self, *, logs_only: bool = False) -> Session:
