@@ -45,6 +45,15 @@ def test_read_row(session):
     assert session.read_row(TABLE, ("'", 1)) is None
 
 
+def test_a_row_that_was_read_holds_up_nothing(engine, session):
+    """P6: its engine transaction is over. DuckDB keeps changes for one that is not."""
+    other = engine.connect()._database.engine.session()
+    assert session.read_row(TABLE, ("it's", 7))
+    other.execute("""UPDATE "o""d" SET v = 'x' WHERE n = 7""")
+    other.execute('CREATE INDEX x ON "o""d" (v)')
+    other.close()
+
+
 @pytest.mark.parametrize(
     "keys",
     [

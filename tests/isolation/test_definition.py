@@ -350,3 +350,24 @@ def test_keys_are_compared_bytewise(engine):
     """P3: under another collation, keys that are one row would be two."""
     with pytest.raises(tique.NotSupportedError, match="default_collation"):
         tique.connect(f"{engine.url}?default_collation=nocase")
+
+
+def test_an_index_after_changes_by_several_connections(engine):
+    """P6: connections that rest, and have read rows by key, are not in the way."""
+    one, two = engine.connect(checkpoint="manual"), engine.connect(checkpoint="manual")
+    one.execute("CREATE TABLE t (id DECIMAL(9,2) PRIMARY KEY, a INTEGER, b INTEGER)")
+    one.execute("INSERT INTO t (id) VALUES (1.5), (2)")
+    one.commit()
+    one.checkpoint()
+    for connection, column, id in ((one, "a", "1.5"), (two, "b", "2")):
+        connection.execute(f"UPDATE t SET {column} = 7 WHERE id = {id}")
+        connection.commit()
+    one.checkpoint()
+    one.execute("CREATE INDEX x ON t (b)")
+    one.commit()
+    two.execute("UPDATE t SET a = 8 WHERE b = 7")
+    two.commit()
+    assert one.execute("SELECT a, b FROM t ORDER BY id").fetchall() == [
+        (7, None),
+        (8, 7),
+    ]

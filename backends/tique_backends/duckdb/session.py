@@ -341,11 +341,12 @@ class DuckDBSession(Session):
         self._run(row_query(table, read, key), ())
         started = time.perf_counter()
         try:
-            row: Row | None = self._connection.fetchone()
+            # To its end: DuckDB's transaction would stay open, and keep old rows.
+            rows: list[Row] = self._connection.fetchall()
         except Exception as error:
             raise translated(error) from error
         self._statistics.seconds += time.perf_counter() - started
-        return None if row is None else widened(table, read, row)
+        return widened(table, read, rows[0]) if rows else None
 
     @override
     def read_range(
