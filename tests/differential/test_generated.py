@@ -22,6 +22,7 @@ LENGTH = 200
 
 
 @pytest.mark.slow
+@pytest.mark.every_engine
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(
     "name",
