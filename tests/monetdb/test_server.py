@@ -92,6 +92,18 @@ def test_a_restart_finds_the_data(folder, end):
         assert ask(again.url, "SELECT count(*) FROM kept") == [(2,)]
 
 
+def test_a_large_log_does_not_stay(folder):
+    """MonetDB may have written it as far as the disk or a limit lets it."""
+    with MonetDBServer(folder) as server:
+        ask(server.url, "CREATE TABLE kept (id INTEGER)")
+    (log,) = folder.rglob("mdbtrace.log")
+    os.truncate(log, 65 << 20)
+    with MonetDBServer(folder) as server:
+        assert ask(server.url, "SELECT * FROM kept") == []
+        assert log.stat().st_size < 1 << 20
+        assert log.with_suffix(".old").stat().st_size == 65 << 20
+
+
 def test_one_object_starts_again_after_its_stop(folder):
     server = MonetDBServer(folder)
     server.start()

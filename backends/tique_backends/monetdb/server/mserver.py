@@ -28,6 +28,10 @@ _PERSISTENT, _TRANSIENT = 1 << 0, 1 << 1
 _NO_LIMITS = (0, 0, 0, 0)
 _DEFAULT_VAULT_KEY = b"Xas632jsi2whjds8"
 
+_LARGEST_LOG = 64 << 20
+"""Bytes of MonetDB's log from which on a new one begins when the server starts. It has once
+written the same error until the disk was full."""
+
 
 class MServer:
     """MonetDB, of which a process can have one.
@@ -66,6 +70,9 @@ class MServer:
             If MonetDB does not start; this process has no second try.
         """
         database.mkdir(exist_ok=True)
+        log = database / "mdbtrace.log"
+        if log.exists() and log.stat().st_size > _LARGEST_LOG:
+            log.replace(log.with_suffix(".old"))
         path = os.fsencode(database)
         add_farm = self.kernel.BBPaddfarm
         add_farm.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_bool]
