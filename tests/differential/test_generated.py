@@ -18,7 +18,7 @@ COUNT = int(os.environ.get("TIQUE_DIFFERENTIAL_COUNT", effort(10_000, 20_000)))
 SEED = int(os.environ.get("TIQUE_DIFFERENTIAL_SEED", "20230803"))
 PARTS = 5
 LENGTH = 200
-"""Statements of an episode: a new database and its tables take as long as a hundred."""
+"""Statements of an episode: a new database and its tables take as long as 20 to 35."""
 
 
 @pytest.mark.slow

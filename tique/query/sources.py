@@ -183,6 +183,9 @@ class Source:
         if form is None:
             if self._plain is None:
                 self._plain = (self._forms(transaction).stored(self.table),)
+            if not transaction.engine.capabilities.computes_deleted_rows:
+                # It is the snapshot, and a statement may need to know the table's key.
+                return self._plain
             form = self._plain
         elif self._computes:
             form = tuple([forms.computed(self.table, query) for query in form])
