@@ -113,6 +113,6 @@ def test_a_released_table_is_made_again_by_another_program(others, shared_engine
     for statement in ("DROP TABLE t", CREATE, INSERT):
         native.execute(statement.replace(" t", f" {place}", 1))
     getattr(native, "commit", lambda: None)()
-    with pytest.raises(tique.ProgrammingError, match="dropped meanwhile") as refusal:
+    with pytest.raises(tique.ProgrammingError, match=REFUSALS) as refusal:
         second.run("SELECT count(*) FROM t")
     assert refusal.value.sqlstate == "42P01"

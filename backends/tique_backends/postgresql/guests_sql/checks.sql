@@ -310,28 +310,32 @@ END
 $$;
 
 -- The caller may log the entry, for a transaction of its own client.
-CREATE FUNCTION tique.guest_enters(client bigint, txid bigint, entry json) RETURNS void
+CREATE FUNCTION tique.guest_enters(client bigint, txid bigint, entry text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     part record;
+    parts json;
 BEGIN
+    -- As the driver writes it: no longer than others can read, which is asked before
+    -- anything that takes long, and without blanks.
+    IF length(entry) > 33554432 OR entry !~ '^([^"\s]|"([^"\\]|\\.)*")*$' THEN
+        PERFORM tique.guest_refuse('this is no commit of the client');
+    END IF;
+    parts := entry;
     PERFORM tique.sts_for(client);
-    -- As the driver writes it: without blanks, and no longer than others can read. A commit
-    -- of nothing would take a timestamp without a privilege.
-    IF length(entry::text) > 33554432
-        OR entry::text !~ '^([^"\s]|"([^"\\]|\\.)*")*$'
-        OR json_array_length(entry) NOT IN (1, 2) OR NOT EXISTS (
-            SELECT FROM json_each(entry->0)
-            UNION ALL SELECT FROM json_each(entry->1)
+    -- A commit of nothing would take a timestamp without a privilege.
+    IF json_array_length(parts) NOT IN (1, 2) OR NOT EXISTS (
+            SELECT FROM json_each(parts->0)
+            UNION ALL SELECT FROM json_each(parts->1)
         ) OR NOT EXISTS (
         SELECT FROM tique.clients AS c
         WHERE c.client = guest_enters.client AND c.epoch = guest_enters.txid >> 20
     ) THEN
         PERFORM tique.guest_refuse('this is no commit of the client');
     END IF;
-    FOR part IN SELECT e.key, e.value, false AS is_bulk FROM json_each(entry->0) AS e
-        UNION ALL SELECT e.key, e.value, true FROM json_each(entry->1) AS e
+    FOR part IN SELECT e.key, e.value, false AS is_bulk FROM json_each(parts->0) AS e
+        UNION ALL SELECT e.key, e.value, true FROM json_each(parts->1) AS e
     LOOP
         IF part.key !~ '^[1-9][0-9]{0,17}$'
             OR (part.is_bulk AND part.value::text !~ '^[0-9]{1,15}$')

@@ -19,7 +19,7 @@ BEGIN
         PERFORM tique.guest_refuse('these are no commits');
     END IF;
     FOR i IN 1 .. cardinality(txids) LOOP
-        PERFORM tique.guest_enters(client, txids[i], entry[i]::json);
+        PERFORM tique.guest_enters(client, txids[i], entry[i]);
     END LOOP;
     SELECT a.stamps, a.sts INTO stamps, sts
     FROM tique.append(client, after, keys, counts, txids, entries) AS a;
@@ -104,7 +104,7 @@ LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM tique.guest_holds(client, cts);
-    PERFORM tique.guest_enters(client, txid, entry::json);
+    PERFORM tique.guest_enters(client, txid, entry);
     INSERT INTO tique.log VALUES
         (cts, txid, extract(epoch FROM clock_timestamp()) * 1000000, entry);
 END
