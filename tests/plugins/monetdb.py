@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 _VIEW = 1
 
 _SERVER = pytest.StashKey[MonetDBServer]()
+_LOG = pytest.StashKey[Path]()
 
 _LARGEST_FILE = 6 << 30
 """Bytes of a file of the server's: it once logged an error until the disk was full."""
+
+_LARGEST_LOG = 1 << 20
+"""Bytes that MonetDB may log during a test; a session that never ends logs 50 MB a second."""
 
 _SHOWN = 4000
 """Characters of the output of a server that crashed."""
@@ -87,18 +91,21 @@ def monetdb_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MonetDBServer]:
     """One server for the whole run."""
-    server = MonetDBServer(tmp_path_factory.mktemp("monetdb") / "server")
+    folder = tmp_path_factory.mktemp("monetdb") / "server"
+    server = MonetDBServer(folder)
     with ExitStack() as stack:
         with small_files():
             stack.enter_context(server)
         request.session.stash[_SERVER] = server
+        request.session.stash[_LOG] = folder / "tique" / "mdbtrace.log"
         yield server
         del request.session.stash[_SERVER]
 
 
 @pytest.fixture(autouse=True)
 def server_crash_is_this_tests(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail the test under which the run's server ends, and start it again."""
+    """Fail the test under which the run's server ends or loops, and start it again."""
+    before = _logged(request)
     yield
     server = request.session.stash.get(_SERVER, None)
     if server is None:
@@ -107,8 +114,19 @@ def server_crash_is_this_tests(request: pytest.FixtureRequest) -> Iterator[None]
         _ = server.url
     except ServerError as error:
         log = Path(str(error).rpartition(" ")[2])
-        output = log.read_text(errors="replace")[-_SHOWN:]
-        server.kill()
-        with small_files():
-            server.start()
-        pytest.fail(f"MonetDB: {error}\n{output}", pytrace=False)
+        failure = f"{error}\n{log.read_text(errors='replace')[-_SHOWN:]}"
+    else:
+        grown = _logged(request) - before
+        if grown <= _LARGEST_LOG:
+            return
+        failure = f"it has logged {grown} bytes"
+    server.kill()
+    with small_files():
+        server.start()
+    pytest.fail(f"MonetDB: {failure}", pytrace=False)
+
+
+def _logged(request: pytest.FixtureRequest) -> int:
+    """The size of the run's server's log."""
+    log = request.session.stash.get(_LOG, None)
+    return log.stat().st_size if log is not None and log.exists() else 0

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 50000
 
 PIECE = 10_000
-"""Rows that come together of a large result."""
+"""Rows that come together of a large result, at most."""
+
+_PIECE_OF_SOCKET, _PIECE_OF_PORT = 1 << 17, 1 << 20
+"""Bytes, roughly, that come together at most: as many as the kernel takes from the server
+before the client reads any (measured: 160 KB, and 4 MB), for when the client dies first."""
 
 _UNFINISHED = re.compile(r"&1 (\d+) (\d+) \d+ (\d+)")
 """A result's number, its number of rows, and of those that came with the reply."""
@@ -71,11 +75,15 @@ class Address:
 
 @dataclass
 class Rest:
-    """The part of a result that the server keeps: rows from ``offset`` to ``total``."""
+    """The part of a result that the server keeps: rows from ``offset`` to ``total``.
+
+    The last rows that came had ``width`` characters each, on average.
+    """
 
     number: int
     offset: int
     total: int
+    width: int
 
 
 def unfinished(text: str) -> Rest | None:
@@ -84,7 +92,9 @@ def unfinished(text: str) -> Rest | None:
     if found is None:
         return None
     number, total, shown = map(int, found.groups())
-    return Rest(number, shown, total) if shown < total else None
+    if shown >= total:
+        return None
+    return Rest(number, shown, total, len(text) // max(shown, 1))
 
 
 class Connection:
@@ -92,11 +102,20 @@ class Connection:
 
     The first reply brings up to ``PIECE`` rows, so that most queries are one round trip.
     The server keeps the others, whatever else the session does, until it is told to
-    forget them.
+    forget them. If it cannot send them, as the client has died or broken off, the session
+    does not end by itself (README.md).
+
+    Parameters
+    ----------
+    reads_whole
+        Whether each reply brings all rows, which leaves no such session.
     """
 
-    def __init__(self, address: Address, statistics: Statistics) -> None:
+    def __init__(
+        self, address: Address, statistics: Statistics, *, reads_whole: bool = False
+    ) -> None:
         self._statistics = statistics
+        self._most = _PIECE_OF_SOCKET if address.socket else _PIECE_OF_PORT
         arguments: dict[str, Any] = {
             "hostname": None if address.socket else address.host,
             "port": None if address.socket else address.port,
@@ -104,7 +123,7 @@ class Connection:
             "username": address.user,
             "password": address.password,
             "autocommit": True,
-            "replysize": PIECE,
+            "replysize": -1 if reads_whole else PIECE,
             "binary": 0,
         }
         self.serial = 0
@@ -112,6 +131,8 @@ class Connection:
         self._prepared: dict[str, int] = {}
         self.is_lost = False
         """Whether it broke before a statement's reply: the server may still run it."""
+        self.is_left_sending = False
+        """Whether it broke before further rows of a result had come."""
         # pymonetdb is typed in part only.
         self._wire: Any = None
         try:
@@ -198,26 +219,36 @@ class Connection:
     def _send(self, sql: str, *, whole: bool = True) -> str:
         text = self._exchange("execute", sql)
         rest = unfinished(text) if whole else None
-        if rest is not None:
-            text += self.more(rest, rest.total)
-            self.forget(rest.number)
-        return text
+        if rest is None:
+            return text
+        pieces = [text]
+        while rest.offset < rest.total:
+            pieces.append(self.more(rest))
+        self.forget(rest.number)
+        return "".join(pieces)
 
-    def more(self, rest: Rest, until: int) -> str:
-        """The lines of the rows from ``rest.offset`` up to ``until``.
+    def more(self, rest: Rest) -> str:
+        """The lines of some more rows of a result, which has fewer left then.
 
         Raises
         ------
         EngineError
             INTERNAL if the server does not have them.
         """
-        count = until - rest.offset
-        text = self._exchange("command", f"Xexport {rest.number} {rest.offset} {count}")
+        most = self._most // max(rest.width, 1)
+        count = min(max(most, 1), PIECE, rest.total - rest.offset)
+        command = f"Xexport {rest.number} {rest.offset} {count}"
+        try:
+            text = self._exchange("command", command)
+        finally:
+            self.is_left_sending = self.is_lost
         header, _, lines = text.partition("\n")
         if header.split()[:1] != ["&6"] or int(header.split()[3]) != count:
             raise EngineError(
                 ErrorKind.INTERNAL, "MonetDB does not have the rest of a result"
             )
+        rest.offset += count
+        rest.width = len(lines) // count
         return lines
 
     def forget(self, number: int) -> None:

@@ -27,6 +27,16 @@ still run it, and commit. Each connection has a serial number of its own (its se
 time-out, likewise of decades). A thread that asks for a statement's outcome waits until
 the session with that number is gone (:meth:`Ownership.await_lost`).
 
+*No session sends for ever.* A session that cannot send the rest of a result, as its client
+has died or broken off, tries again without end, and shows its token (README.md). A session
+time-out that is over ends it. The process that broke off sets that time-out at once. Those of
+a process that has died are orphans: sessions of an engine without that engine's own connection,
+which has a serial number that is the same for all engines, is there before the
+others, and has whole replies alone, so that it ends with its process. Any other process ends
+orphans. Should an engine's own connection have broken while the engine lives, its sessions
+end like lost ones: one that waits for its client at once, one that runs a statement
+after that, and with it what it did not commit.
+
 *Stopping a statement.* ``sys.stop`` has no effect inside a long operator on 11.41
 (measured: 15 s to the regular end); ``sys.setquerytimeout(session, 1)`` from another
 connection ends it within 1 to 3 s and leaves the session usable.
@@ -54,6 +64,8 @@ from tique_backends.monetdb.literals import literal
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tique_backends.monetdb.connection import Address
     from tique_backends.records import Row, Statistics
 
@@ -65,6 +77,22 @@ OWNER_SCHEMA = (
 _OWNER = "SELECT token, process FROM tique.owner"
 
 _FIRST_TOKEN, _LAST_TOKEN = 1_000_000_000, 2_147_000_000
+
+_OWN_SERIAL = _FIRST_TOKEN
+"""The serial number of each engine's own connection, below all others."""
+
+_OVER = 1
+"""A session time-out that is over, in seconds since the session began."""
+
+_REPRIEVE = 0.5
+"""Seconds that an engine has to open its own connection again."""
+
+_ORPHANS = (
+    "SELECT sessionid, querytimeout FROM sys.sessions AS _s "
+    f"WHERE querytimeout BETWEEN {_FIRST_TOKEN} AND {_LAST_TOKEN} "
+    f"AND sessiontimeout > {_OWN_SERIAL} AND NOT EXISTS (SELECT 1 FROM sys.sessions "
+    f"AS _o WHERE _o.querytimeout = _s.querytimeout AND _o.sessiontimeout = {_OWN_SERIAL})"
+)
 
 _PATIENCE = 2.0
 """Seconds for the server to notice that the last owner's process has ended."""
@@ -88,26 +116,36 @@ class Ownership:
         self._lock = threading.Lock()
         self.token = _FIRST_TOKEN + secrets.randbelow(_LAST_TOKEN - _FIRST_TOKEN)
         """The mark that this engine's sessions show, and no other sessions."""
-        self._serials = itertools.count(_FIRST_TOKEN)
+        self._serials = itertools.count(_OWN_SERIAL + 1)
         self._lost: set[int] = set()
+        self._orphans: dict[tuple[int, int], float] = {}
+        """When each session without its engine was first seen; by its id and token."""
         self._is_owner = False
         self._is_closed = False
-        self._connection = self._marked()
+        self._connection = self._marked(_OWN_SERIAL, reads_whole=True)
         try:
             self._expect_privileges()
         except BaseException:
             self.close()
             raise
 
-    def connect(self) -> Connection:
+    def connect(self, *, reads_whole: bool = False) -> Connection:
         """Open a connection of this engine.
+
+        Parameters
+        ----------
+        reads_whole
+            Whether each of its replies is to bring all rows.
 
         Raises
         ------
         EngineError
             LOCKED if another process has taken the database over.
         """
-        connection = self._marked()
+        return self._connect(next(self._serials), reads_whole=reads_whole)
+
+    def _connect(self, serial: int, *, reads_whole: bool) -> Connection:
+        connection = self._marked(serial, reads_whole=reads_whole)
         try:
             if self._is_owner and self._row_exists(connection):
                 ((token, process),) = connection.ask(_OWNER).rows
@@ -133,7 +171,7 @@ class Ownership:
                 if self._connection.is_open or self._is_closed:
                     raise
                 # The server was restarted, or ended the session.
-                self._connection = self.connect()
+                self._connection = self._connect(_OWN_SERIAL, reads_whole=True)
                 return self._connection.ask(sql).rows
 
     def claiming(self) -> str:
@@ -172,6 +210,29 @@ class Ownership:
     def lost(self, connection: Connection) -> None:
         """Note that a connection broke while the server may have had a statement."""
         self._lost.add(connection.serial)
+        if connection.is_left_sending:
+            with suppress(EngineError):
+                for (session_id,) in self.ask(
+                    "SELECT sessionid FROM sys.sessions "
+                    f"WHERE sessiontimeout = {connection.serial} "
+                    f"AND querytimeout = {self.token}"
+                ):
+                    self.ask(_ending(session_id))
+
+    def end_orphans(self) -> None:
+        """End the sessions that have no process any more, when seen a second time."""
+        self._end_orphans(self.ask)
+
+    def _end_orphans(self, ask: Callable[[str], list[Row]]) -> None:
+        now = time.monotonic()
+        found = [(int(session), int(token)) for session, token in ask(_ORPHANS)]
+        seen = self._orphans
+        self._orphans = {orphan: seen.get(orphan, now) for orphan in found}
+        for orphan, since in self._orphans.items():
+            if now - since >= _REPRIEVE:
+                # It may be gone by now.
+                with suppress(EngineError):
+                    ask(_ending(orphan[0]))
 
     def await_lost(self) -> None:
         """Wait until no statement of a lost connection can commit any more.
@@ -217,13 +278,16 @@ class Ownership:
         self._is_closed = True
         self._connection.close()
 
-    def _marked(self) -> Connection:
-        connection = Connection(self._address, self._statistics)
+    def _marked(self, serial: int, *, reads_whole: bool) -> Connection:
+        connection = Connection(
+            self._address, self._statistics, reads_whole=reads_whole
+        )
         try:
-            connection.serial = next(self._serials)
+            connection.serial = serial
+            # The token last: with it a session is seen.
             connection.ask(
-                f"CALL sys.setquerytimeout({self.token}); "
-                f"CALL sys.setsessiontimeout({connection.serial})"
+                f"CALL sys.setsessiontimeout({serial}); "
+                f"CALL sys.setquerytimeout({self.token})"
             )
         except BaseException:
             connection.close()
@@ -266,6 +330,7 @@ class Ownership:
                 if self._connection.ask(_alive(token)).rows != [(0,)]:
                     if time.monotonic() > deadline:
                         raise _locked(self._address, process, "has it open")
+                    self._end_orphans(lambda sql: self._connection.ask(sql).rows)
                     time.sleep(pause)
                     pause = min(2 * pause, 0.1)
                     continue
@@ -293,6 +358,11 @@ class Ownership:
             f"UPDATE tique.owner SET token = {self.token}, "
             f"process = {literal(process)} WHERE token = {token}"
         )
+
+
+def _ending(session_id: int) -> str:
+    """Return the statement that ends a session without a client, within a moment."""
+    return f"CALL sys.setsessiontimeout({session_id}, {_OVER})"
 
 
 def _alive(token: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from tique_backends.monetdb.connection import PIECE, unfinished
+from tique_backends.monetdb.connection import unfinished
 from tique_backends.monetdb.reply import read_reply, read_rows
 from tique_backends.monetdb.types import rows_to_arrow
 from tique_backends.records import ResultColumn, Row
@@ -43,7 +43,7 @@ class MonetDBResult(Result):
     def __init__(
         self,
         text: str,
-        more: Callable[[Rest, int], str],
+        more: Callable[[Rest], str],
         unread: deque[int],
         *,
         keeping: bool = False,
@@ -99,10 +99,8 @@ class MonetDBResult(Result):
             self._end()
 
     def _read_piece(self, rest: Rest) -> list[Row]:
-        until = min(rest.offset + PIECE, rest.total)
-        rows = read_rows(self._more(rest, until), self._reply)
-        rest.offset = until
-        if until == rest.total:
+        rows = read_rows(self._more(rest), self._reply)
+        if rest.offset == rest.total:
             self._rest = None
             self._end()
         return rows

@@ -289,6 +289,7 @@ class MonetDBSequencer(SteppedSequencer):
 
     @override
     def tend(self) -> None:
+        self._ownership.end_orphans()
         dead = self._ask(
             "SELECT client FROM tique.clients AS _c WHERE NOT EXISTS (SELECT 1 "
             "FROM sys.sessions AS _s WHERE _s.querytimeout = _c.token)"
@@ -452,7 +453,7 @@ class MonetDBSequencer(SteppedSequencer):
         self._pool.close()
 
     def _connection(self) -> Connection:
-        connection = self._ownership.connect()
+        connection = self._ownership.connect(reads_whole=True)
         # Small statements: half of their time is the optimizer's.
         connection.ask("SET optimizer = 'minimal_fast'")
         return connection

@@ -217,9 +217,9 @@ class MonetDBSession(Session):
             raise EngineError(ErrorKind.INTERNAL, NO_RESULT)
         return MonetDBResult(text, self._read_more, self._unread, keeping=keeping)
 
-    def _read_more(self, rest: Rest, until: int) -> str:
+    def _read_more(self, rest: Rest) -> str:
         with self._running(wide=self._is_wide):
-            return self._connection.more(rest, until)
+            return self._connection.more(rest)
 
     @override
     def end_abandoned(self) -> None:
