@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,11 @@ _LARGEST_FILE = 6 << 30
 """Bytes of a file of the server's: it once logged an error until the disk was full."""
 
 _LARGEST_LOG = 1 << 20
-"""Bytes that MonetDB may log during a test; a session that never ends logs 50 MB a second."""
+"""Bytes that MonetDB may log during a test, or in the time in which a session that cannot
+send ends (a second after it began): one that never ends logs 50 MB a second."""
+
+_ENDING, _LOOKING = 1.5, 0.2
+"""Seconds."""
 
 _SHOWN = 4000
 """Characters of the output of a server that crashed."""
@@ -116,10 +121,14 @@ def server_crash_is_this_tests(request: pytest.FixtureRequest) -> Iterator[None]
         log = Path(str(error).rpartition(" ")[2])
         failure = f"{error}\n{log.read_text(errors='replace')[-_SHOWN:]}"
     else:
-        grown = _logged(request) - before
-        if grown <= _LARGEST_LOG:
+        if _logged(request) - before <= _LARGEST_LOG:
             return
-        failure = f"it has logged {grown} bytes"
+        time.sleep(_ENDING)
+        before = _logged(request)
+        time.sleep(_LOOKING)
+        if _logged(request) - before <= _LARGEST_LOG:
+            return
+        failure = "a session logs without end"
     server.kill()
     with small_files():
         server.start()

@@ -82,7 +82,7 @@ _OWN_SERIAL = _FIRST_TOKEN
 """The serial number of each engine's own connection, below all others."""
 
 _OVER = 1
-"""A session time-out that is over, in seconds since the session began."""
+"""A session time-out that is over, in seconds since the session began: the least there is."""
 
 _REPRIEVE = 0.5
 """Seconds that an engine has to open its own connection again."""
