@@ -51,6 +51,21 @@ def test_a_large_result_is_one_statement(session, engine):
     assert engine.statistics.statements == before + 1
 
 
+def test_a_row_that_python_cannot_hold_is_not_passed_over(session):
+    """Nor are those that came with it."""
+    session.execute("CREATE TABLE app.n (n INTEGER, d DATE)")
+    session.execute("INSERT INTO app.n VALUES (0, DATE '2026-01-01')")
+    for size in (1 << power for power in range(15)):
+        session.execute(f"INSERT INTO app.n SELECT n + {size}, d FROM app.n")
+    session.execute("UPDATE app.n SET d = DATE '20026-01-01' WHERE n = 20000")
+    result = session.execute("SELECT d FROM app.n ORDER BY n")
+    assert len(result.fetch(10_000)) == 10_000
+    for _ in range(2):
+        with pytest.raises(EngineError) as failure:
+            result.fetch(20_000)
+        assert failure.value.kind is ErrorKind.DATA
+
+
 def test_result_of_a_change(session):
     """Its number of rows."""
     session.execute("CREATE TABLE app.n (n INTEGER)")

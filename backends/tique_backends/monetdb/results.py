@@ -99,7 +99,13 @@ class MonetDBResult(Result):
             self._end()
 
     def _read_piece(self, rest: Rest) -> list[Row]:
-        rows = read_rows(self._more(rest), self._reply)
+        begin = rest.offset
+        try:
+            rows = read_rows(self._more(rest), self._reply)
+        except BaseException:
+            # The caller may go on, and must not miss rows.
+            rest.offset = begin
+            raise
         if rest.offset == rest.total:
             self._rest = None
             self._end()
