@@ -9,14 +9,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from pymonetdb import mapi
 
 import tique
 from tests.effort import patience
 from tests.plugins.monetdb import connect_natively
+from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.server import MonetDBServer
 
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
@@ -26,7 +31,7 @@ ROWS = "SELECT a.x, 'abcdefghijklmnopqrstuvwxyz' FROM " + ", ".join(
 """100,000 of them."""
 
 CHILD = f"""
-import os, signal, sys
+import os, signal, sys, time
 import tique
 from pymonetdb import mapi
 
@@ -40,6 +45,7 @@ def ask_and_die(self, block):
     genuine(self, block)
     if block.startswith("Xexport"):
         if int(sys.argv[2]) == signal.SIGKILL:
+            time.sleep(float(sys.argv[3]))
             # A process's end takes longer than the server to send.
             self.sock.close()
         os.kill(os.getpid(), int(sys.argv[2]))
@@ -86,10 +92,10 @@ def await_sessions(url, at_most, seconds):
         time.sleep(0.1)
 
 
-def run(url, number):
-    """A process that sends itself a signal while it asks for more rows."""
+def run(url, number, seconds=0.0):
+    """A process that sends itself a signal some time after it asked for more rows."""
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, url, str(int(number))],
+        [sys.executable, "-c", CHILD, url, str(int(number)), str(seconds)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -121,14 +127,57 @@ def test_of_a_process_that_is_killed(monetdb_server):
     await_sessions(url, 0, 10)
 
 
+def test_of_a_process_that_is_killed_before_it_reads():
+    """P6: the server is done by then, and no other process has to come."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        with MonetDBServer(place / "server", socket=place / "socket") as server:
+            with run(server.url, signal.SIGKILL, 0.5) as process:
+                assert process.wait(60) == -signal.SIGKILL
+            await_sessions(server.url, 0, 5)
+
+
+def expect_silence(log):
+    """The server logs nothing, after the second that a session has to end."""
+    time.sleep(1)
+    size = log.stat().st_size
+    time.sleep(0.5)
+    assert log.stat().st_size < size + 10_000
+
+
 def test_of_a_query_that_is_interrupted(monetdb_server, log):
-    """P11: the process goes on; no session of its is left when it is done."""
+    """P6: the process goes on; no session of its is left when it is done."""
     url = monetdb_server.url
     with run(url, signal.SIGINT) as process:
         assert process.stdout.readline() == "interrupted\n"
-        time.sleep(1)
-        size = log.stat().st_size
-        time.sleep(0.5)
-        assert log.stat().st_size < size + 10_000
+        expect_silence(log)
         process.communicate("")
     await_sessions(url, 0, 10)
+
+
+def test_of_a_query_that_is_interrupted_twice(monetdb_server, log, monkeypatch):
+    """P6: the second time in what ends its session, which is done when it connects."""
+    genuine = mapi.Connection._putblock
+
+    def interrupt(self, block):
+        genuine(self, block)
+        if block.startswith("Xexport"):
+            monkeypatch.setattr(Ownership, "ask", interrupt_again)
+            raise KeyboardInterrupt
+
+    def interrupt_again(self, sql):
+        monkeypatch.undo()
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return self.ask(sql)
+
+    with closing(tique.connect(monetdb_server.url)) as connection:
+        cursor = connection.cursor()
+        cursor.execute(ROWS)
+        assert len(cursor.fetchmany(9000)) == 9000
+        monkeypatch.setattr(mapi.Connection, "_putblock", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cursor.fetchmany(9000)
+        with closing(tique.connect(monetdb_server.url)) as other:
+            assert other.execute("SELECT 1").fetchall() == [(1,)]
+            expect_silence(log)

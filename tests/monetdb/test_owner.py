@@ -20,9 +20,10 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.location import Server
 from tique_backends.monetdb import backend as monetdb
 from tique_backends.monetdb.connection import Connection
+from tique_backends.monetdb.owner import Ownership
 from tique_backends.monetdb.reply import Reply
 from tique_backends.monetdb.server import MonetDBServer
-from tique_backends.records import CommitRecord
+from tique_backends.records import CommitRecord, Statistics
 
 CHILD = """
 import sys, time
@@ -90,6 +91,29 @@ def test_in_the_same_process_too(home, engine):
     assert refusal.value.kind is ErrorKind.LOCKED
     # The refused one has left the owner alone.
     home.session(engine).log([CommitRecord(1, 1, {})])
+
+
+def test_sessions_of_a_living_engine_are_no_orphans(home):
+    """P6: they rest, and others look for sessions without a process."""
+    living, other = (Ownership(home.location.address, Statistics()) for _ in range(2))
+    with closing(living), closing(other), closing(living.connect()) as resting:
+        for _ in range(3):
+            other.end_orphans()
+            # Longer than an orphan is left alone, and than the least session time-out.
+            time.sleep(0.7)
+        for _ in range(2):
+            assert resting.ask("SELECT 1").rows == [(1,)]
+
+
+def test_the_engines_own_questions_have_whole_replies(home):
+    """P6: so its own session ends with it, and others see that it has gone."""
+    statistics = Statistics()
+    digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
+    with closing(Ownership(home.location.address, statistics)) as own:
+        before = statistics.statements
+        sources = ", ".join(f"{digits} AS {name}(x)" for name in "abcde")
+        assert len(own.ask(f"SELECT a.x FROM {sources}")) == 100_000
+        assert statistics.statements == before + 1
 
 
 def test_a_closed_database_opens_again(home):

@@ -104,7 +104,7 @@ def monetdb_server(
         request.session.stash[_SERVER] = server
         request.session.stash[_LOG] = folder / "tique" / "mdbtrace.log"
         yield server
-        del request.session.stash[_SERVER]
+        del request.session.stash[_SERVER], request.session.stash[_LOG]
 
 
 @pytest.fixture(autouse=True)

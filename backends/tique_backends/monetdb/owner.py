@@ -29,7 +29,9 @@ the session with that number is gone (:meth:`Ownership.await_lost`).
 
 *No session sends for ever.* A session that cannot send the rest of a result, as its client
 has died or broken off, tries again without end, and shows its token (README.md). A session
-time-out that is over ends it. The process that broke off sets that time-out at once. Those of
+time-out that is over ends it. The process that broke off sets that time-out at once, or,
+should it be interrupted again or the server not answer, when it next connects, asks for an
+outcome or looks for orphans. Those of
 a process that has died are orphans: sessions of an engine without that engine's own connection,
 which has a serial number that is the same for all engines, is there before the
 others, and has whole replies alone, so that it ends with its process. Any other process ends
@@ -118,6 +120,8 @@ class Ownership:
         """The mark that this engine's sessions show, and no other sessions."""
         self._serials = itertools.count(_OWN_SERIAL + 1)
         self._lost: set[int] = set()
+        self._left_sending: set[tuple[int, int]] = set()
+        """Sessions of lost connections that may send for ever; by id and serial number."""
         self._orphans: dict[tuple[int, int], float] = {}
         """When each session without its engine was first seen; by its id and token."""
         self._is_owner = False
@@ -142,6 +146,7 @@ class Ownership:
         EngineError
             LOCKED if another process has taken the database over.
         """
+        self._end_left()
         return self._connect(next(self._serials), reads_whole=reads_whole)
 
     def _connect(self, serial: int, *, reads_whole: bool) -> Connection:
@@ -211,16 +216,26 @@ class Ownership:
         """Note that a connection broke while the server may have had a statement."""
         self._lost.add(connection.serial)
         if connection.is_left_sending:
-            with suppress(EngineError):
-                for (session_id,) in self.ask(
-                    "SELECT sessionid FROM sys.sessions "
-                    f"WHERE sessiontimeout = {connection.serial} "
-                    f"AND querytimeout = {self.token}"
+            self._left_sending.add((connection.session_id, connection.serial))
+            self._end_left()
+
+    def _end_left(self) -> None:
+        """End the sessions of lost connections that may send for ever."""
+        # Until they are ended they are asked for again; the server may be gone.
+        with suppress(EngineError):
+            for session_id, serial in list(self._left_sending):
+                # By now another client's may have the id.
+                if self.ask(
+                    f"SELECT 1 FROM sys.sessions WHERE sessionid = {session_id} "
+                    f"AND sessiontimeout = {serial} "
+                    f"AND querytimeout IN ({self.token}, 1)"
                 ):
                     self.ask(_ending(session_id))
+                self._left_sending.discard((session_id, serial))
 
     def end_orphans(self) -> None:
         """End the sessions that have no process any more, when seen a second time."""
+        self._end_left()
         self._end_orphans(self.ask)
 
     def _end_orphans(self, ask: Callable[[str], list[Row]]) -> None:
@@ -242,6 +257,7 @@ class Ownership:
         EngineError
             OPERATIONAL if one of them keeps running; it may be asked again.
         """
+        self._end_left()
         deadline = time.monotonic() + _LOST_PATIENCE
         while self._lost:
             lost = set(self._lost)

@@ -148,13 +148,13 @@ class MonetDBSession(Session):
                 self._is_wide = wide
             yield
         finally:
-            if self._connection.is_lost:
-                self._ownership.lost(self._connection)
             with self._guard:
                 self._is_running = False
                 if self._is_stopped and self._connection.is_open:
                     self._is_stopped = False
                     self._ownership.let_run(self._connection.session_id)
+            if self._connection.is_lost:
+                self._ownership.lost(self._connection)
 
     def _forget_unread(self) -> None:
         while self._unread:
