@@ -64,6 +64,13 @@ _directory_option = click.option(
 _seed_option = click.option(
     "--seed", type=int, default=42, show_default=True, help="Fixes the database."
 )
+_level_option = click.option(
+    "--level",
+    type=click.Choice(["SNAPSHOT", "READ COMMITTED"], case_sensitive=False),
+    default="SNAPSHOT",
+    show_default=True,
+    help="Isolation level of all targets; READ COMMITTED locks rows before it writes.",
+)
 
 
 def _scale_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,6 +80,12 @@ def _scale_options(command: Callable[..., None]) -> Callable[..., None]:
             command
         )
     return command
+
+
+def _check_level(names: tuple[str, ...], level: str) -> None:
+    lacking = [n for n in names if level not in targets.target_class(n).levels]
+    if lacking:
+        raise click.UsageError(f"--level: {', '.join(lacking)} has no {level}")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -113,6 +126,7 @@ def main() -> None:
     default=0.0,
     help="Milliseconds that a round trip to the server takes longer (PostgreSQL only).",
 )
+@_level_option
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @click.option(
     "--versions",
@@ -153,6 +167,7 @@ def compare_command(
     rounds: int,
     processes: int,
     distance: float,
+    level: str,
     roam: bool,
     versions: tuple[int, ...],
     repetitions: int,
@@ -169,6 +184,7 @@ def compare_command(
     near = [n for n in names if not targets.target_class(n).has_distance]
     if distance and near:
         raise click.UsageError(f"--distance: {', '.join(near)} cannot be further away")
+    _check_level(names, level)
     pyplot = _plotting() if plot else None
     scale = Scale(warehouses, districts, customers, items)
     if workload == ANALYTICAL:
@@ -199,8 +215,10 @@ def compare_command(
         _exit(failures)
         return
     result = _compare(
-        workloads.make_workload(workload, scale, seed, roam=roam),
-        Plan(names, clients, seconds, warmup, rounds, processes, distance),
+        workloads.make_workload(
+            workload, scale, seed, roam=roam, locking=level != "SNAPSHOT"
+        ),
+        Plan(names, clients, seconds, warmup, rounds, processes, distance, level),
         directory,
         as_json,
     )
@@ -367,6 +385,7 @@ def hot_row_command(
 @click.option("--seconds", type=float, default=20.0, show_default=True)
 @click.option("--warmup", type=float, default=10.0, show_default=True)
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
+@_level_option
 @click.option("--roam", is_flag=True, help="Clients choose any warehouse each time.")
 @_seed_option
 @_directory_option
@@ -379,6 +398,7 @@ def contention_command(
     seconds: float,
     warmup: float,
     rounds: int,
+    level: str,
     roam: bool,
     seed: int,
     directory: Path,
@@ -390,8 +410,9 @@ def contention_command(
     """Run TPC-C with the same clients on fewer and fewer warehouses."""
     from benchmarks.contention import measure_contention
 
+    _check_level(names, level)
     scale = Scale(max(warehouses), districts, customers, items)
-    plan = Plan(names, (clients,), seconds, warmup, rounds)
+    plan = Plan(names, (clients,), seconds, warmup, rounds, level=level)
     with report.progress() as tell:
         result = measure_contention(
             scale, seed, warehouses, plan, directory, tell, roam=roam

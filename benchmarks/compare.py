@@ -32,6 +32,7 @@ class Plan:
     rounds: int
     processes: int = 0
     distance: float = 0.0
+    level: str = "SNAPSHOT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,7 @@ def compare(
                     warmup=plan.warmup,
                     processes=plan.processes,
                     distance=plan.distance,
+                    level=plan.level,
                 )
                 results.setdefault((name, clients), []).append(found)
                 failures += [f"{where}: {failure}" for failure in found.failures]

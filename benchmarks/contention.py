@@ -77,7 +77,12 @@ def measure_contention(
     """
     comparisons = {}
     for number in sorted(warehouses, reverse=True):
-        workload = TpccWorkload(replace(scale, warehouses=number), seed, roam=roam)
+        workload = TpccWorkload(
+            replace(scale, warehouses=number),
+            seed,
+            roam=roam,
+            locking=plan.level != "SNAPSHOT",
+        )
         comparisons[number] = compare(workload, plan, directory, progress)
     most = max(comparisons)
     widest = {each.target: each.throughput for each in comparisons[most].summaries}

@@ -214,13 +214,14 @@ class ProcessCrew(Crew):
     ) -> None:
         self.tallies = []
         context = multiprocessing.get_context("spawn")
+        address = target.address()
         self._members = []
         for first in range(min(clients, processes)):
             here, there = context.Pipe()
             numbers = range(first, clients, processes)
             process = context.Process(
                 target=_serve,
-                args=(there, type(target), target.address(), workload, numbers),
+                args=(there, type(target), address, target.level, workload, numbers),
                 daemon=True,
             )
             self._members.append((process, here))
@@ -269,11 +270,13 @@ def _serve(
     pipe: Pipe,
     kind: type[Target],
     address: str,
+    level: str,
     workload: Workload,
     numbers: Sequence[int],
 ) -> None:
     """Be a member of a crew of processes."""
     target = kind()
+    target.level = level
     target.attach(address)
     crew = ClientCrew(target, workload, numbers)
     pipe.send("ready")

@@ -76,6 +76,7 @@ def print_comparison(result: Comparison, console: Console) -> None:
     )
     if plan.distance:
         console.print(f"a round trip to the server takes {plan.distance:g} ms longer")
+    console.print(f"isolation level {plan.level}")
     console.print(environment_line(result.environment))
     for target, settings in result.settings.items():
         if settings:

@@ -86,6 +86,7 @@ def run_round(
     warmup: float,
     processes: int = 0,
     distance: float = 0.0,
+    level: str = "SNAPSHOT",
     afterwards: Callable[[Connection], None] | None = None,
 ) -> Round:
     """Run one round on a copy of a loaded database and check the database afterwards.
@@ -106,10 +107,13 @@ def run_round(
         Among how many processes the clients are divided; 0: they are in this one.
     distance : float
         The target's, see there.
+    level : str
+        The isolation level of the clients.
     afterwards : callable, optional
         Takes a connection when the clients have ended.
     """
     target.distance = distance
+    target.level = level
     with scratch_directory(database.parent) as directory:
         try:
             target.prepare(durable_copy(database, directory))

@@ -7,30 +7,18 @@ from typing import TYPE_CHECKING
 from benchmarks.tpcc.workload import ReferentialTpccWorkload, TpccWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from benchmarks.tpcc.rules import Scale
     from benchmarks.workload import Workload
 
+_CLASSES = {each.name: each for each in (TpccWorkload, ReferentialTpccWorkload)}
 
-def _tpcc(scale: Scale, seed: int, roam: bool) -> Workload:
-    return TpccWorkload(scale, seed, roam=roam)
-
-
-def _referential(scale: Scale, seed: int, roam: bool) -> Workload:
-    return ReferentialTpccWorkload(scale, seed, roam=roam)
-
-
-_MAKERS: dict[str, Callable[[Scale, int, bool], Workload]] = {
-    TpccWorkload.name: _tpcc,
-    ReferentialTpccWorkload.name: _referential,
-}
-
-NAMES = tuple(_MAKERS)
+NAMES = tuple(_CLASSES)
 """The workloads that can be named on the command line."""
 
 
-def make_workload(name: str, scale: Scale, seed: int, *, roam: bool) -> Workload:
+def make_workload(
+    name: str, scale: Scale, seed: int, *, roam: bool, locking: bool = False
+) -> Workload:
     """Return a workload of a given size.
 
     Raises
@@ -38,6 +26,6 @@ def make_workload(name: str, scale: Scale, seed: int, *, roam: bool) -> Workload
     ValueError
         If there is no workload of that name.
     """
-    if name not in _MAKERS:
+    if name not in _CLASSES:
         raise ValueError(f"no workload {name!r}; there are {', '.join(NAMES)}")
-    return _MAKERS[name](scale, seed, roam)
+    return _CLASSES[name](scale, seed, roam=roam, locking=locking)

@@ -65,6 +65,12 @@ class Target(ABC):
     distance: float = 0.0
     """Milliseconds that a round trip to the server takes longer; set before `prepare`."""
 
+    levels: ClassVar[tuple[str, ...]] = ("SNAPSHOT",)
+    """The isolation levels that its connections can have."""
+
+    level: str = "SNAPSHOT"
+    """The isolation level of its connections; set before `connect`."""
+
     conflicts: tuple[type[Exception], ...]
     """Exceptions that mean: lost to a concurrent transaction, try again."""
 

@@ -30,6 +30,7 @@ class TiqueDuckDBTarget(Target):
 
     name: ClassVar[str] = "duckdb+tique"
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
+    levels = ("SNAPSHOT", "READ COMMITTED")
     conflicts = (tique.errors.SerializationError,)
 
     def __init__(self, checkpoint: str | None = None) -> None:
@@ -57,7 +58,12 @@ class TiqueDuckDBTarget(Target):
         """Return a connection; those of one process share the database."""
         if self._observer is None:
             self._observe()
-        return tique.connect(self._url, autocommit=autocommit, **self._options)
+        return tique.connect(
+            self._url,
+            autocommit=autocommit,
+            isolation_level=self.level,
+            **self._options,
+        )
 
     @override
     def leave(self) -> None:

@@ -21,12 +21,19 @@ if TYPE_CHECKING:
 # A conflict within executemany is raised, and psycopg warns of the rest of its pipeline.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
+_LEVELS = {
+    "SNAPSHOT": IsolationLevel.REPEATABLE_READ,
+    "READ COMMITTED": IsolationLevel.READ_COMMITTED,
+}
+
 
 class NativeConnection:
     """psycopg's connection with a counter; it prepares every statement at once."""
 
-    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-        connection.isolation_level = IsolationLevel.REPEATABLE_READ
+    def __init__(
+        self, connection: psycopg.Connection[tuple[Any, ...]], level: str = "SNAPSHOT"
+    ) -> None:
+        connection.isolation_level = _LEVELS[level]
         connection.prepare_threshold = 0
         self.connection = connection
         self.statements = 0
@@ -92,6 +99,7 @@ class PostgreSQLTarget(Target):
     is_server: ClassVar[bool] = True
     has_distance: ClassVar[bool] = True
     parameter_style: ClassVar[ParameterStyle] = "pyformat"
+    levels = tuple(_LEVELS)
     conflicts = (errors.SerializationFailure, errors.DeadlockDetected)
 
     def __init__(self) -> None:
@@ -119,7 +127,7 @@ class PostgreSQLTarget(Target):
     def connect(self, *, autocommit: bool = False) -> NativeConnection:
         """Return a connection of its own."""
         connection = NativeConnection(
-            connect_natively(self._url, autocommit=autocommit)
+            connect_natively(self._url, autocommit=autocommit), self.level
         )
         self._connections.append(connection)
         return connection

@@ -143,15 +143,24 @@ class Statements:
     )
 
 
-def statements_in_style(style: ParameterStyle) -> Statements:
-    """Return all statements in a target's parameter style."""
+_LOCKING = {"district_order", "stock", "oldest_new_order"}
+"""Queries for values that the transaction computes new ones from."""
+
+
+def statements_in_style(style: ParameterStyle, *, locking: bool = False) -> Statements:
+    """Return all statements in a target's parameter style.
+
+    With `locking` a transaction locks the rows that it reads and then writes: at READ
+    COMMITTED it would lose updates otherwise.
+    """
     written = Statements()
     styled: dict[str, Any] = {}
     for field in fields(Statements):
         sql = getattr(written, field.name)
+        clause = " FOR UPDATE" if locking and field.name in _LOCKING else ""
         styled[field.name] = (
-            tuple(in_style(variant, style) for variant in sql)
+            tuple(in_style(variant + clause, style) for variant in sql)
             if isinstance(sql, tuple)
-            else in_style(sql, style)
+            else in_style(sql + clause, style)
         )
     return Statements(**styled)

@@ -36,10 +36,12 @@ class Application:
     exception leaves the transaction open, and the caller rolls it back.
     """
 
-    def __init__(self, connection: Connection, style: ParameterStyle) -> None:
+    def __init__(
+        self, connection: Connection, style: ParameterStyle, *, locking: bool = False
+    ) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
-        self._sql = statements_in_style(style)
+        self._sql = statements_in_style(style, locking=locking)
 
     def new_order(self, order: NewOrder) -> Decimal | None:
         """Enter an order (2.4) and return its total, or None if an item is unknown."""

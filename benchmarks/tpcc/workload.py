@@ -61,15 +61,20 @@ class TpccWorkload(Workload):
         Fixes the database, and each client's sequence of transactions.
     roam : bool
         Let clients choose their warehouse for every transaction.
+    locking : bool
+        Lock rows that are read and then written, as READ COMMITTED needs it.
     """
 
     name: ClassVar[str] = "tpcc"
     kinds: tuple[str, ...] = tuple(kind for kind, _ in MIX)
 
-    def __init__(self, scale: Scale, seed: int, *, roam: bool = False) -> None:
+    def __init__(
+        self, scale: Scale, seed: int, *, roam: bool = False, locking: bool = False
+    ) -> None:
         self.scale = scale
         self.seed = seed
         self.roam = roam
+        self.locking = locking
 
     @property
     @override
@@ -89,7 +94,8 @@ class TpccWorkload(Workload):
         """Return a terminal with its application."""
         random = Random(f"{self.seed}/{number}")  # noqa: S311
         terminal = Terminal(self.scale, number, random, roam=self.roam)
-        return TpccClient(terminal, Application(connection, style))
+        application = Application(connection, style, locking=self.locking)
+        return TpccClient(terminal, application)
 
     @override
     def state(self, connection: Connection) -> int:

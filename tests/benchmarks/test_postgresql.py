@@ -106,6 +106,21 @@ def test_embedded_engines_have_no_distance(tmp_path):
     assert "duckdb cannot be further away" in result.output
 
 
+@pytest.mark.parametrize("target", ["postgresql", "postgresql+tique"])
+def test_clients_of_read_committed_lock_what_they_write(tmp_path, target):
+    """Eight clients on one warehouse: without the locks an order's number comes twice."""
+    level = ("--level", "read committed", "--warehouses", "1", "--clients", "8")
+    result = compare(tmp_path, "--targets", target, *level)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["plan"]["level"] == "READ COMMITTED"
+
+
+def test_duckdb_itself_has_one_level(tmp_path):
+    result = compare(tmp_path, "--targets", "duckdb", "--level", "read committed")
+    assert result.exit_code == 2
+    assert "duckdb has no READ COMMITTED" in result.output
+
+
 def test_every_row_is_loaded_as_it_is(loaded_file, connection):
     with duckdb.connect(str(loaded_file), read_only=True) as source:
         for table in schema.KEYS:
