@@ -37,7 +37,7 @@ from tique.query.blind import run_blindly
 from tique.query.contested import come_again
 from tique.query.fences import run_fenced_if_needed
 from tique.query.foreign_keys import check_deferred
-from tique.query.lockable import expect_kept_locked
+from tique.query.lockable import expect_kept_locked, note_staged_keys
 from tique.query.redefinition import redefined
 from tique.query.statements import Outcome, Statement
 from tique.query.temporary import Temporaries
@@ -567,6 +567,8 @@ class Execution:
                     self.contender.give_way(transaction)
                 committer, migration = self.database.committer, transaction.migration
                 if migration is None:
+                    with translating():
+                        note_staged_keys(transaction)
                     commit_behind_locks(
                         committer, locks, transaction, self.lock_timeout
                     )

@@ -22,7 +22,9 @@ steps back and waits for the lock (:class:`RowsLockedError`), or the locking one
 until that timestamp is finished, which is published before it is finished (P2). Its
 snapshot, or the look for a conflict, comes after that.
 
-*A commit in bulk* has no list of keys: it takes the number of each table, alone, before its
+*A commit in bulk* has no list of keys that a commit could look for. If they are few it asks for
+them and has the lock of each row before its barrier: it waits for locks of rows that it writes, and
+of no others. If they are many it takes the number of each table, alone, before its
 barrier, and keeps it until it is over. A transaction that locks rows of a table takes that number too, shared.
 
 *Any role may take any advisory lock of PostgreSQL*, by itself, and so hold up transactions that

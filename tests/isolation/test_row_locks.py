@@ -13,6 +13,7 @@ import pytest
 
 import tique
 from tique.commit import turns
+from tique.query import lockable
 from tique_backends.monetdb.row_locks import LeasedLocks
 from tique_backends.postgresql.row_locks import AdvisoryLocks
 
@@ -349,12 +350,15 @@ def test_a_statement_in_autocommit_waits(engine, table):
         assert holder.execute("SELECT n FROM t WHERE id = 1").fetchall() == [(11,)]
 
 
-def test_a_bulk_writer_waits(engine, table):
-    """The keys of staged rows are not known: it waits for all locks on the table."""
+@pytest.mark.parametrize("most", [500, 1], ids=["its rows", "too many rows"])
+def test_a_bulk_writer_waits(engine, table, most, monkeypatch):
+    """Too many staged rows to lock one by one wait for all locks on the table."""
+    monkeypatch.setattr(lockable, "_MOST_STAGED", most)
     with engine.connect() as holder, engine.connect() as writer:
         holder.execute(LOCK)
         writer.execute("SELECT id FROM t").fetchall()
-        writer.execute("INSERT INTO t SELECT id + 100, n FROM t WHERE id > 1")
+        change = "UPDATE t SET n = n + id" if most > 1 else None
+        writer.execute(change or "INSERT INTO t SELECT id + 100, n FROM t WHERE id > 1")
         transaction = writer._execution.transaction
         for writes in transaction.writes.values():
             writes.switch_to_stage(transaction.session)

@@ -81,7 +81,6 @@ class BatchCertifier:
         are_apart: bool,
     ) -> None:
         self._catalog = catalog
-        self._forms = forms
         self._sequencer = sequencer
         self._certifier = certifier
         self._are_apart = are_apart
@@ -154,10 +153,7 @@ class BatchCertifier:
             )
         for writes in ticket.writes:
             self._expect_current(writes.table)
-            if writes.is_staged:
-                conflict = self._staged_conflict(writes, session)
-            else:
-                conflict = certifier.conflict(writes, session)
+            conflict = certifier.conflict(writes, session)
             if conflict is not None:
                 return conflict
         if ticket.is_bulk:
@@ -235,23 +231,3 @@ class BatchCertifier:
     @staticmethod
     def _is_within(table: Table, write: Write, within: set[tuple[int, Key]]) -> bool:
         return (table.id, key_of(table.primary_key, write.row)) in within
-
-    def _staged_conflict(
-        self, writes: TableWrites, session: Session
-    ) -> Conflict | None:
-        table = writes.table
-        sts = writes.staged_sts
-        assert sts is not None
-        self._catalog.versions(table).drain(session)
-        keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
-        for positions in keys:
-            sql = self._forms.staged_conflicts(table, positions, sts)
-            rows = session.execute(sql).fetch_all()
-            if rows:
-                return Conflict(table, rows[0][:-1], rows[0][-1])
-        for key in table.computed_keys:
-            sql = self._forms.staged_computed_conflicts(table, key, sts)
-            rows = session.execute(sql).fetch_all()
-            if rows:
-                return Conflict(table, rows[0][:-1], rows[0][-1])
-        return None

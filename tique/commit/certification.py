@@ -42,7 +42,7 @@ class Certifier(Protocol):
     name: str
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
-        """The first conflict, or None. ``writes`` is buffered, not staged."""
+        """The first conflict, or None. Of staged writes all have the snapshot of the first."""
 
 
 def written_keys(
@@ -154,6 +154,8 @@ class QueryCertifier:
 
     def conflict(self, writes: TableWrites, session: Session) -> Conflict | None:
         """Ask the engine, a few hundred keys at a time."""
+        if writes.is_staged:
+            return self._staged_conflict(writes, session)
         for positions, entries in written_keys(writes):
             if entries:
                 self._catalog.versions(writes.table).drain(session)
@@ -163,6 +165,24 @@ class QueryCertifier:
                 if found is not None:
                     return found
         return self.computed.conflict(writes, session)
+
+    def _staged_conflict(
+        self, writes: TableWrites, session: Session
+    ) -> Conflict | None:
+        table, sts = writes.table, writes.staged_sts
+        assert sts is not None
+        self._catalog.versions(table).drain(session)
+        keys = [table.primary_key or tuple(range(len(table.columns))), *table.unique]
+        queries = [self._forms.staged_conflicts(table, key, sts) for key in keys]
+        queries += [
+            self._forms.staged_computed_conflicts(table, key, sts)
+            for key in table.computed_keys
+        ]
+        for sql in queries:
+            rows = session.execute(sql).fetch_all()
+            if rows:
+                return Conflict(table, rows[0][:-1], rows[0][-1])
+        return None
 
     def _ask(
         self,
@@ -196,7 +216,7 @@ class MemoryCertifier:
         versions = self._catalog.versions(table)
         # The table's owner may have made a unique index without tique.
         is_known = versions.is_complete and versions.table.unique == table.unique
-        if table.is_keyless or not is_known:
+        if table.is_keyless or writes.is_staged or not is_known:
             return self._query.conflict(writes, session)
         for key, write in writes.rows.items():
             winner = versions.last_commit(key)

@@ -440,7 +440,8 @@ class Locks:
         """Begin a commit: wait for the owners of the keys that it writes.
 
         The owners of other processes are waited for when it meets them, but for those of
-        tables that it writes in bulk; or, if it is ``whole``, of all.
+        rows that are staged, and of tables of which it has staged rows without known keys;
+        or, if it is ``whole``, of all its tables.
 
         Raises
         ------
@@ -453,8 +454,16 @@ class Locks:
             staged = [
                 number
                 for number, writes in transaction.writes.items()
-                if writes.is_staged or whole
+                if whole or (writes.is_staged and writes.staged_keys is None)
             ]
+            rows = [
+                (number, key)
+                for number, writes in transaction.writes.items()
+                if writes.is_staged and not whole
+                for key in writes.staged_keys or ()
+            ]
+            if rows:
+                self.lock(owner, in_order(rows), 0, patience)
             if staged:
                 try:
                     self.server.lock_tables(
@@ -600,7 +609,7 @@ def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
 
 
 def _writes(transaction: Committing, key: LockKey) -> bool:
-    """Whether a transaction writes a key; of staged rows the keys are not known here."""
+    """Whether a transaction writes a key, or may."""
     table, values = key
     writes = transaction.writes.get(table if table >= 0 else ~table)
-    return writes is not None and (writes.is_staged or values in writes.rows)
+    return writes is not None and writes.may_write(values)

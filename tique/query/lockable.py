@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from tique import errors
 from tique.writes.table import TableWrites, Write
+from tique_backends.names import key_list
 from tique_backends.records import MISSING
+from tique_backends.row_locks import MOST_LOCKS
+from tique_rewriter.kernel import NotLocal, coercer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from tique.commit.locks import LockKey
@@ -19,6 +22,51 @@ if TYPE_CHECKING:
     from tique.store.rows import Key
     from tique.writes.tickets import Conflict
     from tique_rewriter.schema import Table
+
+
+_MOST_STAGED = MOST_LOCKS // 2
+
+
+def staged_keys(
+    transaction: Transaction,
+    writes: TableWrites,
+    positions: Sequence[int],
+    after: int = 0,
+    *,
+    is_primary: bool = True,
+) -> frozenset[Key] | None:
+    """The values of a key in rows that statements after a number have staged.
+
+    None: they are too many to be locked one by one, or of a type of which no row is
+    locked. Of a UNIQUE key it is those of new rows.
+    """
+    table = writes.table
+    room = MOST_LOCKS - len(transaction.locks.of(transaction.txid))
+    if table.is_keyless or table.is_temporary or room < _MOST_STAGED:
+        return None
+    coercers = [coercer(table.columns[i].type) for i in positions]
+    found = transaction.session.rows_to_keep(
+        f"SELECT DISTINCT {key_list(table, positions)} "
+        f"FROM {transaction.engine.forms.stage(table)} WHERE _sequence > {after} "
+        f"{'' if is_primary else 'AND NOT _deleted '}LIMIT {_MOST_STAGED + 1}"
+    )
+    if len(found) > _MOST_STAGED:
+        return None
+    try:
+        return frozenset(
+            tuple([coerce(v) for coerce, v in zip(coercers, key, strict=True)])
+            for key in found
+        )
+    except NotLocal:
+        return None
+
+
+def note_staged_keys(transaction: Transaction) -> None:
+    """Have a commit wait for the locks of rows that it has staged, and of no others."""
+    for writes in transaction.writes.values():
+        if writes.is_staged:
+            key = writes.table.primary_key
+            writes.staged_keys = staged_keys(transaction, writes, key)
 
 
 def expect_lockable(transaction: Transaction) -> None:

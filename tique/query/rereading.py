@@ -51,11 +51,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique.commit.locks import in_order, own_key, unique_key
+from tique.query.lockable import staged_keys
 from tique.store.rows import key_of
 from tique.writes.table import TableWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from tique.commit.locks import LockKey
     from tique.query.statements.base import Outcome
@@ -117,6 +118,9 @@ def _keys(transaction: Transaction, after: int) -> list[LockKey]:
         table = writes.table
         if table.is_temporary:
             continue
+        if writes.is_staged:
+            found.update(_staged(transaction, writes, after))
+            continue
         for key in writes.written_after(after):
             write = writes.rows[key]
             if write.merge is not None and transaction.merges:
@@ -128,6 +132,22 @@ def _keys(transaction: Transaction, after: int) -> list[LockKey]:
                     if None not in values:
                         found.add(unique_key(number, positions, values))
     return in_order(found)
+
+
+def _staged(
+    transaction: Transaction, writes: TableWrites, after: int
+) -> Iterator[LockKey]:
+    """The same of staged rows; nothing if they are too many."""
+    table = writes.table
+    keys = staged_keys(transaction, writes, table.primary_key, after)
+    if keys is None:
+        return
+    yield from ((table.id, key) for key in keys)
+    for positions in table.unique:
+        found = staged_keys(transaction, writes, positions, after, is_primary=False)
+        for values in found or ():
+            if None not in values:
+                yield unique_key(table.id, positions, values)
 
 
 def _has_newest(transaction: Transaction, keys: list[LockKey]) -> bool:
@@ -164,10 +184,11 @@ def _must_lock_everywhere(transaction: Transaction, keys: list[LockKey]) -> bool
 
 def _is_overtaken(transaction: Transaction, table: Table, keys: Iterable[Key]) -> bool:
     """Whether a row, or a UNIQUE value, was committed since the snapshot."""
-    rows = transaction.writes[table.id].rows
-    written = TableWrites(table)
-    for key in keys:
-        written.put(key, rows[key]._replace(sts=transaction.sts))
+    writes = transaction.writes[table.id]
+    written = writes.copy() if writes.is_staged else TableWrites(table)
+    written.staged_sts = transaction.sts
+    for key in () if writes.is_staged else keys:
+        written.put(key, writes.rows[key]._replace(sts=transaction.sts))
     conflict = transaction.certifier.conflict(written, transaction.session)
     return conflict is not None
 

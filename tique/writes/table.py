@@ -84,6 +84,8 @@ class TableWrites:
         """Whether the engine has yet to check that buffered rows fit into storage."""
         self.staged_sts: int | None = None
         self.staged_count = 0
+        self.staged_keys: frozenset[Key] | None = None
+        """The keys of staged rows, at the commit; None: any."""
         self._has_stage = False
         self._is_guarded = False
         self._history: list[_Put] = []
@@ -93,6 +95,12 @@ class TableWrites:
     def __bool__(self) -> bool:
         """Whether there is anything to overlay or to commit."""
         return bool(self.rows or self.copies or self.staged_count)
+
+    def may_write(self, key: Key) -> bool:
+        """Whether it has, or may have, a version under this key."""
+        if self.is_staged:
+            return self.staged_keys is None or key in self.staged_keys
+        return key in self.rows
 
     def copy(self) -> TableWrites:
         """Return the same writes; what is staged is the session's, for both."""
