@@ -95,6 +95,8 @@ class Capabilities:
         Whether a table keeps what was written to it and rolled back, until it is vacuumed.
     computes_deleted_rows : bool
         Whether a condition may be computed, and fail, for rows that are deleted in storage.
+    keeps_insertion_order : bool
+        Whether rows that nothing sorts come as they were inserted.
     nests_transactions : bool
         Whether an engine transaction has savepoints, to which it can go back after a
         statement that failed, too.
@@ -117,6 +119,7 @@ class Capabilities:
     undoes_temporary_tables: bool = True
     keeps_undone_rows: bool = False
     computes_deleted_rows: bool = False
+    keeps_insertion_order: bool = False
     nests_transactions: bool = False
 
 
@@ -458,6 +461,7 @@ class Engine(ABC):
         until: int,
         *,
         since: int | None = None,
+        appended: bool = False,
     ) -> int:
         """Move versions with cts ≤ ``until`` to storage in one engine transaction.
 
@@ -467,6 +471,8 @@ class Engine(ABC):
             The session to use, the table, and the last cts to move.
         since
             In a shared database: up to where the caller knows it to be folded.
+        appended
+            A promise, as of :meth:`Forms.scan`.
 
         Returns
         -------

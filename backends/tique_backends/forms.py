@@ -111,14 +111,15 @@ class Forms(ABC):
         sts: int,
         *,
         staged: int | None,
-        tombstones: bool = True,
+        appended: bool = False,
         flat: bool = False,
     ) -> tuple[str, ...]:
         """Return parenthesised queries that together yield the table as of ``sts``.
 
         ``staged`` overlays the rows of the session's staging table up to that
-        sequence number. ``tombstones`` False promises that a keyless table's visible
-        versions contain none, ``flat`` that no key has two versions.
+        sequence number. ``appended`` promises that no visible version takes a row's
+        place: all are rows under new keys, without tombstones. ``flat`` promises that no
+        key has two versions.
         """
 
     def point(

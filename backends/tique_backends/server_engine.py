@@ -114,6 +114,7 @@ class ServerEngine(Engine, Generic[SessionT]):
         until: int,
         *,
         since: int | None = None,
+        appended: bool = False,
     ) -> int:
         own, folding = self._own(session), self._folding
 

@@ -84,22 +84,22 @@ class ServerForms(Forms):
         sts: int,
         *,
         staged: int | None,
-        tombstones: bool = True,
+        appended: bool = False,
         flat: bool = False,
     ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         if table.is_keyless:
-            return self._keyless(table, versions, tombstones=tombstones)
+            return self._keyless(table, versions, appended=appended)
         parts = self._kept(table, versions), self._current(table, versions, flat=flat)
         return parts if self.storage_first else parts[::-1]
 
     def _keyless(
-        self, table: Table, versions: str, *, tombstones: bool
+        self, table: Table, versions: str, *, appended: bool
     ) -> tuple[str, ...]:
         columns = column_list(table)
         added = f"(SELECT {columns} FROM {versions} AS _i WHERE NOT _deleted)"
         rows = (added, f"(SELECT {columns} FROM {storage_name(table)})")
-        if not tombstones:
+        if appended:
             return rows
         there, gone = f"{together(rows)} AS _p", f"{versions} AS _d WHERE _deleted"
         return (f"({difference(table, there, gone, self.images(table))})",)

@@ -125,9 +125,9 @@ def test_a_snapshot_taken_amid_a_publication_is_whole(team, monkeypatch):
     amid = []
     publish = TableVersions.publish
 
-    def watched(versions, *arguments):
+    def watched(versions, *arguments, **options):
         amid.append(reader.execute(query).fetchall())
-        publish(versions, *arguments)
+        publish(versions, *arguments, **options)
 
     monkeypatch.setattr(TableVersions, "publish", watched)
     writer.execute("UPDATE counter SET v = 7 WHERE id = 1")

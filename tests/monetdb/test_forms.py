@@ -67,7 +67,7 @@ def test_scan_of_a_bag(bag, forms, rows):
         seen = [e for e in bag.cache if e[0] <= sts]
         seen += [e for e in bag.stage if e[0] <= (staged or 0)]
         for tombstones in {True, any(deleted for *_, deleted in seen)}:
-            queries = forms.scan(bag.table, sts, staged=staged, tombstones=tombstones)
+            queries = forms.scan(bag.table, sts, staged=staged, appended=not tombstones)
             found = rows(f"SELECT a, b FROM {together(queries)} AS t")
             assert Counter(found) == bag.snapshot(sts, staged), (sts, staged)
 

@@ -117,7 +117,6 @@ def test_a_bag_going_back(stage):
     writes.spill(stage)
     writes.rollback_to(2, stage)
     writes.add(Write((9,), True, 8, sts=10))
-    assert writes.has_tombstones
     writes.spill(stage)
     assert stage.rows == [((2,), 2, False), ((9,), 8, True)]
 

@@ -405,7 +405,9 @@ class Checkpointer:
                     versions.folded(until)
             else:
                 versions.drain(session)
-                engine.fold(session, table, until, since=since)
+                engine.fold(
+                    session, table, until, since=since, appended=versions.is_appended
+                )
                 # A reader's drain that is under way must be known to be.
                 with versions.no_draining():
                     versions.folded(until)

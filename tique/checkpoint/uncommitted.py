@@ -259,6 +259,8 @@ class UncommittedFold:
         if any(table.is_temporary for table in tables):
             return "a table is temporary"
         recent = [table for table in tables if self._has_versions(table, sts)]
+        if len(tables) == 1 and recent and self._is_in_order(tables[0]):
+            return "the table was only appended to, and its rows come in that order"
         now = time.monotonic()
         if now < self._paused_until:
             return "other processes fold or change schemas for a moment"
@@ -273,6 +275,11 @@ class UncommittedFold:
         if None in sizes or self._is_large(sizes):
             return None
         return self._too_small()
+
+    def _is_in_order(self, table: Table) -> bool:
+        """Whether a scan keeps the order of its rows, which a fold of single rows loses."""
+        keeps_order = self._engine.capabilities.keeps_insertion_order
+        return keeps_order and self._catalog.versions(table).is_appended
 
     def _too_small(self) -> str:
         return f"the tables that have recent versions store fewer than {self._least_rows:,} rows"

@@ -598,7 +598,9 @@ class Committer:
                 versions = catalog.versions(writes.table)
                 if writes.is_staged:
                     count = staged[writes.table.id]
-                    versions.publish_bulk(ticket.cts, count, count)
+                    versions.publish_bulk(
+                        ticket.cts, count, count, only_inserts=writes.only_inserts
+                    )
                 else:
                     versions.publish(
                         ticket.cts,
@@ -606,6 +608,7 @@ class Committer:
                             (key, write.row, write.deleted)
                             for key, write in writes.buffered()
                         ],
+                        only_inserts=writes.only_inserts,
                     )
         for ticket in certified:
             self._sequencer.finish(ticket.cts)

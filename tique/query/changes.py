@@ -147,6 +147,7 @@ def buffer_changes(
     Without ``check``, the caller has the engine check CHECK and UNIQUE later.
     """
     writes = transaction.writes_to(table)
+    writes.only_inserts &= all(old is None for old, _ in changes)
     required = [(i, name) for i, name in not_null_columns(table) if i in changed]
     for _, new in changes:
         if new is not None:
@@ -212,7 +213,9 @@ def _stage_changes(
             [True] * len(old) + [False] * len(new),
         )
     )
-    finish_staged(transaction, table, len(changes), changed, new_keys=True)
+    finish_staged(
+        transaction, table, len(changes), changed, new_keys=True, only_inserts=not old
+    )
     transaction.note_unchecked(table, changes, changed)
 
 
@@ -223,9 +226,12 @@ def finish_staged(
     changed: Collection[int],
     *,
     new_keys: bool,
+    only_inserts: bool = False,
 ) -> None:
     """Account for staged rows and check their keys."""
-    transaction.writes_to(table).note_staged(count, transaction.sts)
+    writes = transaction.writes_to(table)
+    writes.note_staged(count, transaction.sts)
+    writes.only_inserts &= only_inserts
     if new_keys:
         check_staged_keys(transaction, table)
     check_unique(transaction, table, changed)
@@ -242,7 +248,9 @@ def stage_query(
     )
     count = transaction.session.stage_query(table, sql, bound)
     every_column = range(len(table.columns))
-    finish_staged(transaction, table, count, every_column, new_keys=True)
+    finish_staged(
+        transaction, table, count, every_column, new_keys=True, only_inserts=True
+    )
     transaction.note_unchecked(table, None, every_column, updated=())
     return Written(count, None)
 

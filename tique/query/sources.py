@@ -401,8 +401,8 @@ class Source:
             self.table,
             transaction.sts,
             staged=transaction.visible_sequence if writes else None,
-            tombstones=versions.tombstones > 0
-            or (writes is not None and writes.has_tombstones),
+            appended=versions.is_appended
+            and (not writes or (writes.only_inserts and transaction.has_one_snapshot)),
             flat=not writes and versions.is_flat,
         )
 

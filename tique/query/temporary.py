@@ -415,7 +415,7 @@ class Temporaries:
             self._engine.forms,
             writes.table,
             transaction.sequence,
-            tombstones=writes.has_tombstones,
+            tombstones=not writes.only_inserts,
         )
 
     def end(self, session: Session, *, committed: bool) -> None:

@@ -119,6 +119,8 @@ class TableVersions:
         """The cts of the newest commit to the table that is known here."""
         self.published_at = 0.0
         """When that was published, by the monotonic clock."""
+        self._replaced_cts = 0
+        """The cts of the newest commit that may have changed or deleted a row."""
         self.since: float = 0
         """The oldest snapshot that may use the table; 0: all of them."""
         self._shared = shared
@@ -159,6 +161,15 @@ class TableVersions:
         if bulk:
             return len(bulk) == 1 and self.rows == bulk[0].rows
         return self.rows == len(self._chains)
+
+    @property
+    def is_appended(self) -> bool:
+        """Whether no version takes a row's place, in storage or of another version.
+
+        Then storage and the cache table have no key in common, whichever folds a query's
+        engine snapshot has: a fold moves versions from one to the other at once.
+        """
+        return self._replaced_cts <= self.folded_until
 
     def prunable(self, until: int) -> int:
         """The cts up to which the log is not needed any more, at most ``until``."""
@@ -302,9 +313,18 @@ class TableVersions:
             if epoch == self.epoch and self.is_complete:
                 self._stored.put(rows)
 
-    def publish(self, cts: int, writes: Sequence[tuple[Key, Row, bool]]) -> None:
+    def publish(
+        self,
+        cts: int,
+        writes: Sequence[tuple[Key, Row, bool]],
+        *,
+        only_inserts: bool = False,
+    ) -> None:
         """Add a commit's versions (key, row, whether it is a tombstone)."""
         with self.lock:
+            if self.table.is_keyless:
+                only_inserts = not any(deleted for _, _, deleted in writes)
+            self._note_replaced(cts, only_inserts=only_inserts)
             if self._undrained_since is None:
                 self._undrained_since = cts
             self.last_cts = max(self.last_cts, cts)
@@ -313,9 +333,17 @@ class TableVersions:
             self._chains.add(cts, writes)
             self._count()
 
-    def publish_bulk(self, cts: int, rows: int, tombstones: int) -> None:
+    def _note_replaced(self, cts: int, *, only_inserts: bool) -> None:
+        """Before a commit is seen; the lock is held."""
+        if not only_inserts:
+            self._replaced_cts = max(self._replaced_cts, cts)
+
+    def publish_bulk(
+        self, cts: int, rows: int, tombstones: int, *, only_inserts: bool = False
+    ) -> None:
         """Note a commit whose versions are in the cache table only."""
         with self.lock:
+            self._note_replaced(cts, only_inserts=only_inserts)
             self.last_cts = max(self.last_cts, cts)
             self.published_at = time.monotonic()
             self.bulk = (*self.bulk, BulkCommit(cts, rows, tombstones, cts))
@@ -329,6 +357,7 @@ class TableVersions:
         """
         with self.lock:
             self.last_cts = max([self.last_cts, *(cts for cts, _ in commits)])
+            self._note_replaced(self.last_cts, only_inserts=False)
             rows = sum(count for _, count in commits[1:])
             kept = [*commits[:1], *((cts, rows) for cts, _ in commits[-1:] if rows)]
             self.bulk = tuple(

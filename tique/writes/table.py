@@ -86,6 +86,8 @@ class TableWrites:
         self.staged_count = 0
         self.staged_keys: frozenset[Key] | None = None
         """The keys of staged rows, at the commit; None: any."""
+        self.only_inserts = True
+        """Whether each statement added rows under new keys, and none changed or deleted one."""
         self._has_stage = False
         self._is_guarded = False
         self._history: list[_Put] = []
@@ -115,11 +117,6 @@ class TableWrites:
     def has_stage(self) -> bool:
         """Whether the session has a staging table for them."""
         return self._has_stage
-
-    @property
-    def has_tombstones(self) -> bool:
-        """Whether a keyless table's overlay may contain tombstones."""
-        return self.is_staged or any(write.deleted for write in self.copies)
 
     def put(self, key: Key, write: Write) -> None:
         """Buffer a row or tombstone under its primary key.

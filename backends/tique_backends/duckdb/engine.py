@@ -27,7 +27,7 @@ from tique_backends.duckdb.arrow import (
     rows_to_arrow,
 )
 from tique_backends.duckdb.errors import translated
-from tique_backends.duckdb.forms import DuckDBForms, newest, version_columns
+from tique_backends.duckdb.forms import DuckDBForms, newest_in_order, version_columns
 from tique_backends.duckdb.gathered import GatheredForms
 from tique_backends.duckdb.keeping import is_kept_as_text
 from tique_backends.duckdb.keyless import (
@@ -55,7 +55,6 @@ from tique_backends.names import (
     cache_name,
     column_list,
     key_equality,
-    key_list,
     quote,
     storage_name,
 )
@@ -125,6 +124,7 @@ class DuckDBEngine(Engine):
         picks_merged_row=True,
         changes_in_turn=True,
         reads_uncommitted_folds=True,
+        keeps_insertion_order=True,
         reads_variables=True,
         # 1.5 refuses the COMMIT ("another transaction has altered this table").
         alters_changed_tables=not duckdb.__version__.startswith("1."),
@@ -464,8 +464,9 @@ class DuckDBEngine(Engine):
         self, session: Session, table: Table, after: int, until: int
     ) -> int:
         assert isinstance(session, DuckDBSession)
-        recent = f"(SELECT * FROM {cache_name(table)} WHERE _cts > {after} AND _cts <= {until})"
-        changed = newest(table, recent, "_cts")
+        between = f"_cts > {after} AND _cts <= {until}"
+        recent = f"(SELECT * FROM {cache_name(table)} WHERE {between})"
+        changed = newest_in_order(table, cache_name(table), "_cts", between)
         same = key_equality(table, table.primary_key, "_s.", "_r.")
         session.bind_indexes(table)
         which = "TRUE" if _has_float_key(table) else "_r._deleted"
@@ -496,23 +497,33 @@ class DuckDBEngine(Engine):
         until: int,
         *,
         since: int | None = None,
+        appended: bool = False,
     ) -> int:
         fold = self._fold_keyless if table.is_keyless else self._fold_keyed
+        if appended:
+            fold = self._fold_appended
         return session.transact(lambda: fold(session, table, until))
+
+    def _fold_appended(self, session: Session, table: Table, until: int) -> int:
+        session.execute(
+            f"INSERT INTO {storage_name(table)} SELECT {column_list(table)} "
+            f"FROM {cache_name(table)} WHERE _cts <= {until}"
+        )
+        return self._drop_versions(session, table, until)
 
     def _fold_keyed(self, session: Session, table: Table, until: int) -> int:
         _bind_indexes(session, table)
         cache, storage = cache_name(table), storage_name(table)
-        columns, keys = column_list(table), key_list(table, table.primary_key)
+        columns = column_list(table)
         session.execute(
             f"DELETE FROM {storage} AS _s WHERE EXISTS (SELECT 1 FROM {cache} AS _v "
             f"WHERE _v._cts <= {until} AND "
             f"{key_equality(table, table.primary_key, '_s.', '_v.')})"
         )
         session.execute(
-            f"INSERT INTO {storage} SELECT {columns} FROM (SELECT * FROM {cache} "
-            f"WHERE _cts <= {until} QUALIFY row_number() OVER "
-            f"(PARTITION BY {keys} ORDER BY _cts DESC) = 1) WHERE NOT _deleted"
+            f"INSERT INTO {storage} SELECT {columns} FROM "
+            f"({newest_in_order(table, cache, '_cts', f'_cts <= {until}')}) "
+            "WHERE NOT _deleted"
         )
         return self._drop_versions(session, table, until)
 

@@ -135,6 +135,22 @@ def newest(table: Table, source: str, stamp: str) -> str:
     )
 
 
+def newest_in_order(
+    table: Table, source: str, stamp: str, condition: str = "TRUE"
+) -> str:
+    """The same for a table, in the order in which its rows were written.
+
+    What is made of it keeps that order, as DuckDB keeps a table's own (a promise of its
+    setting ``preserve_insertion_order``).
+    """
+    keys = key_list(table, table.primary_key)
+    return (
+        f"SELECT {column_list(table)}, {stamp}, _deleted FROM "
+        f"(SELECT *, rowid AS _place FROM {source} WHERE {condition} QUALIFY row_number() "
+        f"OVER (PARTITION BY {keys} ORDER BY {stamp} DESC) = 1) ORDER BY {stamp}, _place"
+    )
+
+
 class DuckDBForms(Forms):
     """The forms that measured fastest on DuckDB."""
 
@@ -149,18 +165,22 @@ class DuckDBForms(Forms):
         sts: int,
         *,
         staged: int | None,
-        tombstones: bool = True,
+        appended: bool = False,
         flat: bool = False,
     ) -> tuple[str, ...]:
         versions = self._versions(table, sts, staged)
         columns = column_list(table)
+        if appended:
+            # A join would lose the order of the rows (and take 8 ms per million).
+            return (
+                f"(SELECT {columns} FROM {storage_name(table)})",
+                f"(SELECT {columns} FROM {versions})",
+            )
         if table.is_keyless:
             rows = (
                 f"(SELECT {columns} FROM {storage_name(table)} "
                 f"UNION ALL SELECT {columns} FROM {versions} WHERE NOT _deleted)"
             )
-            if not tombstones:
-                return (rows,)
             gone = f"{versions} WHERE _deleted"
             return (f"({difference(table, rows, gone, images(table))})",)
         same = key_equality(table, table.primary_key, "_s.", "_v.")

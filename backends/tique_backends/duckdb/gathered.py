@@ -32,12 +32,10 @@ class GatheredForms(DuckDBForms):
         sts: int,
         *,
         staged: int | None,
-        tombstones: bool = True,
+        appended: bool = False,
         flat: bool = False,
     ) -> tuple[str, ...]:
-        parts = super().scan(
-            table, sts, staged=staged, tombstones=tombstones, flat=flat
-        )
+        parts = super().scan(table, sts, staged=staged, appended=appended, flat=flat)
         return (_gathered(together(parts)),)
 
     @override

@@ -17,7 +17,7 @@ from tique_backends.arrow_rows import ArrowRows
 from tique_backends.duckdb.arrow import arrow_table, has_arrow_type
 from tique_backends.duckdb.errors import translated, translating
 from tique_backends.duckdb.forms import (
-    newest,
+    newest_in_order,
     stage_name,
     staged_checks,
     staged_columns,
@@ -485,7 +485,7 @@ class DuckDBSession(Session):
         columns = column_list(table)
         source = stage_name(table)
         if not table.is_keyless:
-            source = f"({newest(table, source, '_sequence')})"
+            source = f"({newest_in_order(table, source, '_sequence')})"
         result = self.execute(
             f"INSERT INTO {cache_name(table)} "
             f"SELECT {columns}, {cts}, _deleted FROM {source}"

@@ -36,12 +36,10 @@ class ApartForms(MonetDBForms):
         sts: int,
         *,
         staged: int | None,
-        tombstones: bool = True,
+        appended: bool = False,
         flat: bool = False,
     ) -> tuple[str, ...]:
-        parts = super().scan(
-            table, sts, staged=staged, tombstones=tombstones, flat=flat
-        )
+        parts = super().scan(table, sts, staged=staged, appended=appended, flat=flat)
         return (_unmoved(together(parts)),)
 
     @override

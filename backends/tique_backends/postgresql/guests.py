@@ -368,6 +368,7 @@ class GuestEngine(PostgreSQLEngine):
         until: int,
         *,
         since: int | None = None,
+        appended: bool = False,
     ) -> int:
         ((rows,),) = session.execute(
             "SELECT tique.guest_fold($1, $2, $3)", [table.id, until, since]
