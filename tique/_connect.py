@@ -11,6 +11,7 @@ from tique._connection import Connection
 from tique._translation import translating
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.database.database import acquire, release
+from tique.database.url import parse_url
 from tique.query.transaction import IsolationLevel
 from tique.rows import RowFactory, TupleRow, tuple_row
 from tique_rewriter import PARAMSTYLES
@@ -68,7 +69,7 @@ def connect(
 def connect(
     url: str | os.PathLike[str],
     *,
-    isolation_level: str | IsolationLevel = IsolationLevel.SNAPSHOT,
+    isolation_level: str | IsolationLevel | None = None,
     autocommit: bool = False,
     conflicts: str = "column",
     lock_timeout: float | None = LOCK_TIMEOUT,
@@ -91,7 +92,9 @@ def connect(
         ``monetdb://user:password@host:port/database``; ``?sock=/path`` for a Unix
         socket.
     isolation_level
-        ``"SNAPSHOT"`` or ``"READ COMMITTED"``.
+        ``"SNAPSHOT"`` or ``"READ COMMITTED"``; also as ``?isolation_level=`` in the URL.
+        Without either it is that which the URL's ``options``, the role, the database or
+        the server's files set on PostgreSQL, else SNAPSHOT.
     autocommit
         Whether every statement is a transaction of its own.
     conflicts
@@ -101,7 +104,8 @@ def connect(
     lock_timeout
         Seconds that a wait for a row that another transaction has locked by FOR UPDATE
         or FOR SHARE may take (then OperationalError, SQLSTATE 55P03); 0: none waits;
-        None: as long as it takes.
+        None: as long as it takes. On PostgreSQL the role's own may take the place of the
+        usual 30.
     python_variables
         Whether, on DuckDB, a name that nothing in the database has may be that of a variable
         of the calling function or its module: a data frame of pandas or polars, or an
@@ -130,7 +134,9 @@ def connect(
         If the database cannot be opened, is read-only, or was written by a version
         of tique with another format.
     """
-    level = IsolationLevel.parse(isolation_level)
+    location = parse_url(url)
+    asked = location.isolation_level if isolation_level is None else isolation_level
+    level = None if asked is None else IsolationLevel.parse(asked)
     if paramstyle not in PARAMSTYLES:
         raise errors.InterfaceError(
             f"paramstyle {paramstyle!r} is not one of {', '.join(PARAMSTYLES)}"
@@ -140,7 +146,7 @@ def connect(
     if lock_timeout is not None and not lock_timeout >= 0:
         raise errors.InterfaceError(f"lock_timeout={lock_timeout!r} is below zero")
     with translating():
-        database = acquire(url, options)
+        database = acquire(location, options)
         try:
             return Connection(
                 database,

@@ -58,7 +58,7 @@ class Connection(Generic[RowT]):
         self,
         database: Database,
         *,
-        isolation_level: IsolationLevel,
+        isolation_level: IsolationLevel | None,
         autocommit: bool,
         paramstyle: str,
         row_factory: RowFactory[RowT],

@@ -30,6 +30,7 @@ from tique._session_statements import SessionStatements
 from tique._translation import judged, translated, translating
 from tique._variables import plan_with_variables, run_with_variables
 from tique.commit.behind_locks import commit_behind_locks
+from tique.commit.locks import LOCK_TIMEOUT
 from tique.commit.turns import Contender
 from tique.database import process
 from tique.database.database import release
@@ -82,7 +83,7 @@ class Execution:
         owner: object,
         database: Database,
         *,
-        isolation: IsolationLevel,
+        isolation: IsolationLevel | None,
         autocommit: bool,
         paramstyle: str,
         merges: bool,
@@ -93,11 +94,12 @@ class Execution:
         capabilities = database.engine.capabilities
         self._reads_variables = python_variables and capabilities.reads_variables
         self.lock_timeout = lock_timeout
+        self.statement_timeout: float | None = None
         self._merges = merges
         self._transactional_ddl = transactional_ddl
         self.database = database
         self.number = database.number()
-        self.isolation = isolation
+        self.isolation = isolation or IsolationLevel.SNAPSHOT
         self.autocommit = autocommit
         self.lock = threading.RLock()
         self._process = process.current()
@@ -116,8 +118,23 @@ class Execution:
         self.sessions = SessionStatements(self)
         self.bulk = BulkStatements(self)
         self._notices = Notices()
+        try:
+            with translating():
+                self._obey(isolation)
+        except BaseException:
+            self.session.close()
+            raise
         self._finalizer = weakref.finalize(owner, self.abandon)
         self._finalizer.atexit = False
+
+    def _obey(self, isolation: IsolationLevel | None) -> None:
+        """Begin with the settings of the session, but for those of the connection."""
+        first = {**self.session.starting()}
+        if isolation is not None:
+            first[DEFAULT_ISOLATION] = isolation.value
+        if self.lock_timeout != LOCK_TIMEOUT:
+            first.pop("lock_timeout", None)
+        self.sessions.obey(first)
 
     def abandon(self) -> None:
         """End the transaction and leave the rest to the checkpointer's thread.
@@ -525,7 +542,7 @@ class Execution:
             self.session = self.database.engine.session()
             self._notices.follow(self.session)
             settings.is_unsure = True
-            settings.give_all()
+            self.sessions.give_all()
         return self.session
 
     def commit(self) -> None:

@@ -14,7 +14,7 @@ from tique.query.notifications import checked
 from tique.query.statements import Outcome, executable
 from tique.query.transaction import IsolationLevel
 from tique_backends.records import ResultColumn
-from tique_backends.settings import SEARCH_PATH
+from tique_backends.settings import LOCK_TIMEOUT, SEARCH_PATH, STATEMENT_TIMEOUT
 from tique_rewriter.attaching import AttachDatabase, DetachDatabase
 from tique_rewriter.maintenance import Checkpoint, Maintain
 from tique_rewriter.plan import (
@@ -46,7 +46,7 @@ from tique_rewriter.session_prepare import (
 from tique_rewriter.session_set_config import SetConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tique._execution import Execution
     from tique_rewriter.plan import Operand
@@ -86,7 +86,8 @@ class SessionStatements:
     def __init__(self, execution: Execution) -> None:
         self._execution = execution
         self._rules = execution.database.engine.settings
-        self._first_isolation = execution.isolation
+        self._first: dict[str, str] = {}
+        """The settings that the session began with, and are the driver's."""
         self._first_lock_timeout = execution.lock_timeout
         self.is_read_only = False
         """Whether transactions are read-only that do not say so themselves."""
@@ -118,6 +119,24 @@ class SessionStatements:
             AttachDatabase: self._attach,
             DetachDatabase: self._detach,
         }
+
+    def obey(self, first: Mapping[str, str]) -> None:
+        """Begin with the settings with which the engine's session does."""
+        self._first = {**first}
+        for name, value in first.items():
+            try:
+                self._assign(name, value)
+            except errors.NotSupportedError as error:
+                raise errors.NotSupportedError(
+                    f'setting "{name}" of the URL, the role or the database: {error}',
+                    sqlstate="0A000",
+                ) from error
+
+    def give_all(self) -> None:
+        """Give a new session all settings."""
+        for name in self._first.keys() - self.settings.names():
+            self._assign(name, None)
+        self.settings.give_all()
 
     def run(self, plan: SessionPlan, bound: Sequence[Any]) -> Outcome:
         """Carry out the statement."""
@@ -206,10 +225,9 @@ class SessionStatements:
 
     def _assign(self, name: str, value: str | None) -> None:
         execution = self._execution
+        value = self._first.get(name) if value is None else value
         if name == DEFAULT_ISOLATION:
-            execution.isolation = (
-                self._first_isolation if value is None else IsolationLevel.parse(value)
-            )
+            execution.isolation = IsolationLevel.parse(value or "SNAPSHOT")
         elif name == DEFAULT_READ_ONLY:
             folded = (value or "off").lower()
             if folded not in _ON | _OFF:
@@ -218,14 +236,20 @@ class SessionStatements:
                 )
             self.is_read_only = folded in _ON
         else:
+            seconds = None
+            if value is not None and name in (LOCK_TIMEOUT, STATEMENT_TIMEOUT):
+                seconds = _seconds(value)
             execution.session.assign(name, value)
             if name == SEARCH_PATH:
                 execution.planner.look_along(value)
-            if name == "lock_timeout":
+            elif name == LOCK_TIMEOUT:
                 # Row locks are the driver's.
                 execution.lock_timeout = (
-                    self._first_lock_timeout if value is None else _seconds(value)
+                    self._first_lock_timeout if value is None else seconds
                 )
+            elif name == STATEMENT_TIMEOUT:
+                # So is a statement that takes several of the engine's.
+                execution.statement_timeout = seconds
 
     def _set_characteristics(
         self, plan: SetCharacteristics, bound: Sequence[Any]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Hashable,
         Iterable,
         Iterator,
+        Mapping,
         Sequence,
     )
 
@@ -186,6 +187,16 @@ class Session(ABC):
 
         ``options`` are those of EXPLAIN in brackets, where the engine has that.
         """
+
+    def starting(self) -> Mapping[str, str]:
+        """The settings of transactions and statements that the session began with.
+
+        Raises
+        ------
+        EngineError
+            UNSUPPORTED, if it began with one that cannot be obeyed.
+        """
+        return {}
 
     def assign(self, name: str, value: str | None) -> None:
         """Change one of the settings that :attr:`Engine.settings` lets change.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from re import Pattern
 
 SEARCH_PATH = "search_path"
+LOCK_TIMEOUT, STATEMENT_TIMEOUT = "lock_timeout", "statement_timeout"
 
 UNKNOWN = "it is not known to leave alone what tique relies on"
 ROLES = "privileges are those of the role that connected; connect as that role instead"

@@ -255,3 +255,23 @@ def test_info(connection):
     assert info.certifier == "memory"
     assert info.engine_statements > 0
     assert info.engine_seconds > 0
+
+
+def test_the_url_may_give_the_isolation_level(engine):
+    """P12: the keyword comes first, and what is not there is refused."""
+    sign = "&" if "?" in engine.url else "?"
+    url = f"{engine.url}{sign}isolation_level="
+    for given, level in (
+        ("READ%20COMMITTED", "READ COMMITTED"),
+        ("read_committed", "READ COMMITTED"),
+        ("repeatable%20read", "SNAPSHOT"),
+        ("snapshot", "SNAPSHOT"),
+    ):
+        with tique.connect(url + given) as connection:
+            assert connection.isolation_level == level
+    with tique.connect(url + "READ%20COMMITTED", isolation_level="SNAPSHOT") as found:
+        assert found.isolation_level == "SNAPSHOT"
+    for wrong in ("serializable", "", "chaos"):
+        with pytest.raises(tique.NotSupportedError, match="isolation level"):
+            tique.connect(url + wrong)
+    tique.adopt(url + "snapshot", [])

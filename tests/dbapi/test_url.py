@@ -47,6 +47,14 @@ def test_options():
     }
 
 
+def test_the_isolation_level_is_no_option_of_the_engines():
+    for url in ("duckdb:///shop.db", "duckdb://", "duckdb:///:memory:"):
+        parsed = parse_url(f"{url}?threads=4&isolation_level=READ%20COMMITTED")
+        assert parsed.options == {"threads": "4"}
+        assert parsed.isolation_level == "READ COMMITTED"
+        assert parse_url(url).isolation_level is None
+
+
 def test_plus_in_an_option_is_a_plus():
     assert parse_url("duckdb://?TimeZone=Etc/GMT+1").options == {
         "TimeZone": "Etc/GMT+1"

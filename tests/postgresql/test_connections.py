@@ -157,34 +157,42 @@ def test_two_databases_in_one_process(cluster):
         assert (first.status().cts, second.status().cts) == (before[0] + 1, before[1])
 
 
-def test_a_role_settings_do_not_change_what_text_means(cluster):
-    r"""P11: with backslash escapes, ``\'`` would end no string."""
-    with (
-        role(
-            cluster,
-            "standard_conforming_strings = off",
-            "DateStyle = 'German'",
-            "client_encoding = 'LATIN1'",
-            "default_transaction_isolation = 'serializable'",
-            "default_transaction_read_only = on",
-            "statement_timeout = '500ms'",
-            "backslash_quote = on",
-        ) as url,
-        closing(tique.connect(url, autocommit=True)) as connection,
-    ):
-        timeout = connection.execute("SELECT current_setting('statement_timeout')")
-        assert timeout.fetchall() == [("0",)]
-        # Through tique the level is that of its own transactions.
-        level = connection._execution.session.execute("SHOW transaction_isolation")
-        assert level.fetch_all() == [("read committed",)]
-        connection.execute("CREATE TABLE t (v TEXT PRIMARY KEY, d DATE)")
-        hostile = ["\\'; DROP TABLE t; --", "\\", "'", "é\U0001f600"]
-        for value in hostile:
-            connection.execute("INSERT INTO t VALUES (%s, '2020-01-02')", [value])
-            found = connection.execute("SELECT v, d::text FROM t WHERE v = %s", [value])
-            assert found.fetchall() == [(value, "2020-01-02")]
-        assert connection.execute(r"SELECT '\'").fetchall() == [("\\",)]
-        assert connection.execute("SELECT count(*) FROM t").fetchall() == [(4,)]
+ODD = {
+    "standard_conforming_strings": ("off", "on"),
+    "DateStyle": ("German", "ISO"),
+    "client_encoding": ("LATIN1", "UTF8"),
+    "default_transaction_isolation": ("serializable", "read\\ committed"),
+    "backslash_quote": ("on", "off"),
+}
+"""A role's values, and those that the URL gives in their place."""
+
+
+def test_a_roles_settings_do_not_change_what_text_means(cluster):
+    r"""P11, P12: with backslash escapes, ``\'`` would end no string."""
+    for name, (value, _) in ODD.items():
+        with (
+            role(cluster, f"{name} = '{value}'") as url,
+            pytest.raises(tique.NotSupportedError, match=name),
+        ):
+            tique.connect(url)
+    with role(cluster, *(f"{name} = '{odd}'" for name, (odd, _) in ODD.items())) as url:
+        options = " ".join(f"-c{name}={usual}" for name, (_, usual) in ODD.items())
+        with closing(
+            tique.connect(f"{url}?options={quote(options)}", autocommit=True)
+        ) as connection:
+            # Through tique the level is that of its own transactions.
+            level = connection._execution.session.execute("SHOW transaction_isolation")
+            assert level.fetch_all() == [("read committed",)]
+            connection.execute("CREATE TABLE t (v TEXT PRIMARY KEY, d DATE)")
+            hostile = ["\\'; DROP TABLE t; --", "\\", "'", "é\U0001f600"]
+            for value in hostile:
+                connection.execute("INSERT INTO t VALUES (%s, '2020-01-02')", [value])
+                found = connection.execute(
+                    "SELECT v, d::text FROM t WHERE v = %s", [value]
+                )
+                assert found.fetchall() == [(value, "2020-01-02")]
+            assert connection.execute(r"SELECT '\'").fetchall() == [("\\",)]
+            assert connection.execute("SELECT count(*) FROM t").fetchall() == [(4,)]
 
 
 @pytest.mark.parametrize(

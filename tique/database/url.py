@@ -45,12 +45,15 @@ class DatabaseURL:
         them may be a password.
     server : Server or None
         The server's place and the user who logs in, for a backend that has one.
+    isolation_level : str or None
+        The option of that name, which is the connection's and not the engine's.
     """
 
     backend: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     server: Server | None = field(default=None, repr=False)
+    isolation_level: str | None = field(default=None, repr=False)
 
     @property
     def in_memory(self) -> bool:
@@ -86,7 +89,9 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
     if "#" in rest:
         raise InterfaceError(f"'#' in a {backend} URL must be written %23")
     authority, _, path = location.partition("/")
-    options = MappingProxyType(_options(query))
+    given = _options(query)
+    level = given.pop("isolation_level", None)
+    options = MappingProxyType(given)
     if registry.has_server(backend):
         name = _decode(path, "path")
         if not name:
@@ -94,13 +99,14 @@ def parse_url(url: str | os.PathLike[str]) -> DatabaseURL:
                 f"a {backend} URL names a database: "
                 f"{backend}://user:password@host:port/name"
             )
-        return DatabaseURL(backend, name, options, _server(authority))
+        return DatabaseURL(backend, name, options, _server(authority), level)
     if authority:
         raise InterfaceError(
             f"{backend} opens a file and has no server: after {backend}: come three "
             f"slashes for a relative path, four for an absolute one; {_SHAPES}"
         )
-    return DatabaseURL(backend, _decode(path, "path") or MEMORY, options)
+    place = _decode(path, "path") or MEMORY
+    return DatabaseURL(backend, place, options, isolation_level=level)
 
 
 def _server(authority: str) -> Server:

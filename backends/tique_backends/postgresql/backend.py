@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psycopg
+import psycopg.pq
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.location import Location, Server
@@ -72,7 +74,12 @@ def locate(
         "user": server.user,
         "password": server.password,
     }
+    if "replication" in options:
+        raise EngineError(
+            ErrorKind.PROGRAMMING, "PostgreSQL's option replication is not supported"
+        )
     parameters = {
+        **({} if "service" in options else _surroundings()),
         "dbname": path,
         **{name: str(value) for name, value in account.items() if value is not None},
         **{name: value for name, value in options.items() if name != _OWN},
@@ -96,6 +103,17 @@ def locate(
         address=Address(parameters),
         sequencer=sequencer,
     )
+
+
+def _surroundings() -> dict[str, str]:
+    """The parameters that ``PG*`` variables set now: all sessions have these (P12)."""
+    found = {
+        option.keyword.decode(): option.val.decode()
+        for option in psycopg.pq.Conninfo.get_defaults()
+        if option.val and option.envvar and option.envvar.decode() in os.environ
+    }
+    # What a service says comes before other variables.
+    return {"service": found["service"]} if "service" in found else found
 
 
 def open_engine(location: Location) -> Engine:

@@ -18,6 +18,7 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.keeping import KeepingCursor
 from tique_backends.postgresql.parameters import DUMPERS
+from tique_backends.postgresql.starting import BEGAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ SETTINGS = (
     ("default_transaction_read_only", "off"),
     ("default_transaction_deferrable", "off"),
     ("statement_timeout", "0"),
+    ("lock_timeout", "0"),
+    ("idle_session_timeout", "0"),
     # A process that is stopped in one must not keep the rows that it locked (P6).
     ("idle_in_transaction_session_timeout", "10s"),
     ("DateStyle", "ISO"),
@@ -46,11 +49,14 @@ SETTINGS = (
 """Settings that tique's own statements need, whatever a role or a database sets."""
 
 _GREETING = (
-    "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
+    f"SELECT {BEGAN}, pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'), "
     + ", ".join(f"set_config('{name}', '{value}', FALSE)" for name, value in SETTINGS)
     # Acknowledged commits are durable (P4); settings that wait for replicas stay.
     + ", CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "
     "THEN set_config('synchronous_commit', 'on', FALSE) END, "
+    # PostgreSQL 17 has one more.
+    "CASE WHEN current_setting('transaction_timeout', TRUE) <> '0' "
+    "THEN set_config('transaction_timeout', '0', FALSE) END, "
     # For a role that is called tique too, $user would be tique's own schema.
     "set_config('search_path', coalesce((SELECT string_agg(quote_ident(_s), ', ') "
     "FROM unnest(current_schemas(FALSE)) AS _s WHERE _s <> 'tique'), ''), FALSE)"
@@ -117,7 +123,7 @@ class Connection:
                 ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"
             ) from error
         try:
-            ((self.pid, is_standby, encoding, *_),) = self.ask(
+            ((self.began, self.pid, is_standby, encoding, *_),) = self.ask(
                 f"{_GREETING}, {greeting}"
             )
             self._check(address, encoding, is_standby=is_standby)

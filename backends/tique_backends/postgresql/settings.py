@@ -12,7 +12,12 @@ from __future__ import annotations
 import re
 
 from tique_backends.postgresql.paths import path_text, split_path
-from tique_backends.settings import ROLES, SettingRules
+from tique_backends.settings import (
+    LOCK_TIMEOUT,
+    ROLES,
+    STATEMENT_TIMEOUT,
+    SettingRules,
+)
 
 _FREE = """
 application_name timezone lc_time client_min_messages statement_timeout lock_timeout
@@ -45,7 +50,7 @@ _AS_IN_DUMPS = (
 )
 """Settings that files of pg_dump and migration tools set to what they are by default."""
 
-TIMEOUTS = frozenset({"statement_timeout", "lock_timeout"})
+TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 """Settings that tique's own statements must not be under."""
 
 RULES = SettingRules(

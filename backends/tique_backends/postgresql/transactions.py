@@ -15,12 +15,13 @@ from tique_backends.names import quote
 from tique_backends.postgresql.connection import SETTINGS
 from tique_backends.postgresql.paths import USER, without_user
 from tique_backends.postgresql.settings import TIMEOUTS
+from tique_backends.postgresql.starting import obeyed
 from tique_backends.postgresql.statements import StatementSession
 from tique_backends.retrying import insist, persist
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tique_backends.postgresql.connection import Connection
     from tique_backends.postgresql.presence import Presence
@@ -48,6 +49,10 @@ class TransactionSession(StatementSession):
         self._is_unhurried = False
         self._first_path: str | None = None
         """The search path that it began with, if it was changed."""
+
+    @override
+    def starting(self) -> Mapping[str, str]:
+        return obeyed(self._connection.began)
 
     @override
     def assign(self, name: str, value: str | None) -> None:
