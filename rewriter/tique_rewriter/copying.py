@@ -18,7 +18,6 @@ from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
 from tique_rewriter.source import Source
 from tique_rewriter.text import Hole
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Catalog, Table
@@ -86,8 +85,6 @@ def _plan_query(source: Source, catalog: Catalog) -> CopyOut:
     first = inner.words[0]
     if first.keyword not in {"WITH", *source.rules.queries}:
         raise source.unsupported("COPY of anything but a query", first.start)
-    inner.check_placeholders()
-    check_cut(inner)
     query = plan_query(inner, catalog)
     return CopyOut(
         query.parameters,

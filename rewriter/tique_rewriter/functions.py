@@ -32,7 +32,7 @@ from tique_rewriter.placeholders import OWN_STYLE, number_placeholders
 from tique_rewriter.schema import HiddenCall, Named
 from tique_rewriter.shape import check_query
 from tique_rewriter.source import Source
-from tique_rewriter.words import check_cut, check_functions
+from tique_rewriter.words import check_functions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -248,8 +248,6 @@ def reads_nothing(text: str, rules: Rules) -> bool:
         source = Source(lexed, rules)
         if source.words[0].keyword != "SELECT":
             return False
-        source.check_placeholders()
-        check_cut(source)
         tree = source.parse()
         check_query(source, tree)
         check_functions(source, tree)

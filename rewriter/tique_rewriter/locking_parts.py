@@ -20,7 +20,6 @@ from tique_rewriter.locking import lock_clauses
 from tique_rewriter.plan import LockingSelect, Select
 from tique_rewriter.source import Source
 from tique_rewriter.with_changes import CHANGING, check_member, plan_part
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,8 +83,6 @@ def plan_locking_subqueries(
         source.rules,
         {member.name: True for member in members},
     )
-    outer.check_placeholders()
-    check_cut(outer)
     made = plan(outer)
     if not isinstance(made, (Select, *CHANGING)):
         raise source.unsupported(

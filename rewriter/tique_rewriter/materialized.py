@@ -56,7 +56,6 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
 def plan_refresh(source: Source, catalog: WithViews) -> RefreshMaterialized:
     """Return the plan of REFRESH MATERIALIZED VIEW [CONCURRENTLY] … [WITH [NO] DATA]."""
     rest = rest_of(source)
-    rest.check_placeholders()
     words = rest.words
     if rest.keywords()[:2] != ["MATERIALIZED", "VIEW"]:
         raise rest.syntax("MATERIALIZED VIEW is expected", words[0].start)

@@ -88,7 +88,6 @@ from tique_rewriter.views import (
     plan_drop_view,
 )
 from tique_rewriter.with_changes import has_changes, plan_changing_with
-from tique_rewriter.words import check_cut
 
 PARAMSTYLES = ("pyformat", "qmark")
 
@@ -329,17 +328,16 @@ class Rewriter:
         if keywords[0] in CURSOR_VERBS and self._rules.has_cursors:
             return plan_cursor(source, self._plan)
         if keywords[0] == "NOTIFY" and self._rules.notifies:
-            return plan_notify(self._checked(source))
+            return plan_notify(source)
         if keywords[0] in self._rules.tidies:
             return plan_tidying(source)
         if keywords[0] in ("GRANT", "REVOKE") and self._rules.grants:
-            return plan_grant(self._checked(source))
+            return plan_grant(source)
         if keywords[0] == "REFRESH" and self._rules.materializes:
             return plan_refresh(source, self._lasting)
         known = {*_DEFINITIONS, "WITH", *_CHANGES, *self._rules.queries}
         if keywords[0] not in known:
             raise _refusal(source)
-        self._checked(source)
         check_statement(source, self._catalog)
         if keywords[0] in _DEFINITIONS:
             return self._definition(source, keywords)
@@ -367,12 +365,6 @@ class Rewriter:
                 return self._statement(rest)
             return plan_locking(source, self._catalog)
         return self._statement(source)
-
-    @staticmethod
-    def _checked(source: Source) -> Source:
-        source.check_placeholders()
-        check_cut(source)
-        return source
 
     def _part(self, source: Source, start: int, end: int) -> Lexed:
         """Return a part of a statement as one of its own; all places stay."""
@@ -428,12 +420,17 @@ class Rewriter:
         }
         if first in refused | self._rules.session_verbs:
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
-        inner = self._plan(rest.lexed)
+        is_locking = has_locking_subquery(rest)
+        inner = None if is_locking else self._plan(rest.lexed)
         if isinstance(inner, SessionPlan):
             raise source.unsupported(f"{explain.keyword} {first}", explain.start)
-        if isinstance(inner, LockingSelect) or (
-            isinstance(inner, ChangingWith)
-            and any(isinstance(member.plan, LockingSelect) for member in inner.members)
+        if (
+            inner is None
+            or isinstance(inner, LockingSelect)
+            or (
+                isinstance(inner, ChangingWith)
+                and any(isinstance(m.plan, LockingSelect) for m in inner.members)
+            )
         ):
             what = f"{explain.keyword} of a query with FOR UPDATE"
             raise source.unsupported(what, explain.start, "leave FOR UPDATE out")

@@ -15,7 +15,6 @@ from tique_rewriter.control import read_modes
 from tique_rewriter.errors import RewriteError, UnsupportedSQL
 from tique_rewriter.plan import ISOLATION, Plan
 from tique_rewriter.source import Source
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,9 +124,7 @@ def rest_of(source: Source) -> Source:
     lexed = source.lexed.after(first.end)
     if not lexed.text.strip(" ;\t\r\n"):
         raise source.syntax(f"{first.keyword} of nothing", first.start)
-    rest = Source(lexed, source.rules)
-    check_cut(rest)
-    return rest
+    return Source(lexed, source.rules)
 
 
 def plan_setting(source: Source) -> SessionPlan:

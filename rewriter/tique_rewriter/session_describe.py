@@ -142,7 +142,6 @@ def plan_variable(source: Source, catalog: Catalog) -> Plan:
         )
     lexed = source.lexed.with_word("SELECT", rest.words[2].start)
     inner = Source(lexed, source.rules)
-    inner.check_placeholders()
     plan = plan_query(inner, catalog)
     tree = inner.parse()
     if len(tree.args.get("expressions") or ()) != 1 or tree.args.get("from_"):

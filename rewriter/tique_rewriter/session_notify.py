@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tique_rewriter.plan import Literal
 from tique_rewriter.session import SessionPlan
 from tique_rewriter.session_calls import call, given_value
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from tique_rewriter.plan import Operand
@@ -58,6 +57,4 @@ def plan_notifying_query(source: Source) -> Notify | None:
     channel, payload = found.arguments
     if channel is None or payload is None:
         return None
-    source.check_placeholders()
-    check_cut(source)
     return Notify(len(source.lexed.arguments), (), channel, payload, found.result)

@@ -22,7 +22,6 @@ from tique_rewriter.plan import Literal, Parameter
 from tique_rewriter.references import find_reads
 from tique_rewriter.session import SessionPlan, finish, rest_of, unread
 from tique_rewriter.source import Source
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +107,6 @@ def plan_execute(source: Source, catalog: Catalog) -> ExecuteStatement:
         For a value that depends on a table.
     """
     rest = rest_of(source)
-    rest.check_placeholders()
     check_hidden(source, catalog)
     words = rest.words
     name = _name(rest)
@@ -171,8 +169,6 @@ def _value(source: Source, text: str, catalog: Catalog) -> Operand | None:
         f"SELECT {text}", OWN_STYLE, lexicon=source.rules.lexicon
     )
     query = Source(lexed, source.rules)
-    query.check_placeholders()
-    check_cut(query)
     tree = query.parse()
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
         raise query.unsupported("this value", 0)

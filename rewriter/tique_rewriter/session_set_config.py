@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tique_rewriter.scalars import split
 from tique_rewriter.session import SessionPlan
 from tique_rewriter.session_calls import call
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from tique_rewriter.plan import Operand
@@ -51,8 +50,6 @@ def plan_set_config(source: Source) -> SetConfig | None:
     settings = [_setting(source, piece) for piece in split(words[1:])]
     if not settings or None in settings:
         return None
-    source.check_placeholders()
-    check_cut(source)
     found = tuple([setting for setting in settings if setting is not None])
     return SetConfig(len(source.lexed.arguments), (), found)
 

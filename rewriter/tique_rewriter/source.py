@@ -23,6 +23,7 @@ from tique_rewriter.errors import (
     line_and_column,
 )
 from tique_rewriter.readable import readable
+from tique_rewriter.tokens import OwnTokens, Uncertain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +106,8 @@ class Source:
     SyntaxProblem
         When the text cannot be cut into words.
     UnsupportedSQL
-        When it holds more than one statement.
+        When it holds more than one statement, or what the engine and the parser might
+        not cut into the same tokens.
     """
 
     def __init__(
@@ -124,26 +126,14 @@ class Source:
             tokens = list(self._dialect.tokenize(self.text))
         except TokenError as error:
             raise SyntaxProblem(f"the statement cannot be read: {error}") from None
+        self._check_tokens(tokens)
         self.tokens = self._one_statement(tokens)
         self.words = list(self._words())
+        self._check_lengths()
         self.members: dict[int, dict[str, exp.CTE]] = {}
         """The members of each WITH list of the tree by their folded names."""
         self.with_lists = Ancestors(_has_to_do_with_lists)
         """The nodes that have a WITH list, are one or are a member of one."""
-
-    def check_placeholders(self) -> None:
-        """Refuse a text in which the parser sees other placeholders than the lexer.
-
-        Raises
-        ------
-        UnsupportedSQL
-            At the first difference.
-        """
-        seen = {t.start for t in self.tokens if self.text[t.start : t.start + 1] == "$"}
-        seen -= {w.start for w in self.words if not w.keyword}
-        if seen != set(self.lexed.starts):
-            differing = min(seen ^ set(self.lexed.starts))
-            raise self.unsupported("the text around a placeholder", differing)
 
     def parse(self) -> exp.Expr:
         """Parse the statement into its syntax tree, with names as the engine reads them.
@@ -334,6 +324,34 @@ class Source:
         others = (parser.COMPARISON, parser.BITWISE, parser.FACTOR, parser.EXPONENT)
         named = {TokenType.DPIPE, TokenType.DCOLON, TokenType.COLLATE, TokenType.IS}
         return named.union(*kinds, *others)
+
+    def _check_tokens(self, tokens: list[Token]) -> None:
+        """Refuse a text unless these tokens and its placeholders are the engine's."""
+        lexicon = self.rules.lexicon
+        try:
+            own = OwnTokens(self.text, lexicon.tokens)
+            own.compare(tokens, lexicon.divided)
+        except Uncertain as error:
+            raise self.unsupported(error.what, error.start, error.advice) from None
+        # (Those of other parts of the statement are blanks here.)
+        numbered = {at for at in self.lexed.starts if self.text[at : at + 1] == "$"}
+        if differing := own.parameters() ^ numbered:
+            raise self.unsupported("the text around a placeholder", min(differing))
+
+    def _check_lengths(self) -> None:
+        longest = self.rules.longest_name
+        for word in self.words if longest else ():
+            raw = self.text[word.start : word.end]
+            if raw.startswith('"'):
+                raw = raw[1:-1].replace('""', '"')
+            elif not word.keyword:
+                continue
+            if len(raw) * 4 > longest and len(raw.encode()) > longest:
+                raise self.unsupported(
+                    f"a name of more than {longest} bytes",
+                    word.start,
+                    f"{self.rules.engine} would cut it off",
+                )
 
     def _one_statement(self, tokens: list[Token]) -> list[Token]:
         ends = [i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON]

@@ -28,7 +28,6 @@ def plan_tidying(source: Source) -> Tidy:
     """
     first = source.words[0]
     rest = source if len(source.words) == 1 else rest_of(source)
-    rest.check_placeholders()
     for word in rest.words:
         raw = rest.text[word.start : word.end]
         if raw.strip('"').lower() == PRIVATE_SCHEMA:

@@ -24,7 +24,6 @@ from tique_rewriter.references import changed_view
 from tique_rewriter.shape import has_only
 from tique_rewriter.source import Source
 from tique_rewriter.views import body_of
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,8 +85,6 @@ def through_view(source: Source, catalog: WithViews) -> Source:
         below = _below(source, catalog, target)
         text = source.lexed.spliced(_splices(source, target, below))
         source = Source(text, source.rules, source.outer)
-        source.check_placeholders()
-        check_cut(source)
     return source
 
 

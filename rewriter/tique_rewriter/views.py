@@ -31,7 +31,7 @@ from tique_rewriter.query import plan_query
 from tique_rewriter.relations import common_table
 from tique_rewriter.schema import Table
 from tique_rewriter.source import Source
-from tique_rewriter.words import OF_SEQUENCES, check_cut
+from tique_rewriter.words import OF_SEQUENCES
 
 if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
@@ -507,8 +507,6 @@ def plan_body(header: Header, catalog: WithViews) -> Select:
     keyword = source.words[0].keyword
     if keyword not in {"WITH", *source.rules.queries}:
         raise source.unsupported(f"{keyword} as a view", source.words[0].start)
-    source.check_placeholders()
-    check_cut(source)
     check_hidden(source, catalog)
     return plan_query(source, catalog)
 

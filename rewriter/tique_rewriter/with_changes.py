@@ -18,7 +18,6 @@ from tique_rewriter.change_plans import (
 )
 from tique_rewriter.plan import LockingSelect, Select
 from tique_rewriter.source import Source
-from tique_rewriter.words import check_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,8 +155,6 @@ def plan_part(
         source.rules,
         {member.name: _has_rows(member.plan) for member in before},
     )
-    inner.check_placeholders()
-    check_cut(inner)
     # Each placeholder stands for the statement's one at the same place.
     numbers = {
         own: outside

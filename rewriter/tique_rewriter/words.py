@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
-from sqlglot.tokenizer_core import TokenType
 
 from tique_rewriter.names import check_reserved
 from tique_rewriter.plan import DRIVERS_OWN
@@ -17,89 +16,6 @@ if TYPE_CHECKING:
     from tique_rewriter.errors import RewriteError
     from tique_rewriter.schema import Definitions
     from tique_rewriter.source import Source, Word
-
-
-def check_cut(source: Source) -> None:
-    """Refuse a text that the parser cuts at other places than the lexer.
-
-    Under a strict lexicon nothing hangs on the parser's own rules then: both see the
-    same quoted parts and comments, and the same words in the rest.
-
-    Raises
-    ------
-    UnsupportedSQL
-        At the first difference; at a name that the engine would cut off.
-    """
-    if not source.rules.lexicon.strict:
-        return
-    quotes = {end: start for start, end in source.lexed.quotes}
-    spans = [(token.start, token.end + 1) for token in source.tokens]
-    last = spans[-1][1]
-    for start, end in spans:
-        quote = quotes.pop(end, None)
-        if quote is None and not _is_quoted(source.text[start:end]):
-            continue
-        if quote is None or quote < start or not _is_prefix(source.text[start:quote]):
-            raise source.unsupported("the text around a quote", start)
-    if missed := [start for end, start in quotes.items() if end <= last]:
-        raise source.unsupported("the text around a quote", min(missed))
-    _check_between(source, spans)
-    _check_numbers(source)
-    _check_lengths(source)
-
-
-def _is_quoted(raw: str) -> bool:
-    return "'" in raw or '"' in raw or (raw[0] == "$" and len(raw) > 1)
-
-
-def _is_prefix(text: str) -> bool:
-    return not text or text.isalpha()
-
-
-def _check_between(source: Source, spans: Sequence[tuple[int, int]]) -> None:
-    """Refuse words in a comment, and text that is neither a comment nor a word."""
-    end_of_text = (len(source.text), len(source.text))
-    comments = iter(source.lexed.comments)
-    begin, stop = next(comments, end_of_text)
-    at = 0
-    for start, end in [*spans, (spans[-1][1], spans[-1][1])]:
-        while stop <= start and begin < start:
-            if source.text[at:begin].strip():
-                raise source.unsupported("the text around a comment", begin)
-            at, (begin, stop) = stop, next(comments, end_of_text)
-        if begin < end or source.text[at:start].strip():
-            raise source.unsupported("the text around a comment", min(begin, start))
-        at = end
-
-
-def _check_numbers(source: Source) -> None:
-    """Refuse ``1_000`` and ``0x1f``: newer releases take them for one number."""
-    for number, word in pairwise(source.tokens):
-        following = source.text[word.start]
-        if (
-            number.token_type is TokenType.NUMBER
-            and number.end + 1 == word.start
-            and (following.isalpha() or following in "_'\"")
-        ):
-            raise source.unsupported(
-                "a name right after a number", word.start, "put a blank there"
-            )
-
-
-def _check_lengths(source: Source) -> None:
-    longest = source.rules.longest_name
-    for word in source.words if longest else ():
-        raw = source.text[word.start : word.end]
-        if raw.startswith('"'):
-            raw = raw[1:-1].replace('""', '"')
-        elif not word.keyword:
-            continue
-        if len(raw.encode()) > longest:
-            raise source.unsupported(
-                f"a name of more than {longest} bytes",
-                word.start,
-                f"{source.rules.engine} would cut it off",
-            )
 
 
 def check_functions(

@@ -13,7 +13,6 @@ from tests.rewriter.test_kernel import quick
 from tique_rewriter import RewriteError, Rewriter, SyntaxProblem, UnsupportedSQL
 from tique_rewriter.dialects import DIALECTS, rules_of
 from tique_rewriter.placeholders import Lexed, number_placeholders
-from tique_rewriter.source import Source
 
 RULES = rules_of("monetdb")
 
@@ -68,26 +67,6 @@ def test_the_parser_cuts_the_same_words(pieces: list[str]):
         if lexed.text[t.end] in ("'", '"')
     ]
     assert quoted == [piece for piece in pieces if piece[-1] in ("'", '"')]
-
-
-ROUGH = st.text(alphabet="'\"\\%sebrRxXuU&#-/*(?),\n\r 1", max_size=30)
-
-
-@given(ROUGH)
-@example("R'\\'%s")
-@example("'\\'%s'")
-@example("#%s\n%s")
-@example("'a'r'\\'%s'")
-@example('"\\"%s"')
-@example("--\r%s")
-@example("/*/%s/**/")
-def test_the_parser_sees_the_same_placeholders(text: str):
-    try:
-        lexed = lex(text)
-        source = Source(lexed, RULES)
-    except RewriteError:
-        return
-    source.check_placeholders()
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import expressions as exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
+from tique_rewriter.tokens import (
+    DOUBLED,
+    ESCAPED,
+    POSTGRES_WORD,
+    postgres_operators,
+    token_pattern,
+)
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import TokenType
+
+
+class WholeDuckDB(DuckDB):
+    """sqlglot's DuckDB, of which the tokenizer cuts what follows SHOW and the like."""
+
+    NUMBERS_CAN_BE_UNDERSCORE_SEPARATED = True
+
+    class Tokenizer(DuckDB.Tokenizer):
+        """Words as DuckDB's own scanner cuts them."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar = {
+            word: kind
+            for word, kind in DuckDB.Tokenizer.KEYWORDS.items()
+            if not set(word) & set("{}")
+        }
+
 
 _TABLE_FUNCTIONS = (
     "generate_series",
@@ -52,11 +80,25 @@ _TABLE_FUNCTIONS = (
     "pragma_collations",
 )
 
+_SIGN = "[-+*/<>=~!@^&|%]"
+
 RULES = Rules(
     name="duckdb",
     engine="DuckDB",
-    syntax=DuckDB,
+    syntax=WholeDuckDB,
     lexicon=Lexicon(
+        tokens=token_pattern(
+            string=f"{DOUBLED}|[eE]{ESCAPED}",
+            word=POSTGRES_WORD,
+            # (Positions are #1; ? is in no operator.)
+            # (Release 2.0 takes what follows a colon for a part of an operator.)
+            operator=rf"::(?!{_SIGN})|:=(?!(?:[-+]{_SIGN}|(?![-+]){_SIGN}))|:(?![:=])"
+            rf"|\.(?!\.)|[,()\[\]{{}};#]|{postgres_operators('~!@^&|%')}",
+            blank=r"[ \t\n\r\f]+|--[^\n\r]*",
+            number=r"(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?",
+            # (A name may be: 0x1F is 0 AS x1F.)
+            after_number=r"""[\d_.$'"eE]""",
+        ),
         interesting=re.compile(r"""['"$%?]|--|/\*"""),
         strings={
             "": re.compile(r"'(?:[^']|'')*'"),
@@ -65,6 +107,7 @@ RULES = Rules(
         line_comments=frozenset({"--"}),
         line_end=re.compile(r"[\n\r]|\Z"),
         dollar_quotes=True,
+        divided=frozenset(["<<", ">>", "!~", "!~*", "!~~", "!~~*"]),
     ),
     default_schema="main",
     temporary_schema="temp",

@@ -18,6 +18,7 @@ from sqlglot.tokens import Tokenizer
 from tique_rewriter.dialects.monetdb_listings import LISTINGS, REFUSED
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, AUTO_INCREMENT
+from tique_rewriter.tokens import DOUBLED, ESCAPED, UNICODE_WORD, token_pattern
 
 
 class MonetDB(Postgres):
@@ -32,6 +33,7 @@ class MonetDB(Postgres):
     class Tokenizer(Postgres.Tokenizer):
         """Words as the server's own scanner cuts them."""
 
+        COMMANDS: ClassVar = set()
         STRING_ESCAPES: ClassVar = ["'", "\\"]
         UNICODE_STRINGS: ClassVar = [("e'", "'"), ("E'", "'")]
         BYTE_STRINGS: ClassVar = [("r'", "'"), ("R'", "'")]
@@ -75,6 +77,13 @@ RULES = Rules(
     engine="MonetDB",
     syntax=MonetDB,
     lexicon=Lexicon(
+        tokens=token_pattern(
+            string=f"[eE]?{ESCAPED}|[rRxX]{DOUBLED}",
+            word=UNICODE_WORD,
+            # (Of two signs in a row some are an operator in one release only.)
+            operator=r"[(),.;+*%]|-(?!-)|/|(?:[<>]=?|<>|<<|>>|\|\|?|[=&^~])(?![<>=|&^~])",
+            blank=r"[ \t\n\r\f\v]+|(?:--|\#)[^\n\r]*(?:\r?\n|\Z)",
+        ),
         interesting=re.compile(
             r"""['"$%?#]|--|/\*|[^A-Za-z0-9_ \t\n\r\f\v(),.;+\-*/=<>|&^~]"""
         ),
@@ -86,6 +95,7 @@ RULES = Rules(
         strict=True,
         unicode_escapes="'",
         unicode_quirks=True,
+        divided=frozenset(["<<", ">>"]),
     ),
     chains=True,
     grants=True,

@@ -22,6 +22,13 @@ from tique_rewriter.dialects.postgresql_names import (
 )
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, BY_DEFAULT
+from tique_rewriter.tokens import (
+    DOUBLED,
+    ESCAPED,
+    POSTGRES_WORD,
+    postgres_operators,
+    token_pattern,
+)
 
 
 class PostgreSQL(Postgres):
@@ -30,6 +37,7 @@ class PostgreSQL(Postgres):
     class Tokenizer(Postgres.Tokenizer):
         """Words as the server's own scanner cuts them."""
 
+        COMMANDS: ClassVar = set()
         # A template's brackets and comments are none of SQL's, nor is the operator.
         KEYWORDS: ClassVar = {
             word: kind
@@ -76,6 +84,13 @@ RULES = Rules(
     engine="PostgreSQL",
     syntax=PostgreSQL,
     lexicon=Lexicon(
+        tokens=token_pattern(
+            # (A string of bits does not go on in another line.)
+            string=rf"{DOUBLED}|[eE]{ESCAPED}|[bBxX]'[0-9A-Fa-f]*'(?!\s*')",
+            word=POSTGRES_WORD,
+            operator=r"::|:=|\.(?!\.)|[,()\[\];:]|" + postgres_operators("~!@#^&|?%"),
+            blank=r"[ \t\n\r\f]+|--[^\n\r]*",
+        ),
         interesting=re.compile(
             r"""['"$%?]|--|/\*|[^A-Za-z0-9_ \t\n\r\f,().;:\[\]+\-*/<>=~!@#^&|]"""
         ),
@@ -88,6 +103,7 @@ RULES = Rules(
         unicode_escapes="'\"",
         question_operators=True,
         formats="sbt",
+        divided=frozenset(["<<", ">>", "!~", "!~*", "!~~", "!~~*", "~="]),
     ),
     default_schema="public",
     temporary_schema="pg_temp",

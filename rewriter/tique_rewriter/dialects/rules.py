@@ -25,6 +25,10 @@ class Lexicon:
 
     Parameters
     ----------
+    tokens
+        Matches a token, whose kind is the group's name: :mod:`tique_rewriter.tokens`.
+    divided
+        Operators of which the parser makes several tokens, with the same meaning.
     interesting
         Matches, outside quotes and comments, where something begins that is not
         copied as it stands.
@@ -61,6 +65,7 @@ class Lexicon:
         is a placeholder.
     """
 
+    tokens: Pattern[str]
     interesting: Pattern[str]
     strings: Mapping[str, Pattern[str]]
     line_comments: frozenset[str]
@@ -73,6 +78,7 @@ class Lexicon:
     unicode_quirks: bool = False
     formats: str = "s"
     question_operators: bool = False
+    divided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
