@@ -11,7 +11,7 @@ from tique._connection import Connection
 from tique._translation import translating
 from tique.commit.locks import LOCK_TIMEOUT
 from tique.database.database import acquire, release
-from tique.database.url import parse_url
+from tique.database.url import DatabaseURL, parse_url
 from tique.query.transaction import IsolationLevel
 from tique.rows import RowFactory, TupleRow, tuple_row
 from tique_rewriter import PARAMSTYLES
@@ -134,7 +134,7 @@ def connect(
         If the database cannot be opened, is read-only, or was written by a version
         of tique with another format.
     """
-    location = parse_url(url)
+    location = url if isinstance(url, DatabaseURL) else parse_url(url)
     asked = location.isolation_level if isolation_level is None else isolation_level
     level = None if asked is None else IsolationLevel.parse(asked)
     if paramstyle not in PARAMSTYLES:

@@ -113,6 +113,21 @@ def test_isolation_levels(run):
     run(work)
 
 
+@pytest.mark.written_for(["postgresql"], reason="SQLAlchemy's option of it")
+def test_read_only(run):
+    """P12."""
+
+    async def work(alchemy):
+        options = alchemy.execution_options(postgresql_readonly=True)
+        async with options.connect() as connection:
+            with pytest.raises(sa.exc.DBAPIError, match="read-only"):
+                await connection.execute(sa.delete(Owner))
+        async with alchemy.begin() as connection:
+            await connection.execute(sa.delete(Owner))
+
+    run(work)
+
+
 def test_conflicts_are_retried(run):
     async def work(alchemy):
         make = async_sessionmaker(alchemy)

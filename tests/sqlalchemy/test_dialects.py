@@ -204,6 +204,47 @@ def test_isolation_levels(alchemy, level):
         assert connection.get_isolation_level() == "SNAPSHOT"
 
 
+@pytest.mark.written_for(["postgresql"], reason="SQLAlchemy's options of it")
+def test_read_only_and_deferrable(alchemy):
+    """P12: postgresql_readonly and postgresql_deferrable, of a connection and an engine."""
+    with alchemy.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE flagged (id INTEGER PRIMARY KEY)")
+    insert = sa.text("INSERT INTO flagged VALUES (1)")
+    options = {"postgresql_readonly": True, "postgresql_deferrable": True}
+    for connect in (
+        lambda: alchemy.connect().execution_options(**options),
+        lambda: alchemy.execution_options(**options).connect(),
+    ):
+        with connect() as connection:
+            dialect = connection.dialect
+            assert dialect.get_readonly(connection.connection.dbapi_connection)
+            with pytest.raises(exc.DBAPIError, match="read-only") as caught:
+                connection.execute(insert)
+            assert caught.value.orig.sqlstate == "25006"
+            connection.rollback()
+        with alchemy.connect() as connection:
+            driver = connection.connection.dbapi_connection
+            assert not dialect.get_readonly(driver)
+            # It concerns SERIALIZABLE alone.
+            assert not dialect.get_deferrable(driver)
+            connection.execute(insert)
+            connection.rollback()
+
+
+@pytest.mark.written_for(["postgresql"], reason="SQLAlchemy's options of it")
+def test_a_level_in_the_url(engine):
+    """P12: SQLAlchemy's isolation_level comes before the URL's."""
+    url = sa.make_url(url_of(engine)).update_query_dict(
+        {"isolation_level": "READ COMMITTED"}
+    )
+    for options in ({}, {"isolation_level": "SNAPSHOT"}):
+        made = sa.create_engine(url, **options)
+        with made.connect() as connection:
+            level = options.get("isolation_level", "READ COMMITTED")
+            assert connection.get_isolation_level() == level
+        made.dispose()
+
+
 def test_repeatable_read_is_snapshot(engine):
     made = sa.create_engine(url_of(engine), isolation_level="REPEATABLE READ")
     with made.connect() as connection:

@@ -85,6 +85,15 @@ class AdaptedConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
     def isolation_level(self, value: str) -> None:
         self._await(self._connection.set_isolation_level(value))
 
+    @property
+    def read_only(self) -> bool:
+        """Whether the transactions to come are read-only."""
+        return self._connection.read_only
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._await(self._connection.set_read_only(value))
+
     def foreign_keys(self) -> Any:
         """The FOREIGN KEYs, which tique keeps."""
         return self._await(self._connection.foreign_keys())

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.engine.interfaces import DBAPICursor
+    from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
 _COMPARISONS = (
     operators.eq,
@@ -157,6 +157,21 @@ class PostgreSQLDialect(TiqueDriver, PGDialect):
         found = foreign_keys(connection, schema, self.default_schema_name)
         shown = super().get_multi_foreign_keys(connection, schema=schema, **kw)
         return [(key, found.get(key[1], keys)) for key, keys in shown]
+
+    def set_readonly(self, connection: DBAPIConnection, value: bool) -> None:
+        """Make the transactions to come read-only, or not."""
+        connection.read_only = value
+
+    def get_readonly(self, connection: DBAPIConnection) -> bool:
+        """Whether the transactions to come are read-only."""
+        return bool(connection.read_only)
+
+    def set_deferrable(self, connection: DBAPIConnection, value: bool) -> None:
+        """Nothing: DEFERRABLE concerns SERIALIZABLE alone."""
+
+    def get_deferrable(self, connection: DBAPIConnection) -> bool:
+        """No transaction is."""
+        return False
 
     # tique has no COMMENT ON CONSTRAINT, so there are no comments to tell.
 
