@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tique.query.statements import Statement, executable
 from tique.store.search_paths import CatalogAlong
-from tique_rewriter.errors import RewriteError
+from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.plan import TransactionControl
 from tique_rewriter.session import SessionPlan
 
@@ -57,11 +57,13 @@ class Planner:
         self._temporaries = temporaries
         self._catalog = database.catalog
         self._without_temporaries = database.rewriters[paramstyle]
+        self._follows = database.engine.follows_path
         self._along: CatalogAlong | None = None
-        """The tables along the search path, if the application has set it."""
+        """The tables along the search path, if that is not settled."""
         self._along_at = -1
         """The version of the definitions for which that was asked; -1: not yet."""
         self._statements: dict[Prepared, Statement] = {}
+        self.look_along(None)
 
     @property
     def rewriter(self) -> Rewriter:
@@ -76,8 +78,27 @@ class Planner:
         RewriteError
             If the statement is not understood, or not supported.
         """
+        if self._along is None:
+            return self._plan(query, has_parameters)
+        was_asked = self._is_behind
+        with suppress(UnknownTable):
+            prepared = self._plan(query, has_parameters)
+            statement = self.statement(prepared)
+            if was_asked or statement is None or not statement.defines:
+                return prepared
+        # Another program may have made or dropped a schema of the path.
+        if self._execution.migration is None:
+            self._along_at = -1
+        return self._plan(query, has_parameters)
+
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the schemas of the path have to be asked for."""
+        return self._along is not None and self._along_at != self._catalog.version
+
+    def _plan(self, query: str, has_parameters: bool) -> Prepared:
         begins = self._is_shared and self._execution.txid is None
-        if begins or self._along is not None:
+        if begins or self._is_behind:
             # Another process may have created or changed a table meanwhile.
             with suppress(RewriteError):
                 prepared = self.rewriter.plan(query, has_parameters)
@@ -85,7 +106,7 @@ class Planner:
                 if isinstance(prepared.plan, TransactionControl):
                     return prepared
                 if isinstance(prepared.plan, SessionPlan):
-                    if self._along is None:
+                    if not self._is_behind:
                         return prepared
                     self._follow_path()
                     return self.rewriter.plan(query, has_parameters)
@@ -101,7 +122,7 @@ class Planner:
 
         None where others have to be asked for.
         """
-        if self._along is not None:
+        if self._is_behind:
             return None
         with suppress(RewriteError):
             return self.rewriter.plan(query, has_parameters)
@@ -135,9 +156,10 @@ class Planner:
 
     def look_along(self, path: str | None) -> None:
         """Look for names along the session's path, which is this one; None: the first."""
-        self._along = None if path is None else CatalogAlong(self._catalog, ())
+        is_settled = path is None and not self._follows
+        self._along = None if is_settled else CatalogAlong(self._catalog, ())
         self._along_at = -1
-        if path is None:
+        if is_settled:
             self._choose_rewriter()
 
     def _choose_rewriter(self) -> None:

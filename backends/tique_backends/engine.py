@@ -131,6 +131,8 @@ class Engine(ABC):
     settings: SettingRules
     search_path: Sequence[str] | None = None
     """The schemas in which a table is looked for that names none; None: the default."""
+    follows_path: bool = False
+    """Whether schemas that come later are found along the path of a new connection."""
     database: str = ""
     """The name that the engine takes before a schema's; empty if it takes none."""
     statistics: Statistics

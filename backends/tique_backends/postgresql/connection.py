@@ -18,6 +18,7 @@ from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.errors import translated
 from tique_backends.postgresql.keeping import KeepingCursor
 from tique_backends.postgresql.parameters import DUMPERS
+from tique_backends.postgresql.paths import SET_PATH, USER, path_text, split_path
 from tique_backends.postgresql.starting import BEGAN
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ _GREETING = (
     # PostgreSQL 17 has one more.
     "CASE WHEN current_setting('transaction_timeout', TRUE) <> '0' "
     "THEN set_config('transaction_timeout', '0', FALSE) END, "
-    # For a role that is called tique too, $user would be tique's own schema.
-    "set_config('search_path', coalesce((SELECT string_agg(quote_ident(_s), ', ') "
-    "FROM unnest(current_schemas(FALSE)) AS _s WHERE _s <> 'tique'), ''), FALSE)"
+    "current_setting('search_path'), current_user::TEXT"
 )
 
 
@@ -110,6 +109,8 @@ class Connection:
         self._statistics = statistics
         self.is_lost = False
         """Whether it broke before a statement's reply: the server may still run it."""
+        self.path_fault: EngineError | None = None
+        """Why the application cannot have the search path that the session began with."""
         try:
             self.wire = psycopg.connect(
                 autocommit=True,
@@ -123,13 +124,25 @@ class Connection:
                 ErrorKind.OPERATIONAL, f"cannot connect to {address}: {error}"
             ) from error
         try:
-            ((self.began, self.pid, is_standby, encoding, *_),) = self.ask(
-                f"{_GREETING}, {greeting}"
+            ((self.began, self.pid, is_standby, encoding, *_, path, role, _),) = (
+                self.ask(f"{_GREETING}, {greeting}")
             )
+            self._take_path(path, role)
             self._check(address, encoding, is_standby=is_standby)
         except BaseException:
             self.close()
             raise
+
+    def _take_path(self, path: str, role: str) -> None:
+        """Look for names along the path that the session began with, if that may be."""
+        names = split_path(path)
+        try:
+            path_text(names)
+        except EngineError as error:
+            self.path_fault, names = error, []
+        allowed = [name for name in names if role.casefold() != "tique" or name != USER]
+        if allowed != split_path(path):
+            self.ask(SET_PATH, [path_text(allowed)])
 
     def _check(self, address: Address, encoding: str, *, is_standby: bool) -> None:
         if self.pid != self.wire.info.backend_pid:

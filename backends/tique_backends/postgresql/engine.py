@@ -119,6 +119,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
     settings = RULES
+    follows_path = True
     writes_storage: ClassVar[bool] = True
     """Whether this role folds by statements of its own."""
 

@@ -4,6 +4,11 @@ The application's sessions have the application's. What tique reads of the catal
 depend on it, as all sessions use what one has read: types, expressions and views are
 written with their schemas (:func:`without_path`). tique's own statements name schemas, and
 the functions of its schema have paths of their own.
+
+*Invariant* (P12). The path that the URL, the role or the database sets is the session's as it
+stands there, and means what it means to PostgreSQL at every statement: which of its schemas
+are there is asked again when a definition has changed, and before each statement that defines
+something or names no table that is known, as other programs make and drop schemas, too.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
     from tique_backends.session import Session
 
-_SET_PATH = "SELECT pg_catalog.set_config('search_path', $1, false)"
+SET_PATH = "SELECT pg_catalog.set_config('search_path', $1, false)"
 _EMPTY_PATH = (
     "WITH _before AS MATERIALIZED (SELECT pg_catalog.current_setting('search_path') AS _p) "
     "SELECT _p, pg_catalog.set_config('search_path', '', false) FROM _before"
@@ -52,7 +57,7 @@ def without_path(session: Session) -> Iterator[None]:
     finally:
         # In an engine transaction that has failed it comes back by itself.
         with suppress(EngineError):
-            session.execute(_SET_PATH, [path]).close()
+            session.execute(SET_PATH, [path]).close()
 
 
 def split_path(text: str) -> list[str]:

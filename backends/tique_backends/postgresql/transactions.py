@@ -52,6 +52,8 @@ class TransactionSession(StatementSession):
 
     @override
     def starting(self) -> Mapping[str, str]:
+        if self._connection.path_fault is not None:
+            raise self._connection.path_fault
         return obeyed(self._connection.began)
 
     @override
