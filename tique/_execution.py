@@ -22,6 +22,7 @@ from tique._apart import Apart, runs_apart
 from tique._bulk import BulkStatements
 from tique._connection_info import TransactionStatus
 from tique._control import Controls
+from tique._deadline import limited
 from tique._log import fields
 from tique._notices import Notices
 from tique._planning import Planner
@@ -254,6 +255,12 @@ class Execution:
 
     def run(self, query: str, parameters: Any) -> Outcome:
         """Execute one statement for a cursor."""
+        if self.statement_timeout is None:
+            return self._run(query, parameters)
+        with self.lock, limited(self, self.statement_timeout):
+            return self._run(query, parameters)
+
+    def _run(self, query: str, parameters: Any) -> Outcome:
         with self.lock:
             if not self._finalizer.alive or self._process != process.current():
                 self.check_usable()
@@ -362,7 +369,7 @@ class Execution:
             try:
                 return run()
             except errors.SerializationError:
-                if time.monotonic() > latest:
+                if time.monotonic() > (self.session.expires or latest):
                     raise
                 # The turn was waited for; but the conflict may be another process's.
                 time.sleep(_PAUSE)
@@ -477,6 +484,8 @@ class Execution:
                     raise changed from error
             raise
         if commits:
+            # What has begun to commit is not stopped.
+            self.session.expires = None
             self.commit()
         self.database.committer.let_work()
         return outcome

@@ -82,6 +82,10 @@ class Session(ABC):
     is_as_opened = True
     """Whether it has the settings that every new session has."""
 
+    expires: float | None = None
+    """When the application's statement has taken its time (:func:`time.monotonic`); None:
+    never, or it was told so already."""
+
     aside: Session | None = None
     """While an engine transaction is held open over several statements: another session,
     for statements that are no part of it. :meth:`transact` joins the transaction then."""
@@ -187,6 +191,10 @@ class Session(ABC):
 
         ``options`` are those of EXPLAIN in brackets, where the engine has that.
         """
+
+    def expire(self, moment: float) -> None:
+        """Stop the engine's statement if :attr:`expires` is this; from any thread."""
+        raise NotImplementedError
 
     def starting(self) -> Mapping[str, str]:
         """The settings of transactions and statements that the session began with.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -139,6 +140,12 @@ class StatementSession(Session):
     @contextmanager
     def _running(self, *, fetches: bool = False) -> Iterator[None]:
         """Use the connection, which may be interrupted."""
+        expires = self.expires
+        if expires is not None and not self._is_own and time.monotonic() > expires:
+            self.expires = None
+            raise EngineError(
+                ErrorKind.INTERRUPTED, "the statement has taken its time", "57014"
+            )
         with self._guard:
             self._is_running = True
         try:
@@ -354,6 +361,18 @@ class StatementSession(Session):
     def interrupt(self) -> None:
         with self._guard:
             if self._is_running:
+                self._connection.interrupt()
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether what runs is tique's own, which no time-out of the application's ends."""
+        return self._in_transaction
+
+    @override
+    def expire(self, moment: float) -> None:
+        with self._guard:
+            if self._is_running and self.expires == moment and not self._is_own:
+                self.expires = None
                 self._connection.interrupt()
 
     @override

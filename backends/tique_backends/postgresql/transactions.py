@@ -100,6 +100,11 @@ class TransactionSession(StatementSession):
     def discard(self, what: str) -> None:
         self._run(f"DISCARD {what}", prepare=False)
 
+    @property
+    @override
+    def _is_own(self) -> bool:
+        return self._in_transaction or self._is_unhurried
+
     def _without_timeouts(self, scope: str) -> str:
         """Statements after which the application's timeouts do not count."""
         return "".join(f"; SET {scope} {name} = 0" for name in self._timeouts)
