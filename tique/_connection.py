@@ -341,7 +341,7 @@ class Connection(Generic[RowT]):
             return
         with self._execution.lock:
             self._execution.check_usable()
-            self._execution.controls.is_explicit = True
+            self._execution.controls.open()
         self._execution.contender.has_priority = priority
         try:
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,8 @@ class Controls:
     """The transaction control of a connection by SQL statements."""
 
     def __init__(self, execution: Execution) -> None:
-        self.is_explicit = False
-        """Whether BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
+        self.begun: float | None = None
+        """When BEGIN (or ``transaction()``) opened it: autocommit is suspended."""
         self.isolation: IsolationLevel | None = None
         self.read_only: bool | None = None
         self._execution = execution
@@ -36,13 +37,22 @@ class Controls:
             Control.RELEASE: lambda c: self._open().release(_name(c)),
         }
 
+    @property
+    def is_explicit(self) -> bool:
+        """Whether BEGIN (or ``transaction()``) opened it."""
+        return self.begun is not None
+
+    def open(self) -> None:
+        """Note that one begins here, whose snapshot is that of its first statement."""
+        self.begun = time.monotonic()
+
     def run(self, control: TransactionControl) -> None:
         """Carry out the statement."""
         self._handlers[control.control](control)
 
     def reset(self) -> None:
         """Note that the transaction ended."""
-        self.is_explicit = False
+        self.begun = None
         self.isolation = None
         self.read_only = None
 
@@ -56,7 +66,7 @@ class Controls:
                 "BEGIN inside a transaction; use SAVEPOINT to nest", sqlstate="25001"
             )
         self._set(control)
-        self.is_explicit = True
+        self.open()
 
     def _set(self, control: TransactionControl) -> None:
         if self._execution.txid is not None:
@@ -85,7 +95,7 @@ class Controls:
         if transaction is not None:
             isolation, read_only = transaction.isolation, transaction.read_only
         end()
-        self.is_explicit = True
+        self.open()
         self.isolation, self.read_only = isolation, read_only
 
     def _open(self) -> Transaction:

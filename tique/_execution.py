@@ -524,6 +524,7 @@ class Execution:
             contender=self.contender,
             temporaries=self.temporaries,
             planned_at=planned_at,
+            begun=self.controls.begun,
         )
         transaction.is_single = self.commits_each
         transaction.holder = self.number, threading.current_thread().name

@@ -73,6 +73,7 @@ class SharedSnapshot(NamedTuple):
     sts: int
     fences: frozenset[int]
     entries: Sequence[Row] | None = None
+    moment: int = 0
 
 
 class Anchor(NamedTuple):

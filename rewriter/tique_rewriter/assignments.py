@@ -13,6 +13,7 @@ from tique_rewriter.plan import Expression, Literal
 from tique_rewriter.references import unknown_column
 from tique_rewriter.row_queries import check_row_query, column_of_row, is_subquery
 from tique_rewriter.scalars import check_default, check_given, check_scalar, split
+from tique_rewriter.text import Default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -169,4 +170,4 @@ def plan_default(column: Column) -> Expression:
     """Return the value that stands for a column's DEFAULT."""
     if column.default is None:
         return Expression(("NULL",), Literal(None))
-    return Expression((f"({column.default})",))
+    return Expression(("(", Default(column.default), ")"))

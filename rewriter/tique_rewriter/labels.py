@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tique_rewriter.listings import Listed
+    from tique_rewriter.moments import Found
     from tique_rewriter.references import Read
     from tique_rewriter.source import Source, Word
 
@@ -52,7 +53,7 @@ class _Items:
 
 
 def labels(
-    source: Source, tree: exp.Expr, reads: Sequence[Read | Listed]
+    source: Source, tree: exp.Expr, reads: Sequence[Read | Listed | Found]
 ) -> list[Mark]:
     """Return a label for every result that the engine would name after its filled text.
 
@@ -165,7 +166,7 @@ def _unclear(
 
 
 def _lists_above(
-    source: Source, read: Read | Listed, results: Ancestors
+    source: Source, read: Read | Listed | Found, results: Ancestors
 ) -> list[exp.Expr]:
     """Return the results, from the innermost out, that a table is read in."""
     found: list[exp.Expr] = []

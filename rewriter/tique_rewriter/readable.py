@@ -43,6 +43,11 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
         if is_call and token.text.lower() in rules.unknown_functions:
             if token.token_type not in _QUOTED:
                 token = _other(token, TokenType.VAR, f"_{token.text}")
+        elif not is_call and _is_moment(tokens, number, rules):
+            # A call has a place in the tree, and what is no call has none.
+            yield _other(token, TokenType.VAR, "_moment")
+            yield _other(token, TokenType.L_PAREN, "(")
+            token = _other(token, TokenType.R_PAREN, ")")
         elif is_call and _is_plain_object(tokens[number:], rules):
             token = _other(token, TokenType.VAR, f"_{token.text}")
         elif (
@@ -90,6 +95,17 @@ def readable(tokens: Sequence[Token], rules: Rules) -> Iterator[Token]:
                 number = end
         yield token
         number += 1
+
+
+def _is_moment(tokens: Sequence[Token], number: int, rules: Rules) -> bool:
+    """Whether this is CURRENT_DATE or its like, in a query or a change."""
+    token, before = tokens[number], tokens[max(number - 1, 0)].token_type
+    return (
+        token.text.upper() in rules.moments
+        and token.token_type not in _QUOTED
+        and before not in (TokenType.DOT, TokenType.ALIAS)
+        and tokens[0].token_type not in (TokenType.CREATE, TokenType.ALTER)
+    )
 
 
 def _is_plain_object(tokens: Sequence[Token], rules: Rules) -> bool:

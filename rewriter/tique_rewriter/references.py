@@ -18,6 +18,8 @@ from tique_rewriter.errors import (
 )
 from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
+from tique_rewriter.moments import marks_of as marks_of_moments
+from tique_rewriter.moments import moments
 from tique_rewriter.names import check_case, check_kind, check_reserved, quote
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
@@ -234,11 +236,13 @@ def find_reads(
         check_rows(source, part, reads)
     _check_accounted(source, parts[0].root(), catalog, [*found, *own])
     check_samples(source, parts[0].root(), found)
+    timed = moments(source, parts[0].root(), [read.table for read in found])
     reads.others = [
         *outer,
         *sample_marks(source, found),
         *marks_of(source, own),
-        *labels(source, parts[0].root(), [*found, *own]),
+        *marks_of_moments(source, timed),
+        *labels(source, parts[0].root(), [*found, *own, *timed]),
         *distinct_names(source, parts[0].root()),
     ]
     return reads

@@ -53,7 +53,22 @@ class Outer:
     alias: str
 
 
-Piece = str | Hole | Label | Variant | Outer
+@dataclass(frozen=True)
+class Moment:
+    """A place where the transaction's moment is ``written``: it takes the ``{}`` of ``form``."""
+
+    written: str
+    form: str
+
+
+@dataclass(frozen=True)
+class Default:
+    """The place of a column's DEFAULT, in which its moments are the transaction's."""
+
+    text: str
+
+
+Piece = str | Hole | Label | Variant | Outer | Moment | Default
 
 
 UNNAMED = "_unnamed_"

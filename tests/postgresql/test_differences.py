@@ -33,11 +33,6 @@ def _after_an_error(connection: Any) -> Any:
     return connection.execute("SELECT 1").fetchall()
 
 
-def _now_twice(connection: Any) -> Any:
-    first = connection.execute("SELECT now()").fetchone()
-    return connection.execute("SELECT now()").fetchone() == first
-
-
 def _described(connection: Any) -> Any:
     columns = connection.execute("SELECT id, truth FROM t").description
     return [tuple(column) for column in columns]
@@ -69,12 +64,6 @@ DIFFERENCES = {
         Failure("InternalError", "25P02"),
         [(1,)],
         "a statement that fails is undone alone; the transaction goes on (P8)",
-    ),
-    "now": Difference(
-        _now_twice,
-        True,
-        False,
-        "the engine's own transactions are one statement long",
     ),
     "fetchmany_0": Difference(
         lambda c: c.execute("SELECT 1").fetchmany(0),

@@ -24,7 +24,7 @@ from tique_rewriter import (
     temporary,
     truncate,
 )
-from tique_rewriter.text import Hole, Label, Outer, Text, Variant
+from tique_rewriter.text import Default, Hole, Label, Moment, Outer, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,10 +53,15 @@ def text(pieces: Text, references: tuple[plan.Reference, ...]) -> str:
 
 
 def _marked(
-    piece: Hole | Label | Outer | Variant, references: tuple[plan.Reference, ...]
+    piece: Hole | Label | Outer | Variant | Moment | Default,
+    references: tuple[plan.Reference, ...],
 ) -> str:
     if isinstance(piece, Label):
         return f"⟦as {piece.expression}⟧"
+    if isinstance(piece, Moment):
+        return piece.written
+    if isinstance(piece, Default):
+        return piece.text
     if isinstance(piece, Variant):
         return f"⟦{piece.text}⟧"
     if isinstance(piece, Outer):

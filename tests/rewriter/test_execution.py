@@ -12,7 +12,7 @@ from tests.rewriter.tables import SETUP, Tables
 from tique_backends.duckdb.labels import name_in, naming
 from tique_rewriter import RewriteError, Rewriter
 from tique_rewriter.plan import Reference, Select
-from tique_rewriter.text import Label, Piece, Text, Variant
+from tique_rewriter.text import Default, Label, Moment, Piece, Text, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,10 @@ def fill(
             return piece
         if isinstance(piece, Label):
             return f" AS {quoted(named(piece.expression))}"
+        if isinstance(piece, Moment):
+            return piece.written
+        if isinstance(piece, Default):
+            return piece.text
         if isinstance(piece, Variant):
             return piece.text
         reference = references[piece.index]

@@ -275,6 +275,7 @@ class Database:
         contender: Contender,
         temporaries: Temporaries | None = None,
         planned_at: int | None = None,
+        begun: float | None = None,
     ) -> Transaction:
         """Begin a transaction; its connection adds it to the open ones.
 
@@ -301,6 +302,7 @@ class Database:
             contender=contender,
             temporaries=temporaries,
             planned_at=planned_at,
+            begun=begun,
         )
 
     def number(self) -> int:

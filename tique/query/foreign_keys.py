@@ -397,7 +397,8 @@ class _Enforcement:
         for position in key.columns:
             column = child.columns[position]
             default = column.default if action is Action.SET_DEFAULT else None
-            texts.append(cast(f"({default or 'NULL'})", column.type))
+            text = self._transaction.default(default)
+            texts.append(cast(f"({text})", column.type))
         return texts
 
     def _write_round(self) -> None:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique.query.sources import Source
-from tique_rewriter.text import Hole, Label, Outer, Piece, Text, Variant
+from tique_rewriter.text import (
+    Default,
+    Hole,
+    Label,
+    Moment,
+    Outer,
+    Piece,
+    Text,
+    Variant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +25,10 @@ if TYPE_CHECKING:
     from tique.query.transaction import Transaction
     from tique_rewriter.plan import JoinRead, Plan, Reference
     from tique_rewriter.schema import Table
+
+
+_Filler = str | Hole | Label | Variant | Outer
+_Ready = tuple[_Filler, ...]
 
 
 class SnapshotText:
@@ -54,7 +67,8 @@ class SnapshotText:
             UNSUPPORTED if the engine has no name for a result without an alias.
         """
         filled: dict[int | str, str] = {}
-        for text in texts:
+        ready = _timed(transaction, texts)
+        for text in ready:
             for piece in text:
                 if type(piece) is Hole:
                     index = piece.index
@@ -68,7 +82,7 @@ class SnapshotText:
                     filled[f"{piece.name}{piece.alias}"] = relation + piece.alias
                 elif type(piece) is Label:
                     filled[piece.expression] = self._named(transaction, piece, texts)
-        return [_complete(text, filled) for text in texts], self._bound(parameters)
+        return [_complete(text, filled) for text in ready], self._bound(parameters)
 
     def plain(self, transaction: Transaction, text: Text) -> str:
         """The text over the storage tables and the engine's own relations themselves."""
@@ -83,7 +97,11 @@ class SnapshotText:
             for piece in text
             if isinstance(piece, Outer)
         }
-        written = [p.written if isinstance(p, Variant) else p for p in text]
+        written = [
+            p.written if isinstance(p, Variant | Moment) else p
+            for p in text
+            if not isinstance(p, Default)
+        ]
         return _complete(written, filled)
 
     def _named(
@@ -107,17 +125,18 @@ class SnapshotText:
         text: Text,
     ) -> tuple[str, Sequence[Any]]:
         """As :meth:`fill`, for a join; in parts where that is faster for the engine."""
+        joined, whole = _timed(transaction, (join.rows, text))
         first, second = self.sources
         parts = first.queries(transaction, parameters)
         others = second.queries(transaction, parameters)
         forms = transaction.engine.forms
         if not forms.joins_in_parts(len(parts), len(others), wide=self.is_wide):
             both = first.relation(parts), second.relation(others)
-            sql = _complete(text, dict(enumerate(both)))
+            sql = _complete(whole, dict(enumerate(both)))
         else:
             rows = [
                 _complete(
-                    join.rows, {0: first.relation([part]), 1: second.relation([other])}
+                    joined, {0: first.relation([part]), 1: second.relation([other])}
                 )
                 for part in parts
                 for other in others
@@ -183,7 +202,18 @@ def _source(reference: Reference) -> Source:
     return Source(reference) if reference.view is None else _ViewSource(reference)
 
 
-def _complete(text: Sequence[Piece], filled: Mapping[int | str, str]) -> str:
+def _timed(transaction: Transaction, texts: Sequence[Text]) -> Sequence[_Ready]:
+    """The texts with the transaction's moment in the places of its names."""
+    return [tuple([_with_moment(transaction, p) for p in text]) for text in texts]
+
+
+def _with_moment(transaction: Transaction, piece: Piece) -> _Filler:
+    if isinstance(piece, Moment):
+        return piece.form.format(transaction.moment)
+    return transaction.default(piece.text) if isinstance(piece, Default) else piece
+
+
+def _complete(text: Sequence[_Filler], filled: Mapping[int | str, str]) -> str:
     return "".join(
         [piece if isinstance(piece, str) else _filling(piece, filled) for piece in text]
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +19,8 @@ from tique.writes.references import References
 from tique.writes.seen import Seen
 from tique.writes.table import TableWrites, Write
 from tique_backends.errors import ConnectionLostError, EngineError
+from tique_rewriter.moments import timed
+from tique_rewriter.text import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -174,6 +178,17 @@ class Transaction(KeyedRows):
     planned_at
         The version of the definitions by which its only statement was planned, if it begins
         blindly (:mod:`tique.query.blind`).
+    begun
+        When the application said BEGIN, by this process's monotonic clock; None: with its
+        first statement.
+
+    Notes
+    -----
+    Its *moment* (P12) is what the engine's clock showed when its snapshot was asked for,
+    less the time for which the application had waited since BEGIN. So it is what BEGIN
+    would have found had it been sent then: not earlier than anything that was seen
+    before, and not later than anything that the transaction can see of the engine's clock. It
+    stays through savepoints and later snapshots.
     """
 
     migration: Migration | None = None
@@ -211,6 +226,7 @@ class Transaction(KeyedRows):
         contender: Contender | None = None,
         temporaries: Temporaries | None = None,
         planned_at: int | None = None,
+        begun: float | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
@@ -253,7 +269,30 @@ class Transaction(KeyedRows):
         self.seen = Seen()
         self._is_first_statement = True
         self.planned_at = planned_at
+        waited = 0.0 if begun is None else time.monotonic() - begun
         self.txid, self.sts = timeline.begin(blindly=planned_at is not None)
+        self._moment: int | None = None
+        if planned_at is None:
+            self._moment = timeline.moment - int(waited * 1e6)
+
+    @property
+    def moment(self) -> str:
+        """The time of its begin, as the engine's text."""
+        if self._moment is None:
+            # A blind one has asked for nothing so far.
+            self.timeline.catch_up()
+            self._moment = self.timeline.moment
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self._moment)
+        return f"CAST('{at.isoformat(sep=' ')}' AS TIMESTAMPTZ)"
+
+    def default(self, text: str | None) -> str:
+        """The text of a column's DEFAULT, with the transaction's moment in it."""
+        return "".join(
+            [
+                p.form.format(self.moment) if isinstance(p, Moment) else str(p)
+                for p in timed(text or "NULL", self.engine.capabilities.dialect)
+            ]
+        )
 
     @property
     def server_locks(self) -> Collection[int]:

@@ -7,6 +7,7 @@ for one that it shares with other processes see :mod:`tique.timeline.shared`.
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -67,6 +68,11 @@ class Timeline:
 
     def catch_up(self) -> None:
         """Follow the commits of other processes."""
+
+    @property
+    def moment(self) -> int:
+        """The engine's time when :meth:`catch_up` was last done: microseconds since 1970."""
+        return time.time_ns() // 1000
 
     @property
     def is_abreast(self) -> bool:

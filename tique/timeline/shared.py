@@ -137,6 +137,7 @@ class SharedTimeline(Timeline):
         The committer's lock is held. A barrier that an interruption leaves behind is
         finished by the next holder of that lock (:meth:`lift`)."""
         self._expires = 0.0
+        self._moment = 0
         self._has_company = False
         self._abreast = 0
         """So many groups of commits, one after the other, had nothing to follow before them."""
@@ -229,7 +230,14 @@ class SharedTimeline(Timeline):
     def _ask(self) -> None:
         with self.noticing():
             followed = self._sequencer.sts()
-            self.follower.follow(self._shared.snapshot(followed))
+            snapshot = self._shared.snapshot(followed)
+            self._moment = snapshot.moment
+            self.follower.follow(snapshot)
+
+    @property
+    @override
+    def moment(self) -> int:
+        return self._moment
 
     @override
     def check(self) -> None:

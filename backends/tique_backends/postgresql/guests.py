@@ -39,6 +39,7 @@ from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
 from tique_backends.postgresql.log import encode_content
 from tique_backends.postgresql.sequencer import (
+    NOW,
     PostgreSQLSequencer,
     rows_of,
     unless_held_up,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 _LETTERS = {"SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
 
 _FOLLOW = (
-    "SELECT sts, fences, privileges, stamps, txids, entries "
+    f"SELECT sts, fences, privileges, stamps, txids, entries, {NOW} "
     "FROM tique.guest_follow($1, $2)"
 )
 
@@ -184,7 +185,7 @@ class GuestSequencer(PostgreSQLSequencer):
 
     @override
     def snapshot(self, after: int) -> SharedSnapshot:
-        ((sts, fences, privileges, stamps, txids, entries),) = self._ask(
+        ((sts, fences, privileges, stamps, txids, entries, moment),) = self._ask(
             _FOLLOW, [self._client, after]
         )
         if privileges != self._said:
@@ -192,7 +193,8 @@ class GuestSequencer(PostgreSQLSequencer):
                 int(entry.rstrip("rawd")): entry for entry in (privileges or "").split()
             }
             self._said = privileges
-        return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
+        found = rows_of(stamps, txids, entries)
+        return SharedSnapshot(sts, frozenset(fences), found, moment)
 
     @override
     def logged(self, after: int) -> list[Row]:

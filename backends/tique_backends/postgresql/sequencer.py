@@ -150,7 +150,8 @@ SCHEMA = (
 )
 """The driver's additions to either form of the sequencer."""
 
-_FOLLOW = "SELECT sts, fences, stamps, txids, entries FROM tique.follow($1, $2)"
+NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
+_FOLLOW = f"SELECT sts, fences, stamps, txids, entries, {NOW} FROM tique.follow($1, $2)"
 
 _CLAIM = (
     'WITH _was AS (SELECT id, drained, folded FROM tique."tables" WHERE id = $1 '
@@ -257,10 +258,11 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def snapshot(self, after: int) -> SharedSnapshot:
-        ((sts, fences, stamps, txids, entries),) = self._ask(
+        ((sts, fences, stamps, txids, entries, moment),) = self._ask(
             _FOLLOW, [self._client, after]
         )
-        return SharedSnapshot(sts, frozenset(fences), rows_of(stamps, txids, entries))
+        found = rows_of(stamps, txids, entries)
+        return SharedSnapshot(sts, frozenset(fences), found, moment)
 
     @override
     def hold(self) -> Anchor:

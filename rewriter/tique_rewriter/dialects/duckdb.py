@@ -136,8 +136,17 @@ RULES = Rules(
             "stats",
             "current_query",
             "write_log",
+            *("txid_current", "current_transaction_id"),
         ]
     ),
+    moments={
+        **dict.fromkeys(["CURRENT_TIMESTAMP", "NOW()"], ()),
+        **dict.fromkeys(["GET_CURRENT_TIMESTAMP()", "TRANSACTION_TIMESTAMP()"], ()),
+        **dict.fromkeys(["CURRENT_DATE", "CURRENT_DATE()", "TODAY()"], ("DATE",)),
+        **dict.fromkeys(["CURRENT_TIME", "GET_CURRENT_TIME()"], ("TIMETZ",)),
+        **dict.fromkeys(["LOCALTIME", "CURRENT_LOCALTIME()"], ("TIMESTAMP", "TIME")),
+        **dict.fromkeys(["LOCALTIMESTAMP", "CURRENT_LOCALTIMESTAMP()"], ("TIMESTAMP",)),
+    },
     crashing_windows=frozenset({"dense_rank"}),
     comma_may_end=True,
     conflict_needs_key=True,

@@ -118,6 +118,14 @@ RULES = Rules(
     table_functions=re.compile(".*", re.DOTALL),
     function_schemas=None,
     refused_functions=frozenset(),
+    moments={
+        **dict.fromkeys(["CURRENT_TIMESTAMP", "NOW()", "TRANSACTION_TIMESTAMP()"], ()),
+        "CURRENT_DATE": ("DATE",),
+        "CURRENT_TIME": ("TIMETZ",),
+        "LOCALTIME": ("TIME",),
+        "LOCALTIMESTAMP": ("TIMESTAMP",),
+    },
+    moment_strings=True,
     allowed_kinds=frozenset({exp.TableSample}),
     allowed_parts=frozenset({"search", "only", "sample", "seed"}),
     refused_kinds={

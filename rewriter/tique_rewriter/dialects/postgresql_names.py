@@ -113,10 +113,10 @@ unnest
 
 WORDS = """
 all and any array as asc between bigint bit boolean case cast char character check
-coalesce collate cube dec decimal default desc distinct else end except exists
-extract fetch float from greatest group grouping having ilike in int integer
-intersect interval into join lateral least like limit national nchar normalize not
-nullif numeric offset on only or order overlaps overlay placing position real
+coalesce collate cube current_time current_timestamp dec decimal default desc
+distinct else end except exists extract fetch float from greatest group grouping having ilike in int integer
+intersect interval into join lateral least like limit localtime localtimestamp
+national nchar normalize not nullif numeric offset on only or order overlaps overlay placing position real
 returning rollup row select setof similar smallint some substring symmetric then
 time timestamp to treat trim union unique using values varchar when where window
 with xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse

@@ -7,7 +7,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from re import Pattern
 
     from sqlglot import expressions as exp
@@ -242,6 +242,12 @@ class Rules:
         expressions without an alias.
     session_verbs
         The first words of the statements about the session that it has.
+    moments
+        Words, and functions with ``()``, in capitals, that stand for the transaction's
+        moment, each with the types that it is converted to, one after the other.
+    moment_strings
+        Whether ``'now'`` and its like are moments where they are converted, and whether
+        ``age(x)`` begins at the moment's day.
     unknown_functions
         Folded names of functions that the parser takes for others, of another number of
         arguments.
@@ -417,6 +423,8 @@ class Rules:
     names_by_text: bool = False
     distinct_needs_names: bool = False
     session_verbs: frozenset[str] = frozenset({"SET"})
+    moments: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    moment_strings: bool = False
     unknown_functions: frozenset[str] = frozenset()
     draws: frozenset[str] = frozenset()
     phrases: frozenset[str] = frozenset()

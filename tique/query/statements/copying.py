@@ -92,7 +92,13 @@ class CopyInStatement(Statement):
             target = session.create_incoming(table)
             try:
                 copy(f"COPY {target} ({names}) {self._tail}")
-                every = ", ".join(quote(column.name) for column in table.columns)
+                every = ", ".join(
+                    quote(column.name)
+                    if default == (column.default or "NULL") or i in self._columns
+                    else f"({default})"
+                    for i, column in enumerate(table.columns)
+                    for default in [transaction.default(column.default)]
+                )
                 insertion = _insertion(
                     table, range(len(table.columns)), f"SELECT {every} FROM {target}"
                 )

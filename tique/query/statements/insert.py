@@ -33,6 +33,7 @@ from tique.query.statements.writing import WritingStatement
 from tique_backends.records import Row
 from tique_rewriter.kernel import NotLocal, coercer
 from tique_rewriter.plan import Expression, Literal, Operand, Parameter
+from tique_rewriter.text import Default, Moment
 
 if TYPE_CHECKING:
     from tique.query.statements.base import Outcome
@@ -151,7 +152,7 @@ class InsertRowsStatement(InsertStatement):
         for position, column in enumerate(self._table.columns):
             expression = given.get(position)
             if expression is None and column.default is not None:
-                expression = Expression((column.default,))
+                expression = Expression((Default(column.default),))
             result.append(expression)
         return result
 
@@ -331,7 +332,8 @@ class InsertRowsStatement(InsertStatement):
                         bound.append(operand_value(kernel, parameters))
                         text = f"${len(bound)}"
                     else:
-                        text = f"({''.join(map(str, expression.text))})"
+                        (filled,), _ = self.text.fill(transaction, (), expression.text)
+                        text = f"({filled})"
                     items.append(cast(text, column.type))
                 selects.append(f"SELECT {', '.join(items)}")
             yield " UNION ALL ".join(selects), bound
@@ -353,7 +355,11 @@ def _is_simple(expression: Expression | None) -> bool:
     return (
         expression is None
         or isinstance(expression.kernel, Parameter | Literal)
-        or all(isinstance(piece, str) and "$" not in piece for piece in expression.text)
+        or all(
+            isinstance(piece, Default | Moment)
+            or (isinstance(piece, str) and "$" not in piece)
+            for piece in expression.text
+        )
     )
 
 
@@ -427,7 +433,8 @@ class InsertQueryStatement(InsertStatement):
         names = {position: f"_{i}" for i, position in enumerate(columns)}
         items = [
             forms.cast(
-                names.get(position, f"({column.default or 'NULL'})"), column.type
+                names.get(position) or f"({transaction.default(column.default)})",
+                column.type,
             )
             for position, column in enumerate(self._table.columns)
         ]
