@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tique._translation import translating
 from tique.database.database import acquire, release
+from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     import os
@@ -42,7 +43,7 @@ def adopt(
     with translating():
         database = acquire(url, {})
         try:
-            return database.ddl.adopt(tables)
+            return undisturbed(lambda: database.ddl.adopt(tables))
         except BaseException:
             if database.is_new and not list(database.catalog):
                 # A refused adoption leaves no trace.
@@ -81,6 +82,6 @@ def detach(
     with translating():
         database = acquire(url, {})
         try:
-            return database.ddl.detach(tables)
+            return undisturbed(lambda: database.ddl.detach(tables))
         finally:
             release(database)

@@ -45,6 +45,7 @@ from tique.query.statements import Outcome, Statement
 from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel
 from tique_backends.errors import EngineError
+from tique_backends.undisturbed import undisturbed
 from tique_rewriter.errors import RewriteError, UnknownTable
 from tique_rewriter.plan import (
     DEFAULT_ISOLATION,
@@ -460,6 +461,9 @@ class Execution:
             run = partial(migration.run, run, defines=statement.defines)
         else:
             run = partial(run_fenced_if_needed, run)
+        if migrates or statement.defines:
+            # Ctrl-C stops it as cancel() does: it fails, or is over.
+            run = partial(_whole, self.cancel, run)
         observer = _observer.observer
         if observer is not None:
             kind = type(statement).__name__.removesuffix("Statement")
@@ -500,14 +504,14 @@ class Execution:
     def _migrate(self, transaction: Transaction) -> Migration:
         """Begin the DDL of a transaction."""
         migration = self.migration = self.database.migration(transaction)
-        migration.open()
+        undisturbed(migration.open)
         self.planner.plan_by(migration.catalog)
         return migration
 
     def leave_migration(self) -> None:
         """Note that the transaction has no DDL, or no longer."""
         if self.migration is not None:
-            self.migration.close()
+            undisturbed(self.migration.close)
             self.migration = None
             self.planner.plan_by(self.database.catalog)
 
@@ -602,7 +606,7 @@ class Execution:
                 else:
                     locks.enter(transaction, self.lock_timeout, whole=True)
                     with translating():
-                        migration.commit()
+                        undisturbed(migration.commit)
             committed = True
             if transaction is not None:
                 transaction.notifications.send(transaction.session)
@@ -718,3 +722,13 @@ class Execution:
                 if self._process == process.current():
                     with translating():
                         release(self.database)
+
+
+def _whole(
+    stop: Callable[[], None],
+    run: Callable[[Transaction, Sequence[Any]], Outcome],
+    transaction: Transaction,
+    bound: Sequence[Any],
+) -> Outcome:
+    """Run a statement that no signal handler cuts short."""
+    return undisturbed(lambda: run(transaction, bound), stop=stop)

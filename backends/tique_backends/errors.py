@@ -72,6 +72,12 @@ class ConnectionLostError(EngineError):
     """The connection broke: the outcome of the last statement is not known."""
 
 
+def may_have_run(error: EngineError) -> bool:
+    """Whether a call that raised it may have had its effect, as its reply was cut off."""
+    is_stopped = error.kind is ErrorKind.INTERRUPTED
+    return is_stopped or isinstance(error, ConnectionLostError)
+
+
 def cut_short() -> EngineError:
     """Rows of a result are gone because reading them was interrupted."""
     return EngineError(

@@ -106,7 +106,11 @@ def _forget_helper() -> None:
 os.register_at_fork(after_in_child=_forget_helper)
 
 
-def undisturbed(work: Callable[[], _Outcome], patience: float = _PATIENCE) -> _Outcome:
+def undisturbed(
+    work: Callable[[], _Outcome],
+    patience: float = _PATIENCE,
+    stop: Callable[[], None] | None = None,
+) -> _Outcome:
     """Do work of which a signal handler of this process interrupts nothing.
 
     Parameters
@@ -117,6 +121,9 @@ def undisturbed(work: Callable[[], _Outcome], patience: float = _PATIENCE) -> _O
         only its holder can take again.
     patience
         Seconds that an interrupted caller waits for its end.
+    stop
+        Called when the caller is interrupted, to have the work fail soon; by another
+        thread, as it may need this one's helper, and locks that the work has.
 
     Returns
     -------
@@ -139,7 +146,21 @@ def undisturbed(work: Callable[[], _Outcome], patience: float = _PATIENCE) -> _O
         _helper.calls.put(call)
         call.wait()
     except BaseException:
+        stopper = None if stop is None else _started(stop)
         if not call.give_up(patience):
             _forget_helper()
+        if stopper is not None:
+            # It must not meet the caller's next work.
+            stopper.join(patience)
         raise
     return call.outcome()
+
+
+def _started(stop: Callable[[], None]) -> threading.Thread:
+    def run() -> None:
+        with suppress(Exception):
+            stop()
+
+    thread = threading.Thread(target=run, name="tique-stopping", daemon=True)
+    thread.start()
+    return thread

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from contextlib import contextmanager
 
 import duckdb
@@ -19,6 +20,9 @@ READS = (
 SEQUENCER = ("execute SELECT tique.", "execute SELECT stamps")
 """Functions that change the processes' shared state are called by SELECT."""
 
+
+HERE = threading.local()
+"""``target`` is the driver's connection or cursor whose call this thread makes."""
 
 WRAPPED = duckdb.DuckDBPyConnection | duckdb.DuckDBPyRelation | psycopg.RawCursor
 
@@ -42,8 +46,10 @@ class Watched:
             if name not in REACH_THE_ENGINE:
                 return self._wrapped(value(*arguments, **options))
             text = f"{name} {arguments[0]}" if arguments else name
+            HERE.target = self._target
             self._watch("before", text)
             result = self._wrapped(value(*arguments, **options))
+            HERE.target = self._target
             self._watch("after", text)
             return result
 
@@ -52,9 +58,11 @@ class Watched:
     @contextmanager
     def _copying(self, text):
         """psycopg's COPY, which is over when its context is."""
+        HERE.target = self._target
         self._watch("before", text)
         with self._target.copy(text) as copy:
             yield copy
+        HERE.target = self._target
         self._watch("after", text)
 
     def _wrapped(self, result):
@@ -78,6 +86,7 @@ def watched_run(watch):
     real = Prepared.run
 
     def run(prepared, *arguments):
+        HERE.target = prepared
         watch("before", f"execute {prepared.sql}")
         is_done = real(prepared, *arguments)
         watch("after", f"execute {prepared.sql}")

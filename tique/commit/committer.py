@@ -266,6 +266,23 @@ class Committer:
         if next(self._statements) % _STATEMENTS == 0 and self._leader.locked():
             time.sleep(0)
 
+    def reread(self, reload: Callable[[], None]) -> bool:
+        """Read the catalog; if that fails, before anything else happens, and False."""
+        self._reload = reload
+        try:
+            self._reload_definitions()
+        except BaseException as error:
+            self._is_left = True
+            if not isinstance(error, EngineError):
+                raise
+            return False
+        return True
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the catalog has yet to be read after a schema change."""
+        return self._is_left and self._reload is not None
+
     @property
     def is_in_doubt(self) -> bool:
         """Whether a commit's outcome is not known."""

@@ -286,6 +286,8 @@ class Database:
         """
         if self.ddl.is_detached:
             raise errors.OperationalError("the database was detached from tique")
+        if self.committer.is_outdated:
+            self.committer.settle()
         return Transaction(
             self.engine,
             self.catalog,

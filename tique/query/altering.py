@@ -109,7 +109,6 @@ class Alterations:
                     since[after.id] = oldest
 
             changes.transact(session, change, since)
-            self._catalog.reload(session, since)
 
     def _expect_free_name(self, session: Session, plan: AlterTable) -> None:
         """Refuse a new name that another table has, in whichever case."""

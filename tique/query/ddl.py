@@ -91,9 +91,7 @@ class DDL:
                     since[new.id] = transaction.sts
                 return count
 
-            count = self.changes.transact(session, create, since)
-            self._catalog.reload(session, since)
-        return count
+            return self.changes.transact(session, create, since)
 
     def _parents(self, child: Table) -> dict[tuple[str, str], Table]:
         """The tables that a table references, by name, as they are now."""
@@ -198,7 +196,6 @@ class DDL:
                     engine.check_versions(session, table)
 
             self.changes.transact(session, change)
-            self._catalog.reload(session)
 
     def adopt(self, names: Sequence[str] | None = None) -> list[str]:
         """Take existing tables under management without moving a row.
@@ -255,11 +252,9 @@ class DDL:
 
         try:
             with self.changes.alone():
-                adopted = self.changes.transact(session, take_in)
-                self._catalog.reload(session)
+                return self.changes.transact(session, take_in)
         finally:
             session.close()
-        return adopted
 
     def _take_foreign_keys(
         self, session: Session, tables: dict[tuple[str, str], Table]
@@ -372,7 +367,6 @@ class DDL:
                     engine.compact(session, force=True)
                 else:
                     self.changes.transact(session, release)
-                    self._catalog.reload(session)
         finally:
             session.close()
         return [table.qualified_name for table in tables]

@@ -363,6 +363,7 @@ class Migration(SchemaChanges):
         if self._aside is None:
             self._begin()
         outcome = self._done(session, body)
+        self.catalog.reload(session, since)
         sts = self._transaction.sts
         self._filled.update([n for n, oldest in since.items() if oldest == sts])
         return outcome
@@ -378,6 +379,9 @@ class Migration(SchemaChanges):
                 self._first = kept(transaction, None, {}, set(), set())
             transaction.session.hold(aside)
         except BaseException:
+            # An engine transaction may have begun, and failed.
+            with suppress(EngineError):
+                transaction.session.end_hold()
             with suppress(EngineError):
                 aside.close()
             raise

@@ -72,4 +72,3 @@ def rename_type(
                     engine.keep_foreign_keys(session, table, known)
 
         changes.transact(session, change, since)
-        catalog.reload(session, since)

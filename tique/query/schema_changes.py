@@ -8,6 +8,26 @@ the latter. It is refused if another open transaction of this process has used t
 table; a transaction of another process finds the table gone. Each schema change is one
 engine transaction: a crash leaves all of it or nothing.
 
+*All or nothing, whenever it is cut short (P5, P12).* The engine's catalog has the whole change or none of it,
+and memory has what the catalog has, before another transaction begins or commits:
+
+* before COMMIT is sent nothing is durable but the folds of :meth:`SchemaChanges.settle`, which change no
+  definition, and a number that no table uses. The engine rolls back, by itself if the connection
+  is lost; memory was not changed;
+* from then on until COMMIT's reply the change may be there. Whatever is raised, a new session reads the
+  catalog, when no statement of a lost connection can commit any more. Then the outcome is asked for: the log
+  has the barrier's entry, or not; DuckDB, in this process, has said so. A change that is there is
+  acknowledged though its COMMIT was stopped too late; if nobody can be asked the error is ``OutcomeUnknown``;
+* after it the change is durable. The session reads the catalog; if that fails, a new one does;
+* if neither can, the committer keeps the task (:meth:`~tique.commit.committer.Committer.reread`): the next
+  transaction that begins, the next commit and the next schema change do it first, and fail if they cannot.
+  Nothing is planned, certified or published by definitions that the engine no longer has.
+
+A signal handler's exception cuts none of it short: the main thread has another one run the statement, stops it
+as ``cancel()`` does, and waits for its end (:mod:`tique_backends.undisturbed`). So Ctrl-C is an engine's
+error in one of its statements, like the others. The barrier is finished by another
+attempt if the first one fails.
+
 *Between processes (P6, P9).* When the barrier stands, every commit that was let through
 before it is finished and followed here, and none is let through until the schema change
 is finished. The log entry of the engine transaction has the barrier's timestamp. A
@@ -121,19 +141,61 @@ class SchemaChanges:
         body: Callable[[], _Outcome],
         since: Mapping[int, float] = MappingProxyType({}),
     ) -> _Outcome:
-        """Change the schema; if that fails, read the catalog again.
+        """Change the schema, and read the catalog again, whatever became of COMMIT.
 
         ``since`` has, when ``body`` is over, the ids of tables that it made with rows,
         and the oldest snapshots that may see these.
+
+        Raises
+        ------
+        OutcomeUnknown
+            The engine failed inside COMMIT, and cannot be asked whether it has happened.
         """
+        reached: list[_Outcome] = []
+
+        def work() -> _Outcome:
+            reached.clear()
+            reached.append(self._done(session, body))
+            return reached[0]
+
         try:
-            return self.timeline.define(session, lambda: self._done(session, body))
-        except BaseException:
-            # A COMMIT that raised may have happened all the same, and the connection
-            # may be gone.
-            with suppress(EngineError), closing(self.engine.session()) as witness:
-                self.catalog.reload(witness, since)
+            outcome = self.timeline.define(session, work)
+        except BaseException as error:
+            if reached:
+                self._find_out(since, error)
+                return reached[0]
             raise
+        try:
+            self.catalog.reload(session, since)
+        except BaseException as error:
+            self._reread(since)
+            if not isinstance(error, EngineError):
+                raise
+        return outcome
+
+    def _find_out(self, since: Mapping[int, float], error: BaseException) -> None:
+        """Raise ``error`` unless the COMMIT that raised it has happened."""
+        has_happened = None
+        if self._reread(since):
+            with suppress(EngineError):
+                has_happened = self.timeline.has_defined()
+        if not isinstance(error, EngineError) or has_happened is False:
+            raise error
+        if has_happened is None:
+            raise errors.OutcomeUnknown(
+                "the engine failed inside the COMMIT of a schema change, which may have "
+                "happened or not, and cannot be asked for its outcome; look at the "
+                f"definitions when the database can be reached again ({error})"
+            ) from error
+
+    def _reread(self, since: Mapping[int, float]) -> bool:
+        """Read the catalog by another session; False: before anything else happens."""
+
+        def read() -> None:
+            with closing(self.engine.session()) as witness:
+                self.catalog.reload(witness, since)
+
+        return self.committer.reread(read)
 
     def _done(self, session: Session, body: Callable[[], _Outcome]) -> _Outcome:
         """Run ``body``, and let materialized views go that the engine has dropped with it."""
@@ -154,9 +216,7 @@ class SchemaChanges:
         self.expect_possible(transaction)
         with self.alone():
             self.refuse_users(used(), transaction)
-            outcome = self.transact(transaction.session, body)
-            self.catalog.reload(transaction.session)
-        return outcome
+            return self.transact(transaction.session, body)
 
     def refuse_users(self, tables: Collection[Table], mine: Transaction | None) -> None:
         """Refuse tables that another open transaction of this process has used.

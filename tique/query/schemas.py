@@ -101,4 +101,3 @@ def rename_schema(transaction: Transaction, plan: RenameSchema) -> None:
                     )
 
         changes.transact(session, change, since)
-        catalog.reload(session, since)

@@ -198,6 +198,11 @@ class Timeline:
         """Run DDL in an engine transaction, alone."""
         return session.transact(body)
 
+    def has_defined(self) -> bool:
+        """Whether DDL whose COMMIT raised an error is there; the thread is still alone."""
+        # The engine is in this process: it has said whether it was done.
+        return False
+
     def commit(self, session: Session) -> None:
         """Commit an engine transaction with versions in it."""
         session.commit()

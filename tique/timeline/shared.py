@@ -80,6 +80,7 @@ _SLICE = 0.2
 _CHECKPOINT_LEASE = 30.0
 _PATIENCE = 20.0
 _ABREAST_AFTER = 4
+_TRIES = 3
 
 
 class SharedTimeline(Timeline):
@@ -361,6 +362,13 @@ class SharedTimeline(Timeline):
 
         return self._shared.transact(session, change)
 
+    @override
+    def has_defined(self) -> bool:
+        # No statement of a lost connection goes on: the catalog was read since.
+        entries = self._shared.logged(self._barrier - 1)
+        commits = self._shared.read(entries, self._catalog.by_id())
+        return any(commit.cts == self._barrier for commit in commits)
+
     @property
     def has_barrier(self) -> bool:
         """Whether a barrier is not finished."""
@@ -371,15 +379,20 @@ class SharedTimeline(Timeline):
         if not self.has_barrier:
             return
         self.follower.expect_nothing(self._barrier)
-        try:
-            self._shared.finish([self._barrier])
-        except OverdueError:
-            # Another process fences it.
-            pass
-        except EngineError:
-            # No process waits for it when the lease is over.
-            self._is_lost = True
-            raise
+        for left in reversed(range(_TRIES)):
+            try:
+                self._shared.finish([self._barrier])
+                break
+            except OverdueError:
+                # Another process fences it.
+                break
+            except EngineError as error:
+                # The call may be repeated: perhaps somebody has stopped it.
+                if left and not isinstance(error, FencedError):
+                    continue
+                # No process waits for it when the lease is over.
+                self._is_lost = True
+                raise
         self._barrier = 0
 
     def bar(self) -> int:

@@ -307,8 +307,23 @@ class DuckDBSession(Session):
 
     @override
     def commit(self) -> None:
-        self._run("COMMIT", ())
+        try:
+            self._run("COMMIT", ())
+        except EngineError as error:
+            if error.kind is not ErrorKind.INTERRUPTED or self._is_undone():
+                raise
         self._in_transaction = False
+
+    def _is_undone(self) -> bool:
+        """Roll back after an interrupted COMMIT; False: that has happened already.
+
+        A COMMIT that DuckDB does not do for another reason gets an error of another kind.
+        """
+        try:
+            insist(lambda: self._run("ROLLBACK", ()))
+        except EngineError:
+            return False
+        return True
 
     @override
     def rollback(self) -> None:

@@ -20,9 +20,9 @@ from typing_extensions import override
 
 from tique_backends.errors import (
     ConflictError,
-    ConnectionLostError,
     EngineError,
     ErrorKind,
+    may_have_run,
 )
 from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
@@ -240,7 +240,9 @@ class MonetDBSequencer(SteppedSequencer):
         """Ask for timestamps, once; a client that lost some can only leave."""
         try:
             return self._call(statement, arguments, repeat=False)
-        except ConnectionLostError as error:
+        except EngineError as error:
+            if not may_have_run(error):
+                raise
             with suppress(EngineError):
                 self.leave()
             raise FencedError(

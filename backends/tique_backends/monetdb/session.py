@@ -184,8 +184,8 @@ class MonetDBSession(Session):
             return body()
 
         def attempt() -> _Outcome:
-            self.begin()
             try:
+                self.begin()
                 outcome = body()
                 self._appends = None
                 self.commit(ending)
@@ -326,9 +326,10 @@ class MonetDBSession(Session):
 
     @override
     def begin(self) -> None:
-        self._ask(BEGIN)
+        # Its reply may get lost.
         self._in_transaction = True
         self._appends = []
+        self._ask(BEGIN)
 
     @override
     def commit(self, ending: str = COMMIT) -> None:

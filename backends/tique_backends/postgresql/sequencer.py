@@ -30,7 +30,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from tique_backends.aside import SetAside
-from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
+from tique_backends.errors import (
+    EngineError,
+    ErrorKind,
+    may_have_run,
+)
 from tique_backends.logged import records_of
 from tique_backends.managed import MANAGED
 from tique_backends.pool import Pool
@@ -328,7 +332,9 @@ class PostgreSQLSequencer(AppendingSequencer):
             return self._value(
                 "SELECT tique.next_cts($1)", [self._client], repeat=False
             )
-        except ConnectionLostError as error:
+        except EngineError as error:
+            if not may_have_run(error):
+                raise
             # A client that may have taken a timestamp unawares can only leave.
             with suppress(EngineError):
                 self.leave()

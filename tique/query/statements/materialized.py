@@ -103,7 +103,6 @@ def fill(transaction: Transaction, define: Callable[[], Table]) -> None:
         since[made.id] = transaction.sts
 
     changes.transact(session, change, since)
-    transaction.catalog.reload(session, since)
 
 
 def expect_in_storage(transaction: Transaction, view: Table) -> None:
