@@ -235,6 +235,8 @@ class _Lexer:
         self.edits: list[Edit] = []
         self.quotes: list[tuple[int, int]] = []
         self.comments: list[tuple[int, int]] = []
+        self.after_quotes = 0
+        """Where the last quoted stretch ends: no word begins before that."""
         self.word = -1, -1
         """Where the word begins and ends that was looked at last."""
 
@@ -295,9 +297,10 @@ class _Lexer:
         return end
 
     def name(self, start: int) -> int:
+        word = self.word_before(start)
         end = self.quoted(_QUOTED_NAME, start, "quoted name")
         if self.lexicon.strict:
-            if word := self.word_before(start):
+            if word:
                 self.refuse(f"a name right after {word}", start, "put a blank there")
             self.check_before(start)
             if uncertain := _UNCERTAIN_IN_NAME.search(self.sql, start, end):
@@ -309,7 +312,9 @@ class _Lexer:
     def word_before(self, start: int) -> str:
         """Return the letters and digits right before ``start``."""
         begin = start
-        while begin and _IDENTIFIER_CHARACTER.match(self.sql[begin - 1]):
+        while begin > self.after_quotes and _IDENTIFIER_CHARACTER.match(
+            self.sql[begin - 1]
+        ):
             begin -= 1
             if begin == self.word[1]:
                 # A word with many signs in it is looked at once.
@@ -375,6 +380,7 @@ class _Lexer:
     def undoubled_quote(self, start: int, inside: int, end: int) -> None:
         """Note a quoted stretch from ``start`` to ``end``, ``inside`` after the tag."""
         begin = self.position(start)
+        self.after_quotes = end
         self.undouble(inside, end)
         self.quotes.append((begin, self.position(end)))
 

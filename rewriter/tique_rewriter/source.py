@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
@@ -56,6 +57,10 @@ def _is_not_ours(record: logging.LogRecord) -> bool:
 
 # The parser would write the application's text, and so its literals, into a log (P11).
 logging.getLogger("sqlglot").addFilter(_is_not_ours)
+
+
+# (It has no state of its own.)
+_dialect = cache(Dialect.get_or_raise)
 
 
 def _has_to_do_with_lists(node: exp.Expr) -> bool:
@@ -121,12 +126,8 @@ class Source:
         False stands for one without rows: a change without RETURNING.
         """
         self.text = lexed.text
-        self._dialect = Dialect.get_or_raise(rules.syntax)
-        try:
-            tokens = list(self._dialect.tokenize(self.text))
-        except TokenError as error:
-            raise SyntaxProblem(f"the statement cannot be read: {error}") from None
-        self._check_tokens(tokens)
+        self._dialect = _dialect(rules.syntax)
+        tokens = self._checked_tokens()
         self.tokens = self._one_statement(tokens)
         self.words = list(self._words())
         self._check_lengths()
@@ -325,18 +326,22 @@ class Source:
         named = {TokenType.DPIPE, TokenType.DCOLON, TokenType.COLLATE, TokenType.IS}
         return named.union(*kinds, *others)
 
-    def _check_tokens(self, tokens: list[Token]) -> None:
-        """Refuse a text unless these tokens and its placeholders are the engine's."""
+    def _checked_tokens(self) -> list[Token]:
+        """The parser's tokens, which are the engine's, as the placeholders are."""
         lexicon = self.rules.lexicon
         try:
             own = OwnTokens(self.text, lexicon.tokens)
+            tokens = list(self._dialect.tokenize(self.text))
             own.compare(tokens, lexicon.divided)
+        except TokenError as error:
+            raise SyntaxProblem(f"the statement cannot be read: {error}") from None
         except Uncertain as error:
             raise self.unsupported(error.what, error.start, error.advice) from None
         # (Those of other parts of the statement are blanks here.)
         numbered = {at for at in self.lexed.starts if self.text[at : at + 1] == "$"}
         if differing := own.parameters() ^ numbered:
             raise self.unsupported("the text around a placeholder", min(differing))
+        return tokens
 
     def _check_lengths(self) -> None:
         longest = self.rules.longest_name

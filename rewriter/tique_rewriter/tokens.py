@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 DOUBLED = r"'(?:[^']|'')*'"
 ESCAPED = r"'(?:[^'\\]|\\(?s:.)|'')*'"
+ALONE = r"(?!(?:\s|--[^\n\r]*)*')"
+"""After a string with letters before it: the next one would be a part of it, by its rules."""
+
 UNICODE_WORD = r"[^\W\d]\w*"
 
 _BEYOND_ASCII = (

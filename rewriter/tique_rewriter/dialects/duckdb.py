@@ -11,6 +11,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from tique_rewriter.dialects.duckdb_listings import FUNCTIONS, LISTINGS
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.tokens import (
+    ALONE,
     DOUBLED,
     ESCAPED,
     POSTGRES_WORD,
@@ -88,7 +89,7 @@ RULES = Rules(
     syntax=WholeDuckDB,
     lexicon=Lexicon(
         tokens=token_pattern(
-            string=f"{DOUBLED}|[eE]{ESCAPED}",
+            string=f"{DOUBLED}|[eE]{ESCAPED}{ALONE}",
             word=POSTGRES_WORD,
             # (Positions are #1; ? is in no operator.)
             # (Release 2.0 takes what follows a colon for a part of an operator.)

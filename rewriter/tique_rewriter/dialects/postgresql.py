@@ -23,6 +23,7 @@ from tique_rewriter.dialects.postgresql_names import (
 from tique_rewriter.dialects.rules import Lexicon, Rules
 from tique_rewriter.identity import ALWAYS, BY_DEFAULT
 from tique_rewriter.tokens import (
+    ALONE,
     DOUBLED,
     ESCAPED,
     POSTGRES_WORD,
@@ -85,8 +86,7 @@ RULES = Rules(
     syntax=PostgreSQL,
     lexicon=Lexicon(
         tokens=token_pattern(
-            # (A string of bits does not go on in another line.)
-            string=rf"{DOUBLED}|[eE]{ESCAPED}|[bBxX]'[0-9A-Fa-f]*'(?!\s*')",
+            string=f"{DOUBLED}|(?:[eE]{ESCAPED}|[bBxX]'[0-9A-Fa-f]*'){ALONE}",
             word=POSTGRES_WORD,
             operator=r"::|:=|\.(?!\.)|[,()\[\];:]|" + postgres_operators("~!@#^&|?%"),
             blank=r"[ \t\n\r\f]+|--[^\n\r]*",
