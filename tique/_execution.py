@@ -41,6 +41,7 @@ from tique.query.fences import run_fenced_if_needed
 from tique.query.foreign_keys import check_deferred
 from tique.query.lockable import expect_kept_locked, note_staged_keys
 from tique.query.redefinition import redefined
+from tique.query.rereading import look_again
 from tique.query.statements import Outcome, Statement
 from tique.query.temporary import Temporaries
 from tique.query.transaction import IsolationLevel
@@ -461,6 +462,8 @@ class Execution:
             run = partial(migration.run, run, defines=statement.defines)
         else:
             run = partial(run_fenced_if_needed, run)
+            if not (transaction.has_one_snapshot or statement.writes):
+                run = partial(look_again, run)
         if migrates or statement.defines:
             # Ctrl-C stops it as cancel() does: it fails, or is over.
             run = partial(_whole, self.cancel, run)

@@ -405,9 +405,13 @@ def test_read_committed(engine, row):
     seen = "SELECT n FROM t WHERE id = 1"
     overtaken(engine, [seen, NOTE], [INCREMENT], isolation_level=level)
     assert row() == [(11, 0, "mine")]
-    with pytest.raises(tique.SerializationError):
-        overtaken(engine, [NOTE, seen], [INCREMENT], isolation_level=level)
-    assert row() == [(12, 0, "mine")]
+    with pytest.raises(tique.OperationalError) as refused:
+        # The other one waits for the row, which was looked at.
+        overtaken(
+            engine, [NOTE, seen], [INCREMENT], isolation_level=level, lock_timeout=0.02
+        )
+    assert refused.value.sqlstate == "55P03"
+    assert row() == [(11, 0, "mine")]
 
 
 def test_columns_that_the_newer_version_lacks(engine):

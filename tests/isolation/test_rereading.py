@@ -354,16 +354,64 @@ def test_updates_that_merge_do_not_wait(pair):
 
 
 def test_an_update_that_merges_comes_after_the_lock(engine, pair):
-    """A commit waits for the row of a change that does not merge."""
+    """It waits for the row of a change that does not merge, and the other way round."""
     one, two = pair
+    merging = "UPDATE t SET n = n + 5 WHERE id = 1"
     one.execute(ADD)
-    two.execute("UPDATE t SET n = n + 5 WHERE id = 1")
-    thread = threading.Thread(target=two.commit)
-    thread.start()
-    expect_waiting(one, thread)
-    one.commit()
-    thread.join()
+    with waiting(two, merging) as outcome:
+        one.commit()
+    assert outcome[0].rowcount == 1
+    two.commit()
     assert content(one)[0] == (1, 16, "a")
+    one.commit()
+    one.execute(merging)
+    two.execute(merging)
+    with engine.connect(isolation_level=LEVEL) as three:
+        with waiting(three, ADD) as outcome:
+            two.commit()
+            one.commit()
+        assert outcome[0].rowcount == 1
+        three.commit()
+    assert content(one)[0] == (1, 27, "a")
+
+
+def test_a_merged_row_that_is_read(engine, pair):
+    """What the transaction reads of it stays so: who merges, too, commits after it."""
+    one, two = pair
+    merging = "UPDATE t SET n = n + 5 WHERE id = 1"
+    one.execute(merging)
+    two.execute(merging)
+    with engine.connect(isolation_level=LEVEL) as three:
+        waiter = threading.Thread(target=lambda: three.execute(ADD))
+        waiter.start()
+        expect_waiting(three, waiter)
+        assert content(one)[0] == (1, 15, "a")
+        committing = threading.Thread(target=two.commit)
+        committing.start()
+        while len(one._database.locks._waits) < 2 and committing.is_alive():
+            time.sleep(0.001)
+        assert content(one)[0] == (1, 15, "a")
+        one.commit()
+        committing.join()
+        waiter.join()
+        assert content(three)[0] == (1, 21, "a")
+        three.rollback()
+    assert content(two)[0] == (1, 20, "a")
+
+
+def test_a_merged_row_that_is_read_late(engine, pair):
+    """It is computed again, before it is read, of what others have committed."""
+    one, two = pair
+    one.execute("UPDATE t SET n = n + 5 WHERE id = 1")
+    one.execute("SAVEPOINT s")
+    two.execute("UPDATE t SET n = n + 7 WHERE id = 1")
+    two.commit()
+    assert content(one)[0] == (1, 22, "a")
+    one.execute("ROLLBACK TO s")
+    one.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    assert content(one)[0] == (1, 23, "a")
+    one.commit()
+    assert content(two)[0] == (1, 23, "a")
 
 
 @pytest.mark.parametrize("clause", ["FOR UPDATE", "FOR SHARE"])

@@ -29,6 +29,13 @@ that locks such a row in the server waits first until no other one writes it, an
 later writers. If a writer comes between, it waits at its commit, as one of another process
 does: the one that has the server's lock never waits for that writer any more.
 
+*Updates that merge* (:mod:`tique.commit.mergeable`) do not exclude one another. Such a transaction of
+READ COMMITTED waits until its row is free, and then has the row's *merging* key, shared; who locks the row
+waits for all of these (:meth:`Locks.settle`), and a later one waits for the row. So while others have the
+merging key, a row has no owner that goes on. One that has it and wants the row for itself, to look at it
+or to write it otherwise, locks a third key, *seen*: others' commits of the row wait for that. It never waits for
+the row, since the row's owner waits for it. All three are in this process alone.
+
 *Mutex.* ``_mutex`` guards owners and waiters. It is held for steps in memory only: never
 while waiting, nor while the engine is called.
 
@@ -144,6 +151,8 @@ class Locks:
         self._of: dict[int, dict[LockKey, int]] = {}
         """Each owner's keys, with the number of the statement that locked them."""
         self._waits: dict[int, Hashable] = {}
+        self._waited: set[int] = set()
+        """Those that have waited, until they ask (:meth:`has_waited`)."""
         self._cancelled: set[int] = set()
         """Waiters that were told to give up."""
         self._committing: dict[int, Committing] = {}
@@ -194,8 +203,12 @@ class Locks:
         patience: float | None,
         *,
         shared: bool = False,
+        everywhere: bool = False,
     ) -> None:
         """Lock keys in this order, each after those that came before.
+
+        In the server, where there is one: rows, and ``everywhere`` values of UNIQUE keys
+        and references, too.
 
         Raises
         ------
@@ -210,7 +223,10 @@ class Locks:
         try:
             for key in written:
                 self._lock(owner, key, sequence, patience, shared=shared)
-            asked = [key for key in keys if key[0] >= 0]
+            self._await_merged(owner, written, patience)
+            asked = [
+                key for key in keys if key[0] >= 0 or (everywhere and _is_value(key))
+            ]
             if self.server is not None and asked:
                 self.server.lock(
                     owner,
@@ -270,8 +286,9 @@ class Locks:
         patience: float | None,
         *,
         everywhere: bool = False,
+        merges: bool = False,
     ) -> None:
-        """Lock rows that a statement writes.
+        """Lock rows that a statement writes, behind updates that merge unless it does.
 
         Without asking the server if none has them here, unless ``everywhere``.
 
@@ -287,13 +304,77 @@ class Locks:
         # Others that write a row alone wait for its lock in the server.
         alone = [own_key(key) for key in keys if key not in own]
         self.lock(owner, in_order(alone), sequence, patience)
+        if not merges:
+            self._await_merged(owner, alone, patience)
         met = [
             key
             for key in keys
-            if key[0] >= 0 and (everywhere or key in own or self._others(owner, key))
+            if (key[0] >= 0 and (everywhere or key in own or self._others(owner, key)))
+            or (everywhere and _is_value(key))
         ]
         if met:
-            self.lock(owner, met, sequence, patience)
+            self.lock(owner, met, sequence, patience, everywhere=everywhere)
+
+    def lock_merged(
+        self,
+        owner: int,
+        keys: Iterable[LockKey],
+        sequence: int,
+        patience: float | None,
+    ) -> None:
+        """Lock rows that updates change that merge: from all but others of their kind.
+
+        Raises
+        ------
+        SerializationError, OperationalError
+            As :meth:`lock`.
+        """
+        own = set(self.of(owner))
+        new = [key for key in keys if own.isdisjoint((key, own_key(key)))]
+        new = [key for key in new if merging_key(key) not in own]
+        if not new:
+            return
+        self.lock_written(owner, new, sequence, patience, merges=True)
+        merging = [merging_key(key) for key in new]
+        self.lock(owner, merging, sequence, patience, shared=True)
+        rows = {*new, *map(own_key, new)}
+        self.release_keys(owner, [k for k in list(self.of(owner)) if k in rows])
+
+    def _await_merged(
+        self, owner: int, keys: Iterable[LockKey], patience: float | None
+    ) -> None:
+        """Wait for updates that merge of rows of which the transaction lets none begin."""
+        for key in map(merging_key, keys):
+            if key not in self.of(owner) and self._others(owner, key):
+                self.lock(owner, [key], 0, patience)
+                self.release_keys(owner, [key])
+
+    def to_lock(
+        self, owner: int, keys: Iterable[LockKey], *, everywhere: bool = False
+    ) -> list[LockKey]:
+        """What a transaction locks of rows: that it has seen those that it has merged.
+
+        These themselves, too, for other processes, unless one waits here.
+        """
+        own = self.of(owner)
+        found = []
+        for key in keys:
+            is_merged = merging_key(key) in own
+            if is_merged:
+                found.append(seen_key(key))
+            if not is_merged or (everywhere and not self.is_taken(owner, key)):
+                found.append(key)
+        return found
+
+    def has_waited(self, owner: int) -> bool:
+        """Whether a transaction has waited for a lock since it asked that last."""
+        has_waited = owner in self._waited
+        self._waited.discard(owner)
+        return has_waited
+
+    def is_taken(self, owner: int, key: LockKey) -> bool:
+        """Whether another transaction of this process has locked a row."""
+        return bool(self._others(owner, key) or self._others(owner, own_key(key)))
 
     def _written(self, owner: int, keys: Sequence[LockKey]) -> list[LockKey]:
         """The locks of others that rows have by :meth:`lock_written` alone."""
@@ -303,7 +384,10 @@ class Locks:
             (~table, values)
             for table, values in keys
             if table >= 0
-            and self._others(owner, (~table, values))
+            and (
+                self._others(owner, (~table, values))
+                or self._others(owner, merging_key((table, values)))
+            )
             and (table, values) not in self._held
         ]
 
@@ -314,6 +398,7 @@ class Locks:
             if user is not None:
                 self._check_circle(owner, user)
                 self._waits[owner] = user
+                self._waited.add(owner)
 
     def _lock(
         self,
@@ -338,6 +423,7 @@ class Locks:
                 raise lock_not_available()
             self._check_circle(owner, key)
             self._waits[owner] = key
+            self._waited.add(owner)
             if owner in lock.owners:
                 lock.waiters.appendleft(waiter)
             else:
@@ -383,14 +469,22 @@ class Locks:
     ) -> bool:
         """Wait until no commit of these keys is under way that began without the locks.
 
-        With no patience at all it only looks. Whether there is none.
+        And no transaction has changed them by an update that merges, unless this one has,
+        too. With no patience at all it only looks. Whether there is none.
 
         Raises
         ------
-        OperationalError
-            It has taken ``patience`` seconds (SQLSTATE 55P03).
+        SerializationError, OperationalError
+            As :meth:`lock`.
         """
         latest = None if patience is None else time.monotonic() + patience
+        if self.server is None:
+            try:
+                self._await_merged(owner, keys, patience)
+            except errors.OperationalError:
+                if patience == 0:
+                    return False
+                raise
         while self._is_committing(owner, keys):
             if patience == 0:
                 return False
@@ -482,7 +576,13 @@ class Locks:
             self.release_abandoned()
             with self._mutex:
                 written = self._written_by(transaction)
-                own = {key for key in written if self._is_alone(owner, key)}
+                own = {
+                    key
+                    for key in written
+                    if self._is_alone(owner, key)
+                    # Its owner waits for this transaction.
+                    or merging_key(key) in self._of.get(owner, ())
+                }
                 locked = [
                     (table, values)
                     for table, values in written
@@ -510,7 +610,8 @@ class Locks:
             key
             for number, writes in transaction.writes.items()
             for values in writes.rows
-            for key in ((number, values), (~number, values))
+            for row in [(number, values)]
+            for key in (row, own_key(row), seen_key(row))
             if key in self._held
         ]
 
@@ -538,6 +639,7 @@ class Locks:
     def release(self, owner: int, *, after: int | None = None) -> None:
         """Release a transaction's locks, or those of statements after a number."""
         keys = self._of.get(owner)
+        self._waited.discard(owner)
         if keys is not None:
             gone = list(keys) if after is None else self.taken_after(owner, after)
             self._let_go(owner, gone)
@@ -599,6 +701,31 @@ def unique_key(
     return ~table_id, (positions, *values)
 
 
+def merging_key(key: LockKey) -> LockKey:
+    """The key that transactions share which have changed a row by updates that merge."""
+    table, values = key
+    return (~table if table >= 0 else table), ((-1,), *values)
+
+
+def seen_key(key: LockKey) -> LockKey:
+    """The key of the one among these that has looked at the row since."""
+    table, values = key
+    return (~table if table >= 0 else table), ((-2,), *values)
+
+
+def reference_key(
+    table_id: int, positions: tuple[int, ...], values: tuple[object, ...]
+) -> LockKey:
+    """The key that references to a row's key share, and a transaction has that gives it up."""
+    return ~table_id, ((-3, *positions), *values)
+
+
+def _is_value(key: LockKey) -> bool:
+    """Whether it is one of a UNIQUE key's values, or of references to it: not of a row."""
+    table, values = key
+    return table < 0 and isinstance(values[0], tuple) and values[0][0] not in (-1, -2)
+
+
 def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
     """Keys in an order that all transactions lock them in, so that few meet a deadlock."""
     try:
@@ -611,5 +738,9 @@ def in_order(keys: Iterable[LockKey]) -> list[LockKey]:
 def _writes(transaction: Committing, key: LockKey) -> bool:
     """Whether a transaction writes a key, or may."""
     table, values = key
+    if table < 0 and isinstance(values[0], tuple):
+        if values[0] != (-2,):
+            return False
+        values = values[1:]
     writes = transaction.writes.get(table if table >= 0 else ~table)
     return writes is not None and writes.may_write(values)

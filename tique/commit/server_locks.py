@@ -230,6 +230,9 @@ class ServerLocks:
     def number(self, key: LockKey) -> int:
         """The number of a row's lock."""
         table, values = key
+        if table < 0:
+            # A value of a UNIQUE key, or of references to it.
+            return lock_number(key_hash(~table, values[0], values[1:]))
         return lock_number(key_hash(table, self._positions(table), values))
 
     def own(self, owner: int) -> Collection[int]:
@@ -272,7 +275,7 @@ class ServerLocks:
         SerializationError, OperationalError
             As :meth:`tique.commit.locks.Locks.lock`.
         """
-        tables = dict.fromkeys(table for table, _ in keys)
+        tables = dict.fromkeys(max(table, ~table) for table, _ in keys)
         there = [(table_number(table), ("table", table)) for table in tables]
         rows = [(self.number(key), key) for key in keys]
         self._lock(owner, [(there, True), (rows, shared)], patience, waits)

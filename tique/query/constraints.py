@@ -158,6 +158,7 @@ def check_new_keys(transaction: Transaction, table: Table, keys: Sequence[Key]) 
         row = transaction.row(table, key, ())
         if row is not None:
             transaction.see_row(table, key, row)
+            transaction.met.add((table.id, key))
             raise duplicate_key(table, "PRIMARY KEY")
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.commit.certification import Certifier
-    from tique.commit.locks import Locks
+    from tique.commit.locks import LockKey, Locks
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL
@@ -267,6 +267,10 @@ class Transaction(KeyedRows):
             temporaries if temporaries is not None else Temporaries(engine, catalog)
         )
         self.seen = Seen()
+        self.met: set[LockKey] = set()
+        """Rows that have the keys of rows that the current statement was to insert."""
+        self.looked_at: set[LockKey] = set()
+        """Its own merged rows that the current statement has looked at."""
         self._is_first_statement = True
         self.planned_at = planned_at
         waited = 0.0 if begun is None else time.monotonic() - begun
@@ -453,7 +457,7 @@ class Transaction(KeyedRows):
             return
         writes = self.writes.get(table.id)
         if writes is not None and key in writes.rows:
-            self.seen.own_row(table, key)
+            self._see_own(table, key, writes.rows[key])
         elif self.has_one_snapshot:
             self.seen.row(table, key, row, columns)
 
@@ -464,7 +468,7 @@ class Transaction(KeyedRows):
         if table.is_temporary:
             return
         if self.writes.get(table.id):
-            self.seen.table(table)
+            self.see_table(table)
         elif self.has_one_snapshot:
             self.seen.group(table, bound, columns)
 
@@ -473,8 +477,16 @@ class Transaction(KeyedRows):
         if table.is_temporary:
             # No other transaction changes it.
             return
-        if self.has_one_snapshot or self.writes.get(table.id):
+        if self.has_one_snapshot:
             self.seen.table(table)
+        elif table.id in self.writes:
+            for key, write in self.writes[table.id].rows.items():
+                self._see_own(table, key, write)
+
+    def _see_own(self, table: Table, key: Key, write: Write) -> None:
+        if write.merge is not None or self.has_one_snapshot:
+            self.seen.own_row(table, key)
+            self.looked_at.add((table.id, key))
 
     def reads_committed_rows(self, tables: Iterable[Table]) -> bool:
         """Whether it sees of tables what any session sees in its snapshot."""

@@ -71,6 +71,19 @@ class References:
             left.update((n, held) for n, held in names.items() if n[0] in tables)
         return found
 
+    def after(self, sequence: int) -> References:
+        """Those of statements after a number."""
+        found = References()
+        for names, left in (
+            (self.shared, found.shared),
+            (self.exclusive, found.exclusive),
+        ):
+            for name in reversed(names):
+                if names[name].sequence <= sequence:
+                    break
+                left[name] = names[name]
+        return found
+
     def rollback_to(self, sequence: int) -> None:
         """Forget what statements after ``sequence`` held."""
         for names in (self.shared, self.exclusive):

@@ -31,15 +31,21 @@ class Merge(NamedTuple):
     """How a written row is computed from another version of it.
 
     ``compute`` raises ``NotLocal`` if it cannot; ``columns`` are those that it changes.
+    With a condition on more than the key it may find another version not to be changed.
     """
 
     compute: Callable[[Row], Row]
     columns: frozenset[int]
+    has_condition: bool = False
 
     def after(self, earlier: Merge) -> Merge:
         """Both, one after the other."""
         first, second = earlier.compute, self.compute
-        return Merge(lambda row: second(first(row)), self.columns | earlier.columns)
+        return Merge(
+            lambda row: second(first(row)),
+            self.columns | earlier.columns,
+            self.has_condition or earlier.has_condition,
+        )
 
 
 class Write(NamedTuple):

@@ -194,7 +194,8 @@ class ChangeStatement(WritingStatement):
                     written = self._buffer(transaction, [(row, new)], check=check)
                     if self._can_be_merged:
                         compute = partial(self._merged, parameters, row)
-                        writes.note_merges({key: Merge(compute, self._merged_columns)})
+                        merge = Merge(compute, self._merged_columns, bool(comparisons))
+                        writes.note_merges({key: merge})
                     return written
             except NotLocal:
                 pass

@@ -97,6 +97,7 @@ class ConflictClause:
         )
         # A row that is updated is certified; one that stays as it is shows why.
         stays = plan.update is not None and plan.update.where
+        self._has_condition = bool(stays)
         self._seen = range(len(table.columns)) if stays else ()
 
     def write(
@@ -129,6 +130,7 @@ class ConflictClause:
                 key_of(self._table.primary_key, found.old): Merge(
                     partial(self._update.merged, found.old, found.updates),
                     frozenset(self._update.changed),
+                    self._has_condition,
                 )
                 for found in changed
                 if found.old is not None
@@ -191,6 +193,9 @@ class ConflictClause:
                 elif self._update is not None:
                     self._check_once(found, number)
                     met.append((found, row))
+                elif found.old is not None:
+                    key = key_of(self._table.primary_key, found.old)
+                    transaction.met.add((self._table.id, key))
             if self._update is None or not met:
                 continue
             updated = self._update.rows(transaction, parameters, met)
