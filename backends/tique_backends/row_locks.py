@@ -5,18 +5,20 @@ one number, their rows wait for each other, which costs time and breaks nothing.
 
 Argument
 --------
-*An owner in the server.* A transaction that locks rows has a session of PostgreSQL for its
-locks alone, or a locker in the sequencer inside MonetDB. So the server knows each owner: it finds
-deadlocks, also between transactions of several processes, and ends a wait after a time. A lock
-lives no longer than its session: when a process is killed the server ends its sessions, and when
-one is stopped the processes that give it up end them (P6). A process that is given up and wakes
-up closes them itself. A locker lives no longer than the lease of its process, which cannot commit after that.
+*An owner in the server.* A transaction that locks rows has a locker in the sequencer
+inside the server (:mod:`tique_backends.leased_locks`). So the server knows each owner: it finds
+deadlocks, also between transactions of several processes, and ends a wait after a time. A locker
+lives no longer than the lease of its process, which cannot commit after that (P6): in whatever
+state that is, whatever it locked before, and whether its sessions are there.
+
+*All waits stand in one graph.* A wait that others can be waiting behind is in the server, where
+all processes' are: one for another transaction of the process too (:meth:`RowLocks.wait_for`).
 
 *A lock that is granted* means that no other process commits the row from now on until it is
 released, and that each commit of it that began before is followed, when the locking one
 has waited for what :meth:`SharedSequencer.begun` says. A commit takes its timestamp, and
 then looks for locks on its keys, in one statement: if there is one, the statement fails, and
-the timestamp with it. (In MonetDB's sequencer both are done under one mutex.) A locking transaction has its lock, and then asks which timestamps
+the timestamp with it. (In MonetDB both are done under one mutex.) A locking transaction has its lock, and then asks which timestamps
 are taken. Both are in one order at the server, so one at least sees the other: the commit
 steps back and waits for the lock (:class:`RowsLockedError`), or the locking one waits
 until that timestamp is finished, which is published before it is finished (P2). Its
@@ -27,9 +29,8 @@ them and has the lock of each row before its barrier: it waits for locks of rows
 of no others. If they are many it takes the number of each table, alone, before its
 barrier, and keeps it until it is over. A transaction that locks rows of a table takes that number too, shared.
 
-*Any role may take any advisory lock of PostgreSQL*, by itself, and so hold up transactions that
-lock the row or commit it: for as long as ``lock_timeout`` says, and not beyond. It learns no key
-from a number, and gets no row by it (P11). Locks decide who waits, never what may commit.
+*Who may lock (P11).* Clients of the sequencer alone: processes whose roles may use the schema. A
+client has room for so many locks and no more, learns no key from a number, and gets no row by it.
 """
 
 from __future__ import annotations
@@ -101,9 +102,13 @@ class RowLocks(ABC):
     def are_there(self) -> bool:
         """Ask the server whether the session, and so all locks, are still there."""
 
-    def may_have_ended(self) -> bool:
-        """Whether to ask that; the server itself judges by the locker otherwise."""
-        return False
+    @abstractmethod
+    def wait_for(self, other: RowLocks) -> None:
+        """Show to the server that this one waits for another one of this process."""
+
+    @abstractmethod
+    def end_wait(self) -> None:
+        """Wait for nothing any more: give up the place in a queue."""
 
     @abstractmethod
     def interrupt(self) -> None:

@@ -12,7 +12,6 @@ from jepsen.nemesis.disk import Disk
 from jepsen.nemesis.kill import Kill
 from jepsen.nemesis.pause import Pause
 from jepsen.nemesis.server import Server
-from jepsen.nemesis.sessions import Sessions
 from jepsen.systems.base import Unusable
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ __all__ = ["NEMESES", "Nemesis", "Scene", "chosen"]
 
 NEMESES: dict[str, type[Nemesis]] = {
     nemesis.name: nemesis
-    for nemesis in (Kill, Pause, Server, Sessions, Cut, Disk, Checkpoint, Clock)
+    for nemesis in (Kill, Pause, Server, Cut, Disk, Checkpoint, Clock)
 }
 
 

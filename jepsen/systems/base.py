@@ -36,8 +36,6 @@ class System(ABC):
 
     is_embedded: ClassVar[bool] = False
     """Whether one process owns the database: all clients are threads of it."""
-    has_lock_sessions: ClassVar[bool] = False
-    """Whether row locks belong to sessions of a server."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
@@ -55,10 +53,6 @@ class System(ABC):
     @abstractmethod
     def crash(self, chance: random.Random) -> str:
         """Kill the server, or part of it, and have it serve again; the killed part."""
-
-    def end_lock_sessions(self) -> int:
-        """End the sessions that have row locks; how many there were."""
-        raise NotImplementedError
 
     @abstractmethod
     def stop(self) -> None:

@@ -19,7 +19,6 @@ from typing_extensions import override
 
 from jepsen.systems.base import System, Unusable, sever, surroundings
 from tique_backends.postgresql.cluster import Cluster, ClusterError
-from tique_backends.postgresql.presence import LOCKED_ROWS, LOCKS
 
 if TYPE_CHECKING:
     import random
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 _OPTION = re.compile(r"[?&]sequencer=[a-z]+")
 """An option of tique's in a URL, which is the last one."""
 _STOP_SECONDS = 10.0
-_END_LOCK_SESSIONS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND "
-    f"objsubid = 2 AND granted AND mode = 'ShareLock' AND classid = {LOCKS} "
-    f"AND objid = {LOCKED_ROWS}"
-)
 _PAUSE = 0.001
 
 
@@ -44,8 +38,6 @@ class PostgreSQL(System):
 
     ``postgresql:?sequencer=plain`` is one without tique's extension.
     """
-
-    has_lock_sessions = True
 
     def __init__(self, url: str, folder: Path) -> None:
         super().__init__(url, folder)
@@ -117,17 +109,6 @@ class PostgreSQL(System):
             is_killed = True
             connection.execute("SELECT pg_sleep(60)")
         return is_killed
-
-    @override
-    def end_lock_sessions(self) -> int:
-        """Terminate them; none where the server does not serve."""
-        with (
-            suppress(psycopg.OperationalError),
-            psycopg.connect(_native(self.url), autocommit=True) as connection,
-        ):
-            ended = connection.execute(_END_LOCK_SESSIONS).fetchall()
-            return len(ended)
-        return 0
 
     @override
     def stop(self) -> None:

@@ -14,8 +14,7 @@ import pytest
 import tique
 from tique.commit import turns
 from tique.query import lockable
-from tique_backends.monetdb.row_locks import LeasedLocks
-from tique_backends.postgresql.row_locks import AdvisoryLocks
+from tique_backends.leased_locks import LeasedLocks
 
 LOCK = "SELECT n FROM t WHERE id = 1 FOR UPDATE"
 LEVELS = pytest.mark.parametrize("level", ["SNAPSHOT", "READ COMMITTED"])
@@ -439,7 +438,7 @@ def test_cancel_ends_a_wait(engine, table):
 @pytest.mark.written_for(["postgresql", "monetdb"], reason="its server keeps the locks")
 def test_a_wait_is_cancelled_before_the_server_hears_of_it(engine, table, monkeypatch):
     cancelled = threading.Event()
-    kind = {"postgresql": AdvisoryLocks, "monetdb": LeasedLocks}[engine.name]
+    kind = LeasedLocks
     lock, interrupt = kind.lock, kind.interrupt
 
     def late(self, *arguments, **options):

@@ -47,7 +47,6 @@ def test_every_nemesis_at_once(system, tmp_path):
     faults = Counter(fault.nemesis for fault in result.faults)
     kind = kind_of(f"{system}:")
     missing = {"server"} if kind.is_embedded else set()
-    missing |= set() if kind.has_lock_sessions else {"sessions"}
     assert set(faults) == set(NEMESES) - missing
     outcomes = count(result.events)["txn"]
     assert outcomes["ok"] > 50
@@ -114,8 +113,6 @@ def test_a_job_queue_while_its_server_is_killed(system, tmp_path):
     nemeses = ["disk"]
     if not kind.is_embedded:
         nemeses.append("server")
-    if kind.has_lock_sessions:
-        nemeses.append("sessions")
     processes = 1 if kind.is_embedded else 2
     result = run(
         tmp_path, f"{system}:", "jobs", nemeses, 6, clients=6, processes=processes

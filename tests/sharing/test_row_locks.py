@@ -11,7 +11,7 @@ import pytest
 import tique
 from tests.portable import numbers
 from tests.sharing.playing import ROWS, stop, waiting
-from tique_backends.monetdb import row_locks
+from tique_backends import leased_locks
 from tique_backends.postgresql.connection import Connection
 
 LOCK = "SELECT v FROM t WHERE id = 1 FOR UPDATE"
@@ -19,10 +19,8 @@ SKIP = "SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
 PATIENCE = 20
 
 
-SESSIONS = pytest.mark.written_for(
-    ["postgresql"], reason="its locks are a session's of their own"
-)
-LEASED = pytest.mark.written_for(["monetdb"], reason="its locks are the client's")
+STEPPED = pytest.mark.written_for(["monetdb"], reason="a commit is several requests")
+APPENDS = pytest.mark.written_for(["postgresql"], reason="a commit is one request")
 
 
 def expect_waiting(process, outcome):
@@ -116,7 +114,7 @@ def test_others_of_a_group_do_not_wait(pair, pool, monkeypatch):
     other.close()
 
 
-@SESSIONS
+@APPENDS
 def test_a_commit_at_the_server_is_waited_for(pair, pool, monkeypatch):
     """P3: one that has looked for locks before this one was there."""
     first, second = pair
@@ -213,30 +211,14 @@ def test_locks_of_a_process_that_is_given_up_go_with_it(pair):
     assert second.rows(LOCK) == [(0,)]
 
 
-@SESSIONS
-def test_a_process_that_wakes_up_gives_its_locks_back(pair, monkeypatch):
-    """P6: by itself, where no other process may end its sessions."""
-    first, second = pair
-    first.run(LOCK)
-    monkeypatch.setattr(type(first.database.engine._presence), "end", lambda *_: None)
-    timeline = first.database.timeline
-    client = first.database.engine.shared._client
-    second.database.engine.shared._ask(f"SELECT tique.leave_client({client})")
-    timeline._thread.join(PATIENCE)
-    assert second.rows(LOCK) == [(0,)]
-
-
 def test_what_was_decided_under_a_lost_lock_is_not_committed(pair):
     """P3."""
     first, second = pair
     first.run(LOCK)
     first.run("UPDATE t SET v = 1 WHERE id = 2")
     (held,) = first.database.locks.server._held.values()
-    if held.session.locker:
-        client = first.database.engine.shared._client
-        end = f"tique.close_locker({client}, {held.session.locker})"
-    else:
-        end = f"pg_terminate_backend({held.session._connection.pid}, 5000)"
+    client = first.database.engine.shared._client
+    end = f"tique.close_locker({client}, {held.session.locker})"
     with closing(second.database.engine.session()) as session:
         session.execute(f"SELECT {end}").fetch_all()
     second.commit("UPDATE t SET v = 1 WHERE id = 1")
@@ -246,7 +228,6 @@ def test_what_was_decided_under_a_lost_lock_is_not_committed(pair):
     assert first.rows(LOCK) == [(1,)]
 
 
-@LEASED
 def test_a_fenced_process_commits_nothing_under_its_locks(pair, pool):
     """P3, P6: a wait for a lock ends with the lease of the process that had it."""
     first, second = pair
@@ -262,7 +243,7 @@ def test_a_fenced_process_commits_nothing_under_its_locks(pair, pool):
     assert second.rows("SELECT v FROM t ORDER BY id") == [(5,), (0,)]
 
 
-@LEASED
+@STEPPED
 def test_a_commit_with_a_timestamp_is_waited_for(pair, pool, monkeypatch):
     """P3: one that has looked for locks before this one was there."""
     first, second = pair
@@ -307,10 +288,9 @@ def test_a_wait_that_is_over_is_in_no_others_way(pair):
     first.run(f"{LOCK} NOWAIT")
 
 
-@LEASED
 def test_a_wait_is_several_calls(pair, pool, monkeypatch):
     """P6: none holds a thread of the server up for long, and the place is kept."""
-    monkeypatch.setattr(row_locks, "_LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(leased_locks, "_LONGEST_WAIT", 0.02)
     first, second = pair
     last = second.another()
     first.run(LOCK)

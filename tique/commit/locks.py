@@ -45,7 +45,11 @@ it alone comes before all waiters, which wait for it.
 
 *Deadlocks.* A transaction waits for the owners of one key at a time. A wait that would
 close a circle fails at its begin (40P01). Handing a lock on closes none: its new owner
-does not wait. To wait for a place behind others is to wait for the same owners. Turns
+does not wait. To wait for a place behind others is to wait for the same owners. A circle
+through other processes is found in the server alone, so all of its waits have to stand there:
+one in memory is shown to it after ``_SHOWN_AFTER`` seconds, anew when the owner is another one, and
+again and again, since the owner may come to wait in the server later. Each transaction on a circle waits, so
+each comes to have a session; the last wait that is shown fails. Turns
 (:mod:`tique.commit.turns`) would be edges of their own: a transaction that holds locks
 gives way to none.
 
@@ -103,6 +107,12 @@ LOCK_TIMEOUT = 30.0
 
 _SLICE = 0.05
 
+_SHOWN_AFTER = 0.1
+"""Seconds until a wait for another transaction of this process is shown to the server."""
+
+_SHOWN_EVERY = 1.0
+"""Seconds until it is shown again, at the most."""
+
 
 class _Waiter(NamedTuple):
     """A transaction that waits for a key, and the number of its statement."""
@@ -132,6 +142,34 @@ class _Lock:
         # What one owner has alone it keeps alone.
         self.shared = shared and (self.shared or not self.owners)
         self.owners.add(owner)
+
+
+class _Shown:
+    """What the server knows of a transaction's wait in memory: one owner of the key."""
+
+    def __init__(self, server: ServerLocks, owner: int) -> None:
+        self._server = server
+        self._owner = owner
+        self._others: list[int] = []
+        self._due = time.monotonic() + _SHOWN_AFTER
+        self._pause = _SHOWN_AFTER
+        self._count = 0
+
+    def show(self, others: list[int]) -> None:
+        """Show it, if it is time to: the owners take turns."""
+        now = time.monotonic()
+        if self._count > 0 and others != self._others:
+            self._pause, self._due = _SHOWN_AFTER, now
+        if others and now >= self._due:
+            self._others = others
+            self._count += 1
+            self._due = now + self._pause
+            self._pause = min(2 * self._pause, _SHOWN_EVERY)
+            self._server.show_wait(self._owner, others[self._count % len(others)])
+
+    def end(self) -> None:
+        if self._count > 0:
+            self._server.end_wait(self._owner)
 
 
 class Locks:
@@ -428,6 +466,7 @@ class Locks:
                 lock.waiters.appendleft(waiter)
             else:
                 lock.waiters.append(waiter)
+        shown = None if self.server is None else _Shown(self.server, owner)
         try:
             while True:
                 with self._changed:
@@ -436,13 +475,18 @@ class Locks:
                     if owner in self._cancelled:
                         raise cancelled()
                     self._pause(latest)
+                    others = sorted(self._others(owner, key))
                 self.release_abandoned()
+                if shown is not None:
+                    shown.show(others)
         finally:
             with self._mutex:
                 if waiter in lock.waiters:
                     lock.waiters.remove(waiter)
                     # Those behind it may share the lock with its owners.
                     self._hand_on(key, lock)
+            if shown is not None:
+                shown.end()
 
     def _give(self, waiter: _Waiter, key: LockKey) -> None:
         self._of.setdefault(waiter.owner, {}).setdefault(key, waiter.sequence)

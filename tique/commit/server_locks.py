@@ -1,21 +1,23 @@
 """Row locks in the server, beside those in memory (:mod:`tique_backends.row_locks`).
 
-Only a transaction that locks rows, or meets a lock at its commit, has a session for them, or what
-stands for one (a *session* here). A
+Only a transaction that locks rows, or meets a lock at its commit, has what stands for it in the
+server (a *session* here). A
 transaction asks the server first, and notes the lock in memory then; it takes its note
 away first, and gives the lock back then. So within a process, too, the server alone decides
 who has a lock, and finds every deadlock, and memory never says that a lock is free
 that the server has not got back.
 
-*If a thread is interrupted* while it waits for the server, the session is closed, and all locks
-of the transaction go with it. That shows before the next lock and before the commit
+*If the process is given up* all of its locks are gone, and so is its right to commit. That shows
+before the next lock and before the commit
 (:meth:`ServerLocks.expect_there`): what was decided under a lock is not committed without it.
 
 *Reservations* (:mod:`tique.query.contested`) are locks that end after a time, too: the heartbeat gives them
 back. So a transaction's locks have a mutex, under which they are noted and given back. Once its commit
 has begun its reservations stay (:meth:`ServerLocks.keep_reserved`): no commit counts a lock as its own that the server has
-given to another transaction. If their session is lost the commit goes on, and looks for others' locks of its
-rows: a server that ends a session says so before it frees the locks (:meth:`RowLocks.may_have_ended`).
+given to another transaction.
+
+*A wait in memory* for another transaction of the process is shown to the server, when it
+takes longer than a moment (:meth:`ServerLocks.show_wait`): others may wait behind it there.
 
 *If a wait is cancelled* before its statement has come to the server, the server has nothing to
 cancel and forgets it. So the request is made again until the wait is over (:meth:`_Held.cancel`).
@@ -176,13 +178,6 @@ class _Held:
         with self.mutex:
             self.reserved_until = math.inf
 
-    def forget(self) -> bool:
-        """Note that it has none any more; whether all that it had were reservations."""
-        with self.mutex:
-            reserved = all(users <= self.reserved for users in self.modes.values())
-            self.modes.clear()
-        return reserved
-
     def close(self) -> None:
         """Give all back."""
         self.keep_reserved()
@@ -239,11 +234,6 @@ class ServerLocks:
         """The numbers that a transaction has alone."""
         held = self._held.get(owner)
         if held is None:
-            return ()
-        if held.session.may_have_ended() and not held.session.are_there():
-            # Others may have them by now: a commit looks, and waits in a new session.
-            if held.forget():
-                self.release(owner)
             return ()
         return {number for number, shared in list(held.modes) if not shared}
 
@@ -333,6 +323,36 @@ class ServerLocks:
         wanted = [(number, ("met", number)) for number in sorted(numbers)]
         self._lock(owner, [(wanted, False)], patience, waits)
 
+    def show_wait(self, owner: int, other: int) -> None:
+        """Show that a transaction waits in memory for another one.
+
+        Raises
+        ------
+        SerializationError
+            It would never end: a deadlock (SQLSTATE 40P01).
+        """
+        awaited = self._held.get(other)
+        if awaited is None:
+            # It waits for none that the server knows: it would have a session.
+            return
+        try:
+            self._of(owner).session.wait_for(awaited.session)
+        except EngineError as error:
+            raise _failure(error) from error
+
+    def end_wait(self, owner: int) -> None:
+        """Take back what :meth:`show_wait` has shown."""
+        held = self._held.get(owner)
+        if held is not None:
+            with suppress(EngineError):
+                held.session.end_wait()
+
+    def _of(self, owner: int) -> _Held:
+        held = self._held.get(owner)
+        if held is None:
+            held = self._held[owner] = _Held(self._begin())
+        return held
+
     def _lock(
         self,
         owner: int,
@@ -344,9 +364,7 @@ class ServerLocks:
     ) -> None:
         """Lock numbers; to reserve them if it is said for how long."""
         try:
-            held = self._held.get(owner)
-            if held is None:
-                held = self._held[owner] = _Held(self._begin())
+            held = self._of(owner)
             new: list[tuple[_Mode, Hashable]] = []
             try:
                 for wanted, shared in parts:

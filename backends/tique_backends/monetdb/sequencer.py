@@ -24,10 +24,10 @@ from tique_backends.errors import (
     ErrorKind,
     may_have_run,
 )
+from tique_backends.leased_locks import DEADLOCK, GONE, INTERRUPTED, LeasedLocks
 from tique_backends.managed import MANAGED
 from tique_backends.monetdb.log import logged_commits
 from tique_backends.monetdb.reply import read_reply
-from tique_backends.monetdb.row_locks import LeasedLocks
 from tique_backends.monetdb.session import COMMIT, MonetDBSession
 from tique_backends.names import cache_label, quote
 from tique_backends.pool import Pool
@@ -75,6 +75,8 @@ _NOW = "epoch_ms(now())"
 
 _NUMBER = "CAST(? AS BIGINT)"
 """An argument: MonetDB looks for a function that takes a larger type, without CAST."""
+
+_WORDS = {"deadlock": DEADLOCK, "interrupted": INTERRUPTED, "gone": GONE}
 
 
 class MonetDBSequencer(SteppedSequencer):
@@ -430,17 +432,16 @@ class MonetDBSequencer(SteppedSequencer):
     def row_locks(self) -> RowLocks:
         return LeasedLocks(self._call_for_locks)
 
-    def _call_for_locks(self, function: str, *arguments: int | str) -> str:
-        places = ", ".join(
-            "?" if isinstance(argument, str) else _NUMBER
-            for argument in (self._client, *arguments)
-        )
+    def _call_for_locks(self, function: str, *arguments: int | Sequence[int]) -> int:
+        places = [_NUMBER] + [
+            _NUMBER if isinstance(argument, int) else "?" for argument in arguments
+        ]
         texts = [
-            argument if isinstance(argument, str) else str(int(argument))
+            str(int(argument)) if isinstance(argument, int) else _digits(argument)
             for argument in (self._client, *arguments)
         ]
-        (answer,) = self._call(f'SELECT tique."{function}"({places})', texts)
-        return str(answer)
+        (answer,) = self._call(f'SELECT tique."{function}"({", ".join(places)})', texts)
+        return _WORDS.get(answer) or int(answer)
 
     @override
     def expect_alone(self, session: Session) -> None:
@@ -480,6 +481,12 @@ class MonetDBSequencer(SteppedSequencer):
 
     def _number(self, sql: str) -> int:
         return int(self._ask(sql)[0][0])
+
+
+def _digits(numbers: Sequence[int]) -> str:
+    """Numbers as the sequencer reads them: 16 hexadecimal digits each."""
+    digits = "".join(number.to_bytes(8, "big", signed=True).hex() for number in numbers)
+    return f"R'{digits}'"
 
 
 def _milliseconds(seconds: float) -> int:

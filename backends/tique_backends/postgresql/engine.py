@@ -37,10 +37,10 @@ from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
 from tique_backends.postgresql.paths import resolve, without_path
-from tique_backends.postgresql.presence import INSTALLATION, LOCKS
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.postgresql.settings import RULES
+from tique_backends.postgresql.transactions import LOCK_PATIENCE
 from tique_backends.postgresql.types import (
     is_number,
     rows_to_arrow,
@@ -201,10 +201,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         form = Form.choose(session, self._wanted)
 
         def create() -> None:
-            # If two processes install at once the second one waits, and finds it done.
-            session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
-            if self._is_installed(session):
-                return
+            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
             for statement in (*_SCHEMA, *form.statements, *SCHEMA, guests_script()):
                 session.change(statement)
             session.change(
@@ -212,7 +209,12 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
                 [FORMAT_VERSION, form.name],
             )
 
-        session.transact(create)
+        try:
+            session.transact(create)
+        except EngineError:
+            # Of two processes that install at once the second one finds it done.
+            if not self._is_installed(session):
+                raise
         self.format_version()
 
     @override
@@ -221,7 +223,9 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         form = Form.of(self.shared.form)
 
         def change() -> None:
-            session.execute(f"SELECT pg_advisory_xact_lock({LOCKS}, {INSTALLATION})")
+            # Only one at a time: readers of the row go on.
+            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+            session.execute("SELECT FROM tique.format FOR UPDATE").fetch_all()
             if self.format_version() == FORMAT_VERSION:
                 return
             expect_nobody_of_before(session, found)

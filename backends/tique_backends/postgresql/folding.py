@@ -47,8 +47,15 @@ if TYPE_CHECKING:
 _GIVEN = "OVERRIDING SYSTEM VALUE"
 """The values of columns GENERATED ALWAYS, too, are those that were acknowledged."""
 
-AT_LEISURE = "set_config('synchronous_commit', 'off', TRUE)"
-"""Lets the engine transaction's COMMIT not wait for the disk."""
+AT_LEISURE = (
+    "concat(set_config('synchronous_commit', 'off', TRUE), "
+    "CASE current_setting('lock_timeout') WHEN '0' "
+    "THEN set_config('lock_timeout', '5s', TRUE) END)"
+)
+"""Lets the engine transaction's COMMIT not wait for the disk, and nothing long for locks.
+
+A role that may write a table may lock it, for as long as it likes (P6).
+"""
 
 
 def claim_fold(

@@ -170,7 +170,7 @@ class GuestSequencer(PostgreSQLSequencer):
 
     @override
     def introduce(self, epoch: int) -> None:
-        self._presence.shown()
+        """Do nothing: :meth:`next_epoch` has done it."""
 
     def next_epoch(self) -> int:
         """Count this opening of the database, and tell the other processes of it."""

@@ -24,7 +24,6 @@ from tique_backends.postgresql.limits import LIMIT
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.presence import (
     ALIVE,
-    COMMITTING,
     LOCK_OF_MARK,
     LOCKS,
 )
@@ -97,7 +96,7 @@ BEGIN
     END LOOP;
     FOR found IN SELECT c.oid::regclass AS place, c.relkind FROM pg_class AS c
         WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v')
-            AND c.relname ~ '^(clients|barriers|sequencer_[a-z]+|guest_[a-z_]+)$'
+            AND c.relname ~ '^(clients|barriers|checkpointer|sequencer_[a-z]+|guest_[a-z_]+)$'
     LOOP
         EXECUTE format('DROP %s %s', CASE found.relkind WHEN 'r' THEN 'TABLE'
             WHEN 'v' THEN 'VIEW' ELSE 'SEQUENCE' END, found.place);
@@ -136,7 +135,7 @@ def expect_nobody_of_before(session: Session, found: int) -> None:
     # In the first format an epoch's lock said that its process is there.
     lock = "epoch + 16" if found == FORMAT_OF_LARGE_EPOCHS else LOCK_OF_MARK
     ((others,),) = session.execute(
-        f"SELECT count(*) FROM tique.clients WHERE {lock} IN ({ALIVE})"
+        f"SELECT count(*) FROM tique.clients WHERE ({lock}, role) IN ({ALIVE})"
     ).fetch_all()
     if others:
         raise EngineError(
@@ -153,7 +152,6 @@ def guests_script() -> str:
     script = "\n".join(folder.joinpath(f"{p}.sql").read_text("utf-8") for p in _PARTS)
     for name, value in (
         ("{locks}", LOCKS),
-        ("{committing}", COMMITTING),
         ("{lock_of_mark}", LOCK_OF_MARK),
         ("{alive}", ALIVE),
         ("{limit}", LIMIT),

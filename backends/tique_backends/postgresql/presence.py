@@ -2,13 +2,16 @@
 
 The engine's own connection holds a session-level advisory lock for the engine's *mark*, a
 random number: PostgreSQL drops it with the session, however that ends, and
-``pg_locks`` shows it to all sessions. Other locks of the same connection show which
-process recovers and which one folds. One more is a transaction's own, while the server
-commits a transaction that may be fenced (:mod:`.sequencer`).
+``pg_locks`` shows it to all sessions.
 
-*Every connection of the engine* holds another lock for the mark, shared. A process that
-finds this one given up ends the sessions with that lock: a process that is stopped
-inside an engine transaction would have others wait for its locks.
+*Every connection of the engine* holds another lock, of the mark and a number of its own. A
+process that finds this one given up ends the sessions with that mark: a process that is
+stopped inside an engine transaction would have others wait for its locks.
+
+*Strangers (P11).* Any role may take any advisory lock. So these are signs and nothing more:
+no process ever waits for one (each is tried for, under a number that nobody can have guessed
+before), and a sign counts for the sessions of its own role only. Where processes wait for each other it is
+for rows and tables of schema ``tique``, which no role but its owner's may lock.
 
 *A connection that is lost* before the reply to a statement leaves a backend that may
 still run it, and commit. A thread that asks for the statement's outcome ends that
@@ -41,10 +44,9 @@ if TYPE_CHECKING:
 LOCKS = 0x71_75_65
 """The first number of tique's advisory locks (the sequencer's has another one)."""
 
-_MARKS = LOCKS + 0x1_00_00_00
-"""The first number of the locks for marks."""
+_MARKS = 2**30
+"""The first number of a connection's lock is this and its mark."""
 
-RECOVERY, FOLDING, INSTALLATION, COMMITTING, LOCKED_ROWS = 1, 2, 3, 4, 5
 _FIRST_MARK = 16
 _LARGEST_MARK = 2**30 - 1
 
@@ -58,10 +60,11 @@ _HERE = (
 """The locks of two numbers in this database."""
 
 ALIVE = (
-    f"SELECT objid FROM pg_catalog.pg_locks WHERE {_HERE} AND granted "
-    f"AND classid = {LOCKS}"
+    "SELECT objid, usename FROM pg_catalog.pg_locks JOIN pg_catalog.pg_stat_activity "
+    f"USING (pid) WHERE {_HERE} AND granted AND classid = {LOCKS} "
+    "AND usename IS NOT NULL"
 )
-"""A query for the numbers of the locks that are held."""
+"""A query for the numbers of the locks that are held, and the roles that hold them."""
 
 _QUESTIONS = 3
 _LOST_PATIENCE = 10.0
@@ -69,10 +72,10 @@ _PAUSE = 0.01
 
 
 def sessions(mark: int) -> str:
-    """A query for the backends of the sessions that have a mark."""
+    """A query for the backends of the sessions that have a mark, and claim it."""
     return (
-        f"SELECT pid FROM pg_catalog.pg_locks WHERE {_HERE} "
-        f"AND classid = {_MARKS} AND objid = {mark}"
+        "SELECT pid FROM pg_catalog.pg_locks "
+        f"WHERE {_HERE} AND granted AND classid = {_MARKS + mark}"
     )
 
 
@@ -84,17 +87,16 @@ class Presence:
         self._statistics = statistics
         self._lock = threading.Lock()
         self._lost: set[int] = set()
-        self._held: set[int] = set()
         self.mark = secrets.randbits(30)
-        self._connection = self.connect()
-
-    def connect(self) -> Connection:
-        """Open a connection of this engine."""
-        return Connection(
-            self._address,
-            self._statistics,
-            f"pg_advisory_lock_shared({_MARKS}, {self.mark})",
+        # Before the mark can be seen.
+        self._connection = self.connect(
+            f"pg_try_advisory_lock({LOCKS}, {_FIRST_MARK + self.mark})"
         )
+
+    def connect(self, sign: str = "NULL") -> Connection:
+        """Open a connection of this engine."""
+        mark = f"pg_try_advisory_lock({_MARKS + self.mark}, {secrets.randbits(31)})"
+        return Connection(self._address, self._statistics, f"concat({sign}, {mark})")
 
     def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
         """Ask the engine's own connection; over a new one if it is lost.
@@ -113,42 +115,8 @@ class Presence:
 
     def _asked(self, sql: str, parameters: Sequence[Any] | None) -> list[Row]:
         if not self._connection.is_open:
-            self._held.clear()
             self._connection = self.connect()
         return self._connection.ask(sql, parameters)
-
-    def hold(self, number: int) -> bool:
-        """Take a lock that is kept until the connection ends; False if it is taken."""
-
-        def take() -> bool:
-            ((taken,),) = self.ask(f"SELECT pg_try_advisory_lock({LOCKS}, {number})")
-            if taken:
-                self._held.add(number)
-            return bool(taken)
-
-        return number in self._held or undisturbed(take)
-
-    def show(self) -> None:
-        """Show that the process is there, if it does not yet."""
-        self.hold(_FIRST_MARK + self.mark)
-
-    def shown(self) -> None:
-        """Note that a function of its own shows it."""
-        self.held(_FIRST_MARK + self.mark)
-
-    def held(self, number: int) -> None:
-        """Note a lock that this connection has taken in a function of its own."""
-        self._held.add(number)
-
-    def drop(self, number: int) -> None:
-        """Give a lock back."""
-
-        def give() -> None:
-            self._held.discard(number)
-            self.ask(f"SELECT pg_advisory_unlock({LOCKS}, {number})")
-
-        if number in self._held:
-            undisturbed(give)
 
     def lost(self, connection: Connection) -> None:
         """Note that a connection broke while the server may have had a statement."""

@@ -12,7 +12,7 @@ A fence is durable before the sequencer knows of it (P6): first its row, then th
 versions that a bulk write left in the cache tables, then ``tique.fence``, after which
 sts passes it. The engine transaction that is fenced may be in its COMMIT, though its
 client is gone. From before the server looks at the client until that COMMIT is over the
-transaction holds an advisory lock, and a process that fences waits for it. A
+transaction holds a lock on the table of fences, and a process that fences waits for it. A
 transaction that asks for the lock later finds that its client is gone. If the fencing
 process dies, the next one does it again. A thread that has a lease to renew waits for
 no lock long: a timestamp whose fence is held up stays in doubt, and is tried again. It
@@ -24,17 +24,14 @@ owner calls too).
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from typing_extensions import override
 
 from tique_backends.aside import SetAside
-from tique_backends.errors import (
-    EngineError,
-    ErrorKind,
-    may_have_run,
-)
+from tique_backends.errors import EngineError, ErrorKind, may_have_run
+from tique_backends.leased_locks import LeasedLocks
 from tique_backends.logged import records_of
 from tique_backends.managed import MANAGED
 from tique_backends.pool import Pool
@@ -42,20 +39,12 @@ from tique_backends.postgresql.folding import AT_LEISURE
 from tique_backends.postgresql.log import decoded, encode_content
 from tique_backends.postgresql.presence import (
     ALIVE,
-    COMMITTING,
-    FOLDING,
     LOCK_OF_MARK,
-    LOCKS,
-    RECOVERY,
     sessions,
-)
-from tique_backends.postgresql.row_locks import (
-    AdvisoryLocks,
-    expect_free,
-    locked_rows,
 )
 from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.postgresql.transactions import COMMIT, LOCK_PATIENCE
+from tique_backends.row_locks import RowsLockedError
 from tique_backends.sharing import (
     Anchor,
     Appended,
@@ -87,6 +76,9 @@ _Outcome = TypeVar("_Outcome")
 
 _RECOVERY_PATIENCE = "60s"
 
+_RECOVERS = "SHARE UPDATE EXCLUSIVE"
+"""Excludes itself, and no statement that reads or writes the table."""
+
 _LONGEST_COMMIT = 10.0
 """Seconds that PostgreSQL may take for COMMIT after it was asked for."""
 
@@ -97,10 +89,16 @@ _EXPECT_WHOLE = (
     "CASE WHEN CAST({whole} AS BOOLEAN) THEN CAST(coalesce((SELECT 'refused ' || "
     "max(-_s) FROM unnest(stamps) AS _s WHERE _s <= 0), '0') AS INTEGER) END"
 )
-"""An expression that fails if a commit is refused (:func:`expect_free` says why so)."""
+"""An expression that fails if a commit is refused.
+
+SQL has no other way to fail than by a value that cannot be converted.
+"""
 
 _REFUSED = re.compile(r'"refused ([0-9]{1,19})"')
 _INVALID_TEXT = "22P02"
+
+_LOCKED = re.compile(r"locked((?: -?[0-9]{1,20})+)\b")
+_ROWS_LOCKED = "TQ005"
 
 _HELD_UP = "55P03"
 _NO_TABLE = "42P01"
@@ -112,6 +110,8 @@ SCHEMA = (
     "CREATE INDEX ON tique.clients (client)",
     "CREATE UNLOGGED TABLE tique.barriers (cts BIGINT PRIMARY KEY, "
     "client BIGINT NOT NULL, role NAME NOT NULL)",
+    "CREATE UNLOGGED TABLE tique.checkpointer (client BIGINT NOT NULL, "
+    "expires TIMESTAMPTZ NOT NULL)",
     # The log is read by a statement, hence with a snapshot, of its own after sts.
     """
     CREATE FUNCTION tique.follow(
@@ -177,7 +177,6 @@ class PostgreSQLSequencer(AppendingSequencer):
         super().__init__()
         self._presence = presence
         self._pool = Pool(presence.connect)
-        self._lock_pool = Pool(presence.connect)
         self._client = 0
         self._lease = 0.0
 
@@ -187,21 +186,21 @@ class PostgreSQLSequencer(AppendingSequencer):
         if self._is_ready():
             yield False
             return
-        self._presence.ask(
-            f"SELECT set_config('lock_timeout', '{_RECOVERY_PATIENCE}', FALSE)"
-        )
-        try:
-            self._presence.ask(f"SELECT pg_advisory_lock({LOCKS}, {RECOVERY})")
-        except EngineError as error:
-            raise EngineError(
-                ErrorKind.LOCKED,
-                f"another process has been recovering this database for "
-                f"{_RECOVERY_PATIENCE}: {error}",
-            ) from error
-        try:
+        # A session of its own has it: it ends with the process, and ends no other's.
+        with closing(self._presence.connect()) as connection:
+            connection.ask(
+                f"BEGIN; SET LOCAL lock_timeout = '{_RECOVERY_PATIENCE}'; "
+                "SET LOCAL idle_in_transaction_session_timeout = 0"
+            )
+            try:
+                connection.ask(f"LOCK TABLE tique.format IN {_RECOVERS} MODE")
+            except EngineError as error:
+                raise EngineError(
+                    ErrorKind.LOCKED,
+                    f"another process has been recovering this database for "
+                    f"{_RECOVERY_PATIENCE}: {error}",
+                ) from error
             yield not self._is_ready()
-        finally:
-            self._presence.ask(f"SELECT pg_advisory_unlock({LOCKS}, {RECOVERY})")
 
     def _is_ready(self) -> bool:
         return bool(self._value("SELECT tique.ready()"))
@@ -220,7 +219,6 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def introduce(self, epoch: int) -> None:
-        self._presence.show()
         self._ask(
             "INSERT INTO tique.clients VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
             [self._client, epoch, self._presence.mark],
@@ -298,7 +296,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             try:
                 ((stamps, covered, *_),) = connection.ask(
                     # The timestamps are taken before anything is looked for.
-                    f"SELECT stamps, sts, {expect_free('$7')}, "
+                    "SELECT stamps, sts, tique.expect_free($7), "
                     f"{_EXPECT_WHOLE.format(whole='$8')} FROM "
                     f"{self._APPEND}($1, $2, $3, $4, $5, $6)",
                     [
@@ -316,7 +314,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             except EngineError as error:
                 if connection.is_lost:
                     self._presence.lost(connection)
-                found = locked_rows(error) or _refused_group(error)
+                found = _locked_rows(error) or _refused_group(error)
                 if found is not None:
                     raise found from error
                 raise
@@ -371,8 +369,7 @@ class PostgreSQLSequencer(AppendingSequencer):
             f"SELECT {self._RENEW}({self._client}, {_milliseconds(lease)})"
             for lease in (max(self._lease, _LONGEST_COMMIT), self._lease)
         )
-        lock = f"SELECT pg_advisory_xact_lock_shared({LOCKS}, {COMMITTING})"
-        return f"{lock}; {longer}; {COMMIT}; {usual}"
+        return f"SELECT tique.guest_committing(); {longer}; {COMMIT}; {usual}"
 
     @override
     def finish(self, stamps: Sequence[int]) -> int:
@@ -403,7 +400,7 @@ class PostgreSQLSequencer(AppendingSequencer):
         """Drop the clients of processes that are gone, and end their sessions."""
         dead = self._ask(
             "SELECT DISTINCT client, mark, role FROM tique.clients "
-            f"WHERE {LOCK_OF_MARK} NOT IN ({ALIVE})"
+            f"WHERE ({LOCK_OF_MARK}, role) NOT IN ({ALIVE})"
         )
         for client, mark, role in dead:
             if client != self._client:
@@ -508,28 +505,30 @@ class PostgreSQLSequencer(AppendingSequencer):
 
     @override
     def may_checkpoint(self, seconds: float) -> bool:
-        # The lock is released when the session that holds it ends, and the session ends
-        # with its process, or when that is given up.
-        return self._presence.hold(FOLDING)
+        return bool(
+            self._value(
+                "SELECT tique.guest_checkpoint($1, $2)::int",
+                [self._client, _milliseconds(seconds)],
+            )
+        )
 
     @override
     def end_checkpoint(self) -> None:
-        self._presence.drop(FOLDING)
+        self._value("SELECT tique.guest_checkpoint($1, 0)::int", [self._client])
 
     @override
     def row_locks(self) -> RowLocks:
-        return AdvisoryLocks(self._lock_pool)
+        return LeasedLocks(self._call_for_locks)
 
-    @override
-    def begun(self) -> int:
-        if self.form == "plain":
-            # A timestamp cannot be seen before its transaction has ended, and given the
-            # mutex back, which this waits for.
-            anchor = self.hold()
-            self._ask(
-                "SELECT tique.end_transaction($1, $2)", [self._client, anchor.txid]
-            )
-        return self.position().cts
+    def _call_for_locks(self, function: str, *arguments: int | Sequence[int]) -> int:
+        places = ", ".join(f"${place + 2}" for place in range(len(arguments)))
+        values = [
+            argument if isinstance(argument, int) else _array(argument)
+            for argument in arguments
+        ]
+        sql = f'SELECT tique."{function}"({", ".join(("$1", places)[: 1 + bool(places)])})'
+        ((answer,),) = self._ask(sql, [self._client, *values])
+        return int(answer or 0)
 
     @override
     def expect_alone(self, session: Session) -> None:
@@ -542,7 +541,6 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def close(self) -> None:
         self._pool.close()
-        self._lock_pool.close()
 
     def _ask(
         self, sql: str, parameters: Sequence[Any] = (), *, repeat: bool = True
@@ -586,6 +584,16 @@ def _array(numbers: Iterable[int]) -> str:
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _locked_rows(error: EngineError) -> RowsLockedError | None:
+    """The error for numbers that are locked."""
+    found = _LOCKED.search(str(error)) if error.sqlstate == _ROWS_LOCKED else None
+    return (
+        None
+        if found is None
+        else RowsLockedError(frozenset(map(int, found[1].split())))
+    )
 
 
 def _refused_group(error: EngineError) -> GroupRefusedError | None:

@@ -457,6 +457,21 @@ tique_interrupt_locker(tique_handle handle, tique_client client, tique_locker id
 	return locker ? TIQUE_OK : TIQUE_UNKNOWN;
 }
 
+/* Whether another locker than `own` has a number, in whatever mode. */
+static bool
+is_locked(struct locks *locks, struct sequencer *sequencer, int32_t own,
+          int64_t number)
+{
+	for (int32_t i = *lock_bucket(locks, sequencer, number); i;) {
+		const struct lock *lock = &locks->all[i - 1];
+
+		if (excludes(lock, number, false, own))
+			return true;
+		i = lock->next;
+	}
+	return false;
+}
+
 /* Copies the numbers, `room` at the most, of keys that others have locked. */
 static int64_t
 find_locked(struct locks *locks, struct sequencer *sequencer, int32_t own,
@@ -472,16 +487,27 @@ find_locked(struct locks *locks, struct sequencer *sequencer, int32_t own,
 			continue;
 		for (int byte = 0; byte < 8; byte++)
 			number = number << 8 | keys[i].bytes[byte];
-		for (int32_t j = *lock_bucket(locks, sequencer, (int64_t)number); j;) {
-			const struct lock *lock = &locks->all[j - 1];
-
-			if (excludes(lock, (int64_t)number, false, own)) {
-				locked[met++] = (int64_t)number;
-				break;
-			}
-			j = lock->next;
-		}
+		if (is_locked(locks, sequencer, own, (int64_t)number))
+			locked[met++] = (int64_t)number;
 	}
+	return met;
+}
+
+int64_t
+tique_locked(tique_handle handle, const int64_t *numbers, int64_t count,
+             int64_t *locked, int64_t room)
+{
+	struct sequencer *sequencer = tique_enter(handle);
+	struct locks *locks;
+	int64_t met = 0;
+
+	if (!sequencer)
+		return TIQUE_CLOSED;
+	locks = settled_locks(sequencer);
+	for (int64_t i = 0; i < count && met < room && locks->held > 0; i++)
+		if (is_locked(locks, sequencer, -1, numbers[i]))
+			locked[met++] = numbers[i];
+	tique_exit(sequencer);
 	return met;
 }
 

@@ -348,6 +348,10 @@ TIQUE_EXPORT int tique_unlock(tique_handle handle, tique_client client,
 TIQUE_EXPORT int tique_interrupt_locker(tique_handle handle, tique_client client,
                                         tique_locker locker);
 
+/* Copies the numbers, `room` at the most, that a locker has; returns how many. */
+TIQUE_EXPORT int64_t tique_locked(tique_handle handle, const int64_t *numbers,
+                                  int64_t count, int64_t *locked, int64_t room);
+
 /* The number of locks that are held. */
 TIQUE_EXPORT int64_t tique_lock_count(tique_handle handle);
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 __all__ = ["plain_script"]
 
-_PARTS = ("state", "clients", "timestamps")
+_PARTS = ("state", "locks", "clients", "timestamps")
 
 
 def plain_script() -> str:

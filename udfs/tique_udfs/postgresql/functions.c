@@ -14,6 +14,7 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "lib/stringinfo.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -30,9 +31,12 @@ PG_MODULE_MAGIC;
 #define NOT_RECOVERED MAKE_SQLSTATE('T', 'Q', '0', '0', '2')
 #define REFUSED MAKE_SQLSTATE('T', 'Q', '0', '0', '3')
 #define OVERDUE MAKE_SQLSTATE('T', 'Q', '0', '0', '4')
+#define LOCKED MAKE_SQLSTATE('T', 'Q', '0', '0', '5')
 
 #define LARGEST_START (INT64_C(1) << 62)
 #define NANOSECONDS_PER_MILLISECOND INT64_C(1000000)
+#define LONGEST_WAIT_MILLISECONDS 1000
+#define ROOM_FOR_LOCKED 64
 
 #define FUNCTION(name)                                                         \
 	PG_FUNCTION_INFO_V1(sql_##name);                                           \
@@ -58,6 +62,8 @@ static const struct {
      "End some of its transactions, or finish its timestamps."},
     {TIQUE_ROLE_TOO_MUCH, "the role has as many clients as one may have",
      "Close the database in some of its processes."},
+    {TIQUE_LOCKS_FULL, "too many rows are locked",
+     "Lock fewer, or end transactions that lock some."},
     {TIQUE_IN_USE, "it is in use",
      "Recover once, before the first transaction; fence only what is in "
      "doubt."},
@@ -441,4 +447,88 @@ FUNCTION(fence)
 	need_recovery("fence");
 	accepted("fence", tique_fence(HERE, PG_GETARG_INT64(0)));
 	PG_RETURN_VOID();
+}
+
+/* Row locks. */
+
+static int64_t *
+numbers_of(const char *function, ArrayType *array, int64_t *count)
+{
+	if (ARR_NDIM(array) > 1 || array_contains_nulls(array))
+		refuse(function, TIQUE_UNKNOWN);
+	*count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	return (int64_t *)ARR_DATA_PTR(array);
+}
+
+FUNCTION(open_locker)
+{
+	need_recovery("open_locker");
+	PG_RETURN_INT64(
+	    accepted("open_locker", tique_open_locker(HERE, PG_GETARG_INT64(0))));
+}
+
+FUNCTION(close_locker)
+{
+	need_recovery("close_locker");
+	accepted("close_locker",
+	         tique_close_locker(HERE, PG_GETARG_INT64(0), PG_GETARG_INT64(1)));
+	PG_RETURN_VOID();
+}
+
+FUNCTION(interrupt_locker)
+{
+	need_recovery("interrupt_locker");
+	accepted("interrupt_locker", tique_interrupt_locker(HERE, PG_GETARG_INT64(0),
+	                                                    PG_GETARG_INT64(1)));
+	PG_RETURN_VOID();
+}
+
+/* The status of a wait that ended without the lock is no error: the client asks on. */
+FUNCTION(lock)
+{
+	int64_t count;
+	int64_t *numbers = numbers_of("lock", PG_GETARG_ARRAYTYPE_P(4), &count);
+	int64_t found;
+
+	need_recovery("lock");
+	found = tique_lock(
+	    HERE, PG_GETARG_INT64(0), PG_GETARG_INT64(1), numbers, count,
+	    PG_GETARG_BOOL(2),
+	    nanoseconds(Min(PG_GETARG_INT64(3), LONGEST_WAIT_MILLISECONDS)));
+	if (found == TIQUE_UNKNOWN || found == TIQUE_DEADLOCK ||
+	    found == TIQUE_INTERRUPTED)
+		PG_RETURN_INT64(found);
+	PG_RETURN_INT64(accepted("lock", found));
+}
+
+FUNCTION(unlock)
+{
+	int64_t count;
+	int64_t *numbers = numbers_of("unlock", PG_GETARG_ARRAYTYPE_P(3), &count);
+
+	need_recovery("unlock");
+	accepted("unlock",
+	         tique_unlock(HERE, PG_GETARG_INT64(0), PG_GETARG_INT64(1), numbers,
+	                      count, PG_GETARG_BOOL(2)));
+	PG_RETURN_VOID();
+}
+
+FUNCTION(expect_free)
+{
+	int64_t count;
+	int64_t *numbers = numbers_of("expect_free", PG_GETARG_ARRAYTYPE_P(0), &count);
+	int64_t locked[ROOM_FOR_LOCKED];
+	int64_t met;
+	StringInfoData text;
+
+	need_recovery("expect_free");
+	met = accepted("expect_free",
+	               tique_locked(HERE, numbers, count, locked, ROOM_FOR_LOCKED));
+	if (met == 0)
+		PG_RETURN_VOID();
+	initStringInfo(&text);
+	for (int64_t i = 0; i < met; i++)
+		appendStringInfo(&text, " " INT64_FORMAT, (int64)locked[i]);
+	ereport(ERROR, (errcode(LOCKED), errmsg("tique.expect_free: locked%s", text.data),
+	                errhint("Wait for these locks, then try again.")));
 }

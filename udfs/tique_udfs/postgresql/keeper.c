@@ -8,8 +8,8 @@
  *                       name with the database's OID. The first backend that asks
  *                       makes it (AddinShmemInitLock sees to that). It has the lock,
  *                       the condition variable and the segment's handle.
- *   the segment         a dynamic one with the sequencer, pinned: it outlives the
- *                       backend that made it and goes with the server.
+ *   the segment         a dynamic one with the sequencer and its row locks, pinned: it
+ *                       outlives the backend that made it and goes with the server.
  *
  * Invariants
 *   1. A backend that uses the sequencer, `segment` or `recovered` holds the
@@ -61,6 +61,11 @@ struct control {
 	char build[32]; /* TIQUE_BUILD, of the source; never changes */
 	dsm_handle segment;
 	bool recovered;
+};
+
+struct shared {
+	struct sequencer sequencer;
+	struct locks locks;
 };
 
 static struct control *control;
@@ -120,12 +125,12 @@ agree_on(dsm_handle offered)
 static dsm_segment *
 make_segment(void)
 {
-	dsm_segment *segment = dsm_create(sizeof(struct sequencer), 0);
+	dsm_segment *segment = dsm_create(sizeof(struct shared), 0);
 	dsm_handle handle = dsm_segment_handle(segment);
 	dsm_handle agreed;
 
 	/* Memory that was set aside at the server's start may have been used. */
-	memset(dsm_segment_address(segment), 0, sizeof(struct sequencer));
+	memset(dsm_segment_address(segment), 0, sizeof(struct shared));
 	if (!tique_seed(dsm_segment_address(segment)))
 		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
 		                errmsg("tique.sequencer: the system has no random "
@@ -238,4 +243,10 @@ void
 tique_wake(struct sequencer *sequencer)
 {
 	has_to_wake = true;
+}
+
+struct locks *
+tique_locks(struct sequencer *sequencer)
+{
+	return &((struct shared *)sequencer)->locks;
 }

@@ -224,3 +224,51 @@ CREATE FUNCTION @extschema@.fence(cts bigint)
 REVOKE ALL ON FUNCTION @extschema@.fence(bigint) FROM PUBLIC;
 COMMENT ON FUNCTION @extschema@.fence(bigint) IS
     'Finishes a doubtful timestamp as aborted, after that was written down durably.';
+
+CREATE FUNCTION @extschema@.open_locker(client bigint)
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_open_locker';
+REVOKE ALL ON FUNCTION @extschema@.open_locker(bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.open_locker(bigint) IS
+    'An owner of row locks, which go with it, or with its client.';
+
+CREATE FUNCTION @extschema@.close_locker(client bigint, locker bigint)
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_close_locker';
+REVOKE ALL ON FUNCTION @extschema@.close_locker(bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.close_locker(bigint, bigint) IS
+    'Gives an owner''s row locks back.';
+
+CREATE FUNCTION @extschema@.interrupt_locker(client bigint, locker bigint)
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_interrupt_locker';
+REVOKE ALL ON FUNCTION @extschema@.interrupt_locker(bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.interrupt_locker(bigint, bigint) IS
+    'Ends an owner''s wait for a row lock.';
+
+CREATE FUNCTION @extschema@.lock(client bigint, locker bigint, shared boolean, milliseconds bigint, numbers bigint[])
+    RETURNS bigint
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_lock';
+REVOKE ALL ON FUNCTION @extschema@.lock(bigint, bigint, boolean, bigint, bigint[]) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.lock(bigint, bigint, boolean, bigint, bigint[]) IS
+    'Locks as many of the first numbers as are free; how many. With a time there is one number, and it waits for it, a second at most. -18 if the wait would be a deadlock, -19 if it was interrupted, -4 if there is no such owner.';
+
+CREATE FUNCTION @extschema@.unlock(client bigint, locker bigint, shared boolean, numbers bigint[])
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_unlock';
+REVOKE ALL ON FUNCTION @extschema@.unlock(bigint, bigint, boolean, bigint[]) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.unlock(bigint, bigint, boolean, bigint[]) IS
+    'Gives numbers back that were locked in this mode.';
+
+CREATE FUNCTION @extschema@.expect_free(numbers bigint[])
+    RETURNS void
+    LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'sql_expect_free';
+REVOKE ALL ON FUNCTION @extschema@.expect_free(bigint[]) FROM PUBLIC;
+COMMENT ON FUNCTION @extschema@.expect_free(bigint[]) IS
+    'Fails with TQ005 if one of the numbers is locked, and tells which.';

@@ -13,8 +13,8 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT tique.renew_client(client, least(milliseconds, 300000)) $$;
 
 -- An epoch for the client: its first one, or another one when its transaction ids are
--- used up. The session has the lock of the mark before others could miss it. Of very many
--- epochs the oldest go: the transactions in them are a billion transactions old.
+-- used up. The session has the lock of the mark, or gets it if it can: it never waits. Of very
+-- many epochs the oldest go: the transactions in them are a billion transactions old.
 CREATE FUNCTION tique.inner_introduce(client bigint, mark integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
@@ -60,7 +60,7 @@ DECLARE
 BEGIN
     PERFORM tique.guest_sees_all();
     FOR other IN SELECT DISTINCT c.client, c.mark, c.role FROM tique.clients AS c
-        WHERE {lock_of_mark} NOT IN ({alive})
+        WHERE ({lock_of_mark}, c.role) NOT IN ({alive})
     LOOP
         PERFORM tique.guest_leave(other.client);
         IF other.role = session_user THEN
@@ -130,6 +130,48 @@ BEGIN
 END
 $$;
 
+-- The lock that a fencer waits for; a role cannot keep it, as it could an advisory lock.
+CREATE FUNCTION tique.guest_committing() RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
+AS $$
+BEGIN
+    LOCK TABLE tique.fences IN ROW SHARE MODE;
+    PERFORM tique.limit_transaction({limit});
+END
+$$;
+
+-- Whether the client is the one that folds, for so long or until it is gone.
+CREATE FUNCTION tique.guest_checkpoint(client bigint, milliseconds bigint) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    holder bigint;
+BEGIN
+    PERFORM tique.limit_transaction({limit});
+    PERFORM tique.sts_for(client);
+    LOCK TABLE tique.checkpointer IN EXCLUSIVE MODE;
+    SELECT p.client INTO holder FROM tique.checkpointer AS p
+    WHERE p.client <> guest_checkpoint.client AND p.expires > clock_timestamp();
+    IF FOUND THEN
+        BEGIN
+            PERFORM tique.sts_for(holder);
+            RETURN false;
+        EXCEPTION WHEN SQLSTATE 'TQ001' THEN
+            NULL;
+        END;
+    END IF;
+    DELETE FROM tique.checkpointer;
+    INSERT INTO tique.checkpointer SELECT guest_checkpoint.client,
+        clock_timestamp() + least(milliseconds, 300000) * interval '1 ms'
+    WHERE milliseconds > 0;
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+END
+$$;
+
 CREATE FUNCTION tique.guest_disown() RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '100ms'
@@ -141,7 +183,7 @@ BEGIN
     PERFORM tique.guest_sees_all();
     IF disowned <> '{}' THEN
         -- The transaction that is fenced may be in its COMMIT.
-        PERFORM pg_advisory_xact_lock({locks}, {committing});
+        LOCK TABLE tique.fences IN EXCLUSIVE MODE;
         INSERT INTO tique.fences SELECT unnest(disowned) ON CONFLICT DO NOTHING;
         PERFORM tique.guest_clear(disowned);
     END IF;

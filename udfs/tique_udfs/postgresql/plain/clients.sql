@@ -28,6 +28,7 @@ BEGIN
     DELETE FROM tique.sequencer_leases;
     DELETE FROM tique.sequencer_snapshots;
     DELETE FROM tique.sequencer_fences;
+    PERFORM tique.sequencer_drop_lockers();
     DELETE FROM tique.sequencer_secret;
     INSERT INTO tique.sequencer_secret
     SELECT decode(string_agg(replace(gen_random_uuid()::text, '-', ''), ''), 'hex')
@@ -118,6 +119,7 @@ BEGIN
     PERFORM tique.sequencer_enter('leave_client', client);
     DELETE FROM tique.sequencer_leases AS l WHERE l.client = leave_client.client;
     DELETE FROM tique.sequencer_snapshots AS s WHERE s.client = leave_client.client;
+    PERFORM tique.sequencer_drop_lockers();
     DELETE FROM tique.sequencer_barriers AS b
     WHERE b.client = leave_client.client AND b.is_overdue AND b.is_finished;
 END

@@ -270,6 +270,7 @@ BEGIN
             SELECT FROM tique.sequencer_leases AS l WHERE l.client = s.client
         ) FOR UPDATE SKIP LOCKED
     );
+    PERFORM tique.sequencer_drop_lockers();
     DELETE FROM tique.sequencer_barriers AS b
     WHERE b.is_overdue AND b.is_finished AND NOT EXISTS (
         SELECT FROM tique.sequencer_leases AS l WHERE l.client = b.client

@@ -1,10 +1,16 @@
-"""Row locks in the sequencer inside a MonetDB server (:mod:`tique_backends.row_locks`).
+"""Row locks in the sequencer inside a server (:mod:`tique_backends.row_locks`).
 
 A transaction that locks rows has a *locker* of this process's client there (``sequencer.h``,
-"Row locks"). It needs no session of its own: its locks go with the client's lease. A
+"Row locks"). It needs no session of its own: its locks go with the client's lease, whatever the
+process does, and however it is stopped. A
 wait is a call that takes up to a second, over and over, for which a session of the server is in
-use: a server has room for ``max_clients`` of them. The place in the queue is kept
+use: a server has room for so many of them. The place in the queue is kept
 between two calls, and is given up as soon as the wait is over without the lock.
+
+*A wait for this process's own*. A transaction may wait in memory for another one, which waits in
+the server (:mod:`tique.commit.locks`). The server sees no circle through memory. So
+each locker that waits has its own number locked first, and one that waits in memory waits in the server, too, for the
+other's number, shared: all edges are in one graph.
 
 *If a reply is lost* the call is repeated: to lock, or to give back, a second time changes
 nothing. A locker whose number got lost goes with the client.
@@ -27,10 +33,13 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT = 1.0
 
+DEADLOCK, INTERRUPTED, GONE = -18, -19, -4
+"""Answers of the sequencer to a lock's request."""
+
 _LOST = {
-    "deadlock": ("the wait for a row lock would close a circle", "40P01"),
-    "interrupted": ("the wait for a row lock was interrupted", "57014"),
-    "gone": ("the row locks of this transaction are gone", None),
+    DEADLOCK: ("the wait for a row lock would close a circle", "40P01"),
+    INTERRUPTED: ("the wait for a row lock was interrupted", "57014"),
+    GONE: ("the row locks of this transaction are gone", None),
 }
 
 
@@ -40,14 +49,15 @@ class LeasedLocks(RowLocks):
     Parameters
     ----------
     call
-        Calls a function of the sequencer with numbers, for this process's client. Texts
-        are arguments in quotes.
+        Calls a function of the sequencer for this process's client, with numbers, and
+        perhaps a list of them.
     """
 
-    def __init__(self, call: Callable[..., str]) -> None:
+    def __init__(self, call: Callable[..., int]) -> None:
         super().__init__()
         self._call = call
-        self.locker = int(call("open_locker"))
+        self.locker = call("open_locker")
+        self._is_awaitable = False
 
     @override
     def try_lock(self, numbers: Sequence[int], *, shared: bool) -> int:
@@ -59,6 +69,7 @@ class LeasedLocks(RowLocks):
     @override
     def lock(self, number: int, *, shared: bool, patience: float | None) -> None:
         self._expect_room(1)
+        self._let_wait()
         latest = None if patience is None else time.monotonic() + patience
         try:
             while True:
@@ -76,35 +87,46 @@ class LeasedLocks(RowLocks):
                     )
         except BaseException:
             with suppress(EngineError):
-                self._end_wait()
+                self.end_wait()
             raise
 
-    def _end_wait(self) -> None:
-        """Give up the place in the queue."""
+    def _let_wait(self) -> None:
+        if not self._is_awaitable:
+            self._ask([self.locker], shared=False)
+            self._is_awaitable = True
+
+    @override
+    def wait_for(self, other: RowLocks) -> None:
+        self._let_wait()
+        if isinstance(other, LeasedLocks) and other._is_awaitable:
+            self._ask([other.locker], shared=True, seconds=0.001)
+
+    @override
+    def end_wait(self) -> None:
         self._ask((), shared=False)
 
     def _ask(
         self, numbers: Sequence[int], *, shared: bool, seconds: float = 0.0
     ) -> int:
         milliseconds = int(seconds * 1000)
-        answer = self._call("lock", self.locker, shared, milliseconds, _text(numbers))
+        answer = self._call("lock", self.locker, shared, milliseconds, numbers)
         if answer in _LOST:
             message, sqlstate = _LOST[answer]
             raise EngineError(ErrorKind.OPERATIONAL, message, sqlstate)
-        return int(answer)
+        return answer
 
     @override
     def unlock(self, numbers: Sequence[tuple[int, bool]]) -> None:
         for shared in (False, True):
             given = [number for number, mode in numbers if mode == shared]
             if given:
-                self._call("unlock", self.locker, shared, _text(given))
+                self._call("unlock", self.locker, shared, given)
         self._count -= len(numbers)
 
     @override
     def are_there(self) -> bool:
         try:
-            return self._call("lock", self.locker, 0, 0, _text(())) == "0"
+            return self._call("lock", self.locker, False, 0, ()) == 0
         except (FencedError, ConnectionLostError):
             return False
 
@@ -116,9 +138,3 @@ class LeasedLocks(RowLocks):
     def close(self) -> None:
         with suppress(EngineError):
             self._call("close_locker", self.locker)
-
-
-def _text(numbers: Sequence[int]) -> str:
-    """Numbers as the sequencer reads them: 16 hexadecimal digits each."""
-    digits = "".join(number.to_bytes(8, "big", signed=True).hex() for number in numbers)
-    return f"R'{digits}'"
