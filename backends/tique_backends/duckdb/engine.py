@@ -41,7 +41,7 @@ from tique_backends.duckdb.log import APPEND, COMMITS, replay_statement
 from tique_backends.duckdb.log_session import LogSession
 from tique_backends.duckdb.paths import resolve
 from tique_backends.duckdb.session import DuckDBSession
-from tique_backends.duckdb.settings import RULES
+from tique_backends.duckdb.settings import RULES, check_options
 from tique_backends.duckdb.unique_indexes import UNIQUE_INDEXES
 from tique_backends.duckdb.views import views
 from tique_backends.duckdb.zones import Zones
@@ -138,6 +138,7 @@ class DuckDBEngine(Engine):
         self._path = location.path
         self._compacting = threading.Lock()
         self._append: extension.Prepared | None = None
+        check_options(location.options)
         # DuckDB's automatic checkpoint would stall the commit that triggers it.
         config: dict[str, str | bool | int | float | list[str]] = {
             **location.options,

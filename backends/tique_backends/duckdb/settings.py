@@ -4,14 +4,21 @@ Most of DuckDB's settings are the instance's: all connections of the process hav
 without tique. So one that changes what a statement means, how rows are ordered or what
 is durable would change tique's own statements too. The connection's are the time zone and
 the search path (:mod:`tique_backends.duckdb.paths`).
+
+*Invariant* (P12). An option of the URL is obeyed or refused by name: it is one that SET may
+change, too, or one that is decided when the database is opened (:func:`check_options`).
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from tique_backends.duckdb.paths import path_text
 from tique_backends.settings import UNKNOWN, SettingRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _INSTANCE = """
 memory_limit max_temp_directory_size temp_directory
@@ -101,3 +108,30 @@ RULES = SettingRules(
         "null_order": "default_null_order",
     },
 )
+
+_AT_OPENING = frozenset(
+    """
+access_mode enable_external_access allowed_directories allowed_paths allowed_configs
+lock_configuration allow_unsigned_extensions allow_community_extensions
+allow_extensions_metadata_mismatch allow_persistent_secrets allow_unredacted_secrets
+autoinstall_known_extensions autoload_known_extensions autoinstall_extension_repository
+custom_extension_repository extension_directory extension_directories
+disabled_filesystems secret_directory default_secret_storage home_directory
+file_search_path duckdb_api storage_compatibility_version default_block_size
+temp_file_encryption
+""".split()
+)
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuse an option of the URL that would change what tique relies on.
+
+    Raises
+    ------
+    EngineError
+        UNSUPPORTED, with its name.
+    """
+    for name, value in options.items():
+        folded = RULES.name(name.lower())
+        if folded not in _AT_OPENING:
+            RULES.check(folded, [value])
