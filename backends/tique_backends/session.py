@@ -299,6 +299,11 @@ class Session(ABC):
         """Run statements of tique's own: the application's timeouts do not stop them."""
         yield
 
+    @contextmanager
+    def planned_apart(self) -> Iterator[None]:
+        """Run statements of tique's own, not planned by the application's settings."""
+        yield
+
     @abstractmethod
     def begin(self) -> None:
         """Start an engine transaction (used inside the protocol only)."""

@@ -499,7 +499,7 @@ class Committer:
             if self._session is None or self._session.is_lost:
                 self._session = self._engine.session()
             session = self._session
-        with session.unhurried():
+        with session.unhurried(), session.planned_apart():
             self._commit_in(session, batch)
 
     def _commit_in(self, session: Session, batch: list[Ticket]) -> None:

@@ -232,9 +232,10 @@ def finish_staged(
     writes = transaction.writes_to(table)
     writes.note_staged(count, transaction.sts)
     writes.only_inserts &= only_inserts
-    if new_keys:
-        check_staged_keys(transaction, table)
-    check_unique(transaction, table, changed)
+    with transaction.session.planned_apart():
+        if new_keys:
+            check_staged_keys(transaction, table)
+        check_unique(transaction, table, changed)
 
 
 def stage_query(

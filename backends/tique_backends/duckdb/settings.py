@@ -109,8 +109,7 @@ RULES = SettingRules(
     },
 )
 
-_AT_OPENING = frozenset(
-    """
+_AT_OPENING = """
 access_mode enable_external_access allowed_directories allowed_paths allowed_configs
 lock_configuration allow_unsigned_extensions allow_community_extensions
 allow_extensions_metadata_mismatch allow_persistent_secrets allow_unredacted_secrets
@@ -119,8 +118,7 @@ custom_extension_repository extension_directory extension_directories
 disabled_filesystems secret_directory default_secret_storage home_directory
 file_search_path duckdb_api storage_compatibility_version default_block_size
 temp_file_encryption
-""".split()
-)
+"""
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -133,5 +131,5 @@ def check_options(options: Mapping[str, str]) -> None:
     """
     for name, value in options.items():
         folded = RULES.name(name.lower())
-        if folded not in _AT_OPENING:
+        if folded not in _AT_OPENING.split():
             RULES.check(folded, [value])

@@ -53,6 +53,13 @@ _AS_IN_DUMPS = (
 TIMEOUTS = frozenset({STATEMENT_TIMEOUT, LOCK_TIMEOUT})
 """Settings that tique's own statements must not be under."""
 
+PLANNING = frozenset(_FREE.split()) - {
+    *TIMEOUTS,
+    *("application_name", "timezone", "lc_time", "client_min_messages"),
+    *("temp_buffers", "temp_file_limit", "logical_decoding_work_mem"),
+}
+"""Settings of the planner, the executor and their memory: tique's statements have their own."""
+
 RULES = SettingRules(
     engine="PostgreSQL",
     free=frozenset(_FREE.split()),

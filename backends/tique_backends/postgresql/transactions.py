@@ -1,6 +1,8 @@
 """Settings and engine transactions over one PostgreSQL connection.
 
-The application's timeouts are settings that tique's own transactions are not under.
+The application's timeouts, and its settings of the planner, are settings that tique's own
+transactions and checks are not under. Where there are such, a statement before these takes
+them back and one behind gives them again; where there are none, that costs nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.connection import SETTINGS
 from tique_backends.postgresql.paths import USER, without_user
-from tique_backends.postgresql.settings import TIMEOUTS
+from tique_backends.postgresql.settings import PLANNING, TIMEOUTS
 from tique_backends.postgresql.starting import obeyed
 from tique_backends.postgresql.statements import StatementSession
 from tique_backends.retrying import insist, persist
 from tique_backends.settings import SEARCH_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tique_backends.postgresql.connection import Connection
     from tique_backends.postgresql.presence import Presence
@@ -46,6 +48,8 @@ class TransactionSession(StatementSession):
         super().__init__(connection, presence)
         self._timeouts: dict[str, str] = {}
         """The application's own, which tique's statements are not under."""
+        self._planning: dict[str, str] = {}
+        """Those of the planner."""
         self._is_unhurried = False
         self._first_path: str | None = None
         """The search path that it began with, if it was changed."""
@@ -69,10 +73,11 @@ class TransactionSession(StatementSession):
             self._run("SELECT set_config($1, $2, FALSE)", [name, usual])
         # Loaders remember the time zone.
         self._showing = None
-        if name in TIMEOUTS:
-            self._timeouts.pop(name, None)
-            if value is not None:
-                self._timeouts[name] = value
+        for names, own in ((TIMEOUTS, self._timeouts), (PLANNING, self._planning)):
+            if name in names:
+                own.pop(name, None)
+                if value is not None:
+                    own[name] = value
 
     def _assign_path(self, value: str | None) -> None:
         """Look for names along another path; None is the first one."""
@@ -105,31 +110,54 @@ class TransactionSession(StatementSession):
     def _is_own(self) -> bool:
         return self._in_transaction or self._is_unhurried
 
-    def _without_timeouts(self, scope: str) -> str:
-        """Statements after which the application's timeouts do not count."""
-        return "".join(f"; SET {scope} {name} = 0" for name in self._timeouts)
+    @property
+    def _own_settings(self) -> list[str]:
+        """Settings of the application's that tique's transactions are not under."""
+        return [*self._timeouts, *self._planning]
+
+    def _without(self, scope: str, given: Iterable[str]) -> str:
+        """Statements after which these settings of the application's do not count."""
+        return "".join(
+            f"; SET {scope} {name} {'= 0' if name in TIMEOUTS else 'TO DEFAULT'}"
+            for name in given
+        )
 
     @override
     @contextmanager
     def unhurried(self) -> Iterator[None]:
-        timeouts = self._timeouts
-        if not timeouts or self._in_transaction or self._is_unhurried:
+        if not self._timeouts or self._in_transaction or self._is_unhurried:
             yield
             return
-        self._run(self._without_timeouts("SESSION")[2:])
-        self._is_unhurried = True
+        with self._apart(self._timeouts):
+            self._is_unhurried = True
+            try:
+                yield
+            finally:
+                self._is_unhurried = False
+
+    @override
+    @contextmanager
+    def planned_apart(self) -> Iterator[None]:
+        if not self._planning or self._in_transaction:
+            yield
+            return
+        with self._apart(self._planning):
+            yield
+
+    @contextmanager
+    def _apart(self, given: Mapping[str, str]) -> Iterator[None]:
+        self._run(self._without("SESSION", given)[2:])
         try:
             yield
         finally:
-            self._is_unhurried = False
             # Another session gets the application's settings anew.
             if not self.is_lost:
-                for name, value in timeouts.items():
+                for name, value in given.items():
                     self._run("SELECT set_config($1, $2, FALSE)", [name, value])
 
     @override
     def begin(self) -> None:
-        self._begin(f"BEGIN{self._without_timeouts('LOCAL')}")
+        self._begin(f"BEGIN{self._without('LOCAL', self._own_settings)}")
 
     def _begin(self, statement: str) -> None:
         # One may be left of which an interruption stopped the second half.
@@ -149,7 +177,7 @@ class TransactionSession(StatementSession):
 
     def begin_repeatable(self) -> None:
         """Start an engine transaction whose statements share one snapshot."""
-        ending = self._without_timeouts("LOCAL")
+        ending = self._without("LOCAL", self._own_settings)
         self._begin(f"BEGIN ISOLATION LEVEL REPEATABLE READ{ending}")
 
     @override
