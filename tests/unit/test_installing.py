@@ -90,3 +90,19 @@ def test_every_extra_brings_what_it_is_for(install, wheel, tmp_path, extra):
     python = install(f"{wheel}[{','.join({'duckdb', extra})}]")
     run(python, "-c", USES[extra], folder=tmp_path)
     run_ten_lines(python, tmp_path)
+
+
+@pytest.mark.parametrize("release", effort([], ["2.0.44", "2.0.*"]))
+def test_another_sqlalchemy_is_refused_by_name(install, wheel, tmp_path, release):
+    """By pip where the extra is asked for, else by the dialects."""
+    python = install(f"{wheel}[duckdb]", f"sqlalchemy[asyncio]=={release}")
+    for dialect in ("duckdb", "monetdb", "postgresql", "asynchronous"):
+        program = (
+            f"try: import tique.sqlalchemy.{dialect}\n"
+            "except ImportError as error: print(error)"
+        )
+        said = run(python, "-c", program, folder=tmp_path)
+        assert said.startswith("tique's dialects need SQLAlchemy 2.1; installed is 2.0")
+    both = (f"{wheel}[sqlalchemy]", f"sqlalchemy=={release}")
+    with pytest.raises(AssertionError, match=r"ResolutionImpossible|conflict"):
+        run(python, "-m", "pip", "install", *QUIET, *both, folder=tmp_path)

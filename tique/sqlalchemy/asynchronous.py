@@ -17,7 +17,7 @@ from sqlalchemy.connectors.asyncio import (
     AsyncAdapt_terminate,
 )
 from sqlalchemy.pool import AsyncAdaptedQueuePool
-from sqlalchemy.util.concurrency import await_
+from sqlalchemy.util.concurrency import await_only
 from typing_extensions import override
 
 import tique
@@ -100,7 +100,7 @@ class AdaptedConnection(AsyncAdapt_terminate, AsyncAdapt_dbapi_connection):
 
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
-            return await_(work)
+            return await_only(work)
         except Exception as error:
             self._handle_exception(error)
 
@@ -126,7 +126,7 @@ class AdaptedDriver(AsyncAdapt_dbapi_module):
     def connect(self, *args: Any, **options: Any) -> AdaptedConnection:
         """Open a connection, by ``async_creator_fn`` if that is given."""
         creator = options.pop("async_creator_fn", tique.AsyncConnection.connect)
-        opened: AdaptedConnection = await_(
+        opened: AdaptedConnection = await_only(
             AdaptedConnection.create(self, creator(*args, **options))
         )
         return opened

@@ -10,11 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import sqlalchemy
 from sqlalchemy.engine import ObjectKind, ObjectScope
 from sqlalchemy.engine import reflection as sa_reflection
-from sqlalchemy.engine.default import DefaultDialect, _BackendsMultiReflection
+from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.reflection import ReflectionDefaults
 from sqlalchemy.exc import NoSuchTableError
+
+try:
+    from sqlalchemy.engine.default import _BackendsMultiReflection
+except ImportError as error:
+    raise ImportError(
+        "tique's dialects need SQLAlchemy 2.1; installed is "
+        f"{sqlalchemy.__version__}; run: pip install 'tique[sqlalchemy]'"
+    ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
