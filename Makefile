@@ -164,8 +164,8 @@ docs: $(VENV)/.ready
 demo: $(VENV)/.ready
 	$(VENV)/bin/python -m benchmarks demo
 
-# Elle's verdicts on histories, held against our checker's. Elle comes from Clojars and is
-# compiled for Java 21.
+# Elle's verdicts on histories, held against our checker's. Elle comes from Clojars and runs on
+# Java 17, which Debian 12 has.
 HISTORIES ?= tests/jepsen/histories/*.edn jepsen/histories/*.edn.gz
 MODELS := read-committed snapshot-isolation strong-session-snapshot-isolation strong-snapshot-isolation serializable strict-serializable
 
@@ -173,7 +173,7 @@ MODELS := read-committed snapshot-isolation strong-session-snapshot-isolation st
 elle: $(VENV)/.ready
 	@missing=(); \
 	java=$$(java -version 2>&1 | sed -n '1s/[^"]*"\([0-9]*\).*/\1/p' || true); \
-	(( $${java:-0} >= 21 )) || missing+=("Java 21 or later (there is $${java:-none}; Debian: openjdk-21-jre-headless)"); \
+	(( $${java:-0} >= 17 )) || missing+=("Java 17 or later (there is $${java:-none}; Debian: openjdk-17-jre-headless)"); \
 	command -v lein >/dev/null || missing+=('Leiningen (https://leiningen.org; Debian: leiningen)'); \
 	if (( $${#missing[@]} )); then \
 	  echo 'Elle cannot be asked; it needs:' >&2; \
