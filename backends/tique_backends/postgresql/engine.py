@@ -99,7 +99,7 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.oid::pg_catalog.regclass, k
 FROM pg_catalog.pg_constraint AS k
 JOIN pg_catalog.pg_class AS c ON c.oid = k.conrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-JOIN tique."tables" AS t ON c.relname = 'tique_cache_' || t.id
+JOIN tique."tables" AS t ON c.relname = concat('tique_cache_', t.id)
 WHERE n.nspname = 'tique' AND k.contype = 'c' AND pg_has_role(c.relowner, 'USAGE')"""
 """Statements that drop earlier releases' CHECK constraints on cache tables (P4)."""
 
@@ -135,6 +135,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         ((collation, self.search_path, self.database),) = self._presence.ask(
             _SURROUNDINGS
         )
+        self._presence.own()
         # A row store reads single rows; neighbours mostly share a block.
         self.capabilities = Capabilities(
             dialect="postgresql",
@@ -307,12 +308,14 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def check_definition(self, session: Session, table: Table) -> None:
         if not table.is_materialized:
-            purity.check_definition(session, table)
-            expect_hashes(session, self.forms, table)
+            with without_path(session):
+                purity.check_definition(session, table)
+                expect_hashes(session, self.forms, table)
 
     @override
     def unique_indexes(self, session: Session) -> Sequence[Row]:
-        return session.execute(UNIQUE_INDEXES).fetch_all()
+        with without_path(session):
+            return session.execute(UNIQUE_INDEXES).fetch_all()
 
     @override
     def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
@@ -373,10 +376,13 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
 
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
-        return [
-            (schema, name)
-            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
-        ]
+        with without_path(session):
+            return [
+                (schema, name)
+                for schema, name in session.execute(
+                    introspection.USER_TABLES
+                ).fetch_all()
+            ]
 
     @override
     def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:

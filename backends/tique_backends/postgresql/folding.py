@@ -9,6 +9,15 @@ are in the log, and its progress stands in the row that it locked: a crash that 
 leaves the state before, consistent, to be moved again. PostgreSQL loses such
 transactions in the order in which they were committed, from the last one on, so none is
 lost that a later commit, a fold, or the pruning of the log relied on.
+
+*Users' code (P11).* A statement on a storage table can run code of roles that own it, its
+types or its functions: when it is executed, and when it is planned. A fold is no role's
+own statement, so it runs none: ``guest_expect_own`` (``guests_sql/checks.sql``) has
+locked the table and found nothing that is neither PostgreSQL's own nor an extension's
+before the first such statement, and names are looked for in ``pg_catalog`` alone. To
+switch to the table owner's role would not do: code that ``SET ROLE`` brought there can
+``RESET`` it, and a function with its owner's rights leaves it deferred triggers, which
+run at COMMIT.
 """
 
 from __future__ import annotations
@@ -30,6 +39,7 @@ from tique_backends.names import (
 from tique_backends.postgresql.literals import array_parameters, arrays, quoted
 from tique_backends.postgresql.log import decoded
 from tique_backends.postgresql.names import image, images, same_rows
+from tique_backends.postgresql.paths import path_locked
 from tique_backends.postgresql.types import is_exact
 from tique_backends.records import MISSING
 from tique_backends.replaying import excluded_stamps, whole_versions
@@ -74,12 +84,19 @@ def claim_fold(
     known = "" if since is None else f" AND folded = {since}"
     if not session.change(
         f'UPDATE tique."tables" SET folded = {until} WHERE id = {table.id}{known}'
-        f" RETURNING {AT_LEISURE}, tique.guest_expect_own({quoted(storage_name(table))})"
+        f" RETURNING {AT_LEISURE}, {_sealed(session, table)}"
     ):
         raise FoldedMeanwhileError(
             ErrorKind.OPERATIONAL,
             f"another process has folded {table.qualified_name} meanwhile",
         )
+
+
+def _sealed(session: PostgreSQLSession, table: Table) -> str:
+    """What lets the rest of the engine transaction run no users' code, or fails."""
+    sealed = f"tique.guest_expect_own({quoted(storage_name(table))})"
+    # In the application's own transaction the path stays its own.
+    return sealed if session.aside is not None else f"{sealed}, {path_locked('TRUE')}"
 
 
 def fold_keyed(session: PostgreSQLSession, table: Table, until: int) -> int:
@@ -289,4 +306,7 @@ def versions_to_replay(
     ).fetch_all()
     excluded = excluded_stamps(session, table)
     versions = list(versions_of(table, decoded(entries, aside), aside, excluded))
+    if any(is_partial(row) for _, row, _ in versions):
+        # It reads storage.
+        session.execute(f"SELECT {_sealed(session, table)}")
     return whole_versions(session, table, versions, aside)

@@ -26,7 +26,7 @@ SELECT n.nspname, p.proname, pg_catalog.format('%I.%I(%s)', n.nspname, p.proname
   pg_catalog.md5(pg_catalog.concat_ws(' ', p.oid, p.xmin, p.prosrc, p.probin))
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
 JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
-WHERE p.oid >= 16384
+WHERE p.oid >= 16384::OID
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'tique')
   AND n.nspname NOT LIKE 'pg\\_%' ORDER BY p.oid"""
 

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 # PostgreSQL gives no oid from 16384 on to an object of its own.
 _ARE_THERE = """
-SELECT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid >= 16384)
-  OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE oid >= 16384)
-  OR EXISTS (SELECT FROM pg_catalog.pg_opclass WHERE oid >= 16384)
-  OR EXISTS (SELECT FROM pg_catalog.pg_amproc WHERE oid >= 16384)
-  OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE oid >= 16384 AND typtype = 'd')
+SELECT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_cast WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_opclass WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_amproc WHERE oid >= 16384::OID)
+  OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE oid >= 16384::OID AND typtype = 'd')
   OR EXISTS (SELECT FROM pg_catalog.pg_depend
     WHERE refclassid = 'pg_catalog.pg_proc'::regclass
     AND classid = 'pg_catalog.pg_type'::regclass)"""
@@ -38,33 +38,33 @@ _HIDDEN = """
 WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
   SELECT 0::OID, o.oprnamespace, o.oprname, o.oprcode::OID, pg_catalog.format(
     'the operator %s.%s (%s)', o.oprnamespace::regnamespace, o.oprname,
-    pg_catalog.concat_ws(', ', NULLIF(o.oprleft, 0)::regtype, NULLIF(o.oprright, 0)::regtype))
-  FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384
+    pg_catalog.concat_ws(', ', NULLIF(o.oprleft, 0::OID)::regtype, NULLIF(o.oprright, 0::OID)::regtype))
+  FROM pg_catalog.pg_operator AS o WHERE o.oid >= 16384::OID
   UNION ALL
-  SELECT CASE WHEN t.oid >= 16384 AND t.typowner = p.proowner THEN t.oid
-      WHEN s.oid >= 16384 AND s.typowner = p.proowner THEN s.oid
-      WHEN t.oid >= 16384 THEN t.oid WHEN s.oid >= 16384 THEN s.oid ELSE 0 END,
+  SELECT CASE WHEN t.oid >= 16384::OID AND t.typowner = p.proowner THEN t.oid
+      WHEN s.oid >= 16384::OID AND s.typowner = p.proowner THEN s.oid
+      WHEN t.oid >= 16384::OID THEN t.oid WHEN s.oid >= 16384::OID THEN s.oid ELSE 0 END,
     0, NULL, p.oid, pg_catalog.format('the cast from %s to %s', s.oid::regtype, t.oid::regtype)
   FROM pg_catalog.pg_cast AS c JOIN pg_catalog.pg_type AS s ON s.oid = c.castsource
   JOIN pg_catalog.pg_type AS t ON t.oid = c.casttarget
-  JOIN pg_catalog.pg_proc AS p ON p.oid = c.castfunc WHERE c.oid >= 16384
+  JOIN pg_catalog.pg_proc AS p ON p.oid = c.castfunc WHERE c.oid >= 16384::OID
   UNION ALL
-  SELECT CASE WHEN f.lefttype >= 16384 THEN f.lefttype
-      WHEN f.righttype >= 16384 THEN f.righttype ELSE 0 END, 0, NULL, f.function,
+  SELECT CASE WHEN f.lefttype >= 16384::OID THEN f.lefttype
+      WHEN f.righttype >= 16384::OID THEN f.righttype ELSE 0 END, 0, NULL, f.function,
     pg_catalog.format('the operator class %s.%s', c.opcnamespace::regnamespace, c.opcname)
   FROM (
     SELECT amprocfamily, amproclefttype, amprocrighttype, amproc::OID
-    FROM pg_catalog.pg_amproc WHERE oid >= 16384
+    FROM pg_catalog.pg_amproc WHERE oid >= 16384::OID
     UNION ALL
     SELECT a.amopfamily, a.amoplefttype, a.amoprighttype, o.oprcode::OID
     FROM pg_catalog.pg_amop AS a JOIN pg_catalog.pg_operator AS o ON o.oid = a.amopopr
-    WHERE a.oid >= 16384
+    WHERE a.oid >= 16384::OID
   ) AS f(family, lefttype, righttype, function)
   JOIN pg_catalog.pg_opclass AS c ON c.opcfamily = f.family AND c.opcdefault
   UNION ALL
   SELECT u.type, 0, NULL, u.function,
     pg_catalog.format('the type %s', u.type::regtype) FROM (
-    SELECT coalesce(NULLIF(c.contypid, 0), t.oid), coalesce(o.oprcode::OID, d.refobjid)
+    SELECT coalesce(NULLIF(c.contypid, 0::OID), t.oid), coalesce(o.oprcode::OID, d.refobjid)
     FROM pg_catalog.pg_depend AS d
     LEFT JOIN pg_catalog.pg_type AS t
       ON t.oid = d.objid AND d.classid = 'pg_catalog.pg_type'::regclass
@@ -72,18 +72,18 @@ WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
       ON c.oid = d.objid AND d.classid = 'pg_catalog.pg_constraint'::regclass
     LEFT JOIN pg_catalog.pg_operator AS o
       ON o.oid = d.refobjid AND d.refclassid = 'pg_catalog.pg_operator'::regclass
-    WHERE (t.oid <> 0 OR c.contypid <> 0) AND d.refclassid IN
+    WHERE (t.oid <> 0::OID OR c.contypid <> 0::OID) AND d.refclassid IN
       ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
     UNION ALL
     SELECT t.oid, f.number[1]::OID FROM pg_catalog.pg_type AS t
     LEFT JOIN pg_catalog.pg_constraint AS c ON c.contypid = t.oid
     CROSS JOIN LATERAL pg_catalog.regexp_matches(
       pg_catalog.concat(t.typdefaultbin, c.conbin), ':funcid ([1-9][0-9]*)', 'g'
-    ) AS f(number) WHERE t.typtype = 'd' AND t.oid >= 16384
+    ) AS f(number) WHERE t.typtype = 'd' AND t.oid >= 16384::OID
   ) AS u(type, function)
 ), _calls AS (
-  SELECT c.type, c.schema, c.symbol, c.behind, p.oid < 16384 AS is_engines,
-    CASE WHEN p.oid < 16384 THEN p.proname::TEXT ELSE pg_catalog.format('%I.%I(%s)',
+  SELECT c.type, c.schema, c.symbol, c.behind, p.oid < 16384::OID AS is_engines,
+    CASE WHEN p.oid < 16384::OID THEN p.proname::TEXT ELSE pg_catalog.format('%I.%I(%s)',
       n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)) END AS function,
     EXISTS (SELECT FROM pg_catalog.pg_type AS t
       WHERE t.oid = c.type AND t.typtype = 'd' AND c.behind LIKE 'the type %') AS is_domain
@@ -94,9 +94,9 @@ WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
   WHERE c.schema IS DISTINCT FROM
       (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'tique')
     AND (p.provolatile = 'v' OR p.proname LIKE '%xml%'
-      OR p.oid >= 16384 AND d.objid IS NULL)
+      OR p.oid >= 16384::OID AND d.objid IS NULL)
 ), _used AS (
-  SELECT type, behind, function, is_engines, is_domain FROM _calls WHERE type <> 0
+  SELECT type, behind, function, is_engines, is_domain FROM _calls WHERE type <> 0::OID
   UNION
   SELECT CASE d.classid WHEN 'pg_catalog.pg_type'::regclass THEN d.objid
       WHEN 'pg_catalog.pg_class'::regclass
@@ -109,7 +109,7 @@ WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
       'pg_catalog.pg_constraint'::regclass)
 ), _names(named, schema, name, behind, function, is_engines) AS (
   SELECT CASE WHEN symbol IS NULL THEN 'anything' ELSE 'operator' END, schema, symbol, behind,
-    function, is_engines FROM _calls WHERE type = 0
+    function, is_engines FROM _calls WHERE type = 0::OID
   UNION
   SELECT CASE WHEN u.is_domain AND c.relkind <> 'c' THEN 'relation' ELSE 'type' END,
     t.typnamespace, t.typname, u.behind, u.function, u.is_engines
@@ -125,7 +125,7 @@ WITH RECURSIVE _own(type, schema, symbol, function, behind) AS (
     ON p.oid = d.objid AND d.classid = 'pg_catalog.pg_proc'::regclass
   LEFT JOIN pg_catalog.pg_operator AS o
     ON o.oid = d.objid AND d.classid = 'pg_catalog.pg_operator'::regclass
-  WHERE p.oid <> 0 OR o.oid <> 0
+  WHERE p.oid <> 0::OID OR o.oid <> 0::OID
 )
 SELECT n.named, coalesce(s.nspname, ''), coalesce(n.name, ''), n.behind, n.function,
   n.is_engines

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import Declared
-from tique_backends.names import column_list, storage_name
+from tique_backends.names import storage_name
 from tique_backends.postgresql.bounds import INDEX_SHAPES, Stored, bounds
 from tique_backends.postgresql.paths import without_path
 from tique_backends.postgresql.types import type_name
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tique_backends.records import Row
     from tique_backends.session import Session
 
-_NO_OPERATOR = "42883"
 _RESERVED = ("_cts", "_deleted", "_sequence")
 
 USER_TABLES = """
@@ -337,19 +336,7 @@ def _described(
         key_names=tuple(key_names),
         generated=tuple(computed),
     )
-    table = with_keys(table, ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
-    # A managed table was checked before, and perhaps this role may not read it.
-    if table.is_keyless and not table_id:
-        rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
-        try:
-            session.execute(f"EXPLAIN {rows} EXCEPT ALL {rows}").fetch_all()
-        except EngineError as error:
-            if error.sqlstate != _NO_OPERATOR:
-                raise
-            raise refuse(
-                f"has no PRIMARY KEY, and nothing else tells its rows apart: {error}"
-            ) from error
-    return table
+    return with_keys(table, ask(UNIQUE_OF_TABLES, number), numbers, refuse_new)
 
 
 def _cuts(session: Session, number: int, attribute: int) -> bool:

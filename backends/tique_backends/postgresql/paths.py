@@ -3,7 +3,9 @@
 The application's sessions have the application's. What tique reads of the catalog must not
 depend on it, as all sessions use what one has read: types, expressions and views are
 written with their schemas (:func:`without_path`). tique's own statements name schemas, and
-the functions of its schema have paths of their own.
+the functions of its schema have paths of their own. An operator's name has no schema, and
+one of another role's in a schema of the path may fit better than PostgreSQL's (P11): so
+connections of tique's own, and folds, look along :func:`path_locked`.
 
 *Invariant* (P12). The path that the URL, the role or the database sets is the session's as it
 stands there, and means what it means to PostgreSQL at every statement: which of its schemas
@@ -46,6 +48,11 @@ WHERE n.nspname = ANY(CAST($1 AS TEXT[])) AND c.relkind IN ('r', 'v', 'm', 'f', 
     JOIN pg_catalog.pg_namespace AS s ON s.oid = o.relnamespace
     WHERE s.nspname = ANY(CAST($1 AS TEXT[])) AND o.relkind IN ('r', 'v', 'm', 'f', 'p')
     GROUP BY 1 HAVING count(DISTINCT s.oid) > 1)"""
+
+
+def path_locked(local: str) -> str:
+    """What lets names be PostgreSQL's own (P11), TRUE: for an engine transaction."""
+    return f"set_config('search_path', 'pg_catalog, pg_temp', {local})"
 
 
 @contextmanager

@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING
 
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
 from tique_backends.postgresql.connection import Connection
+from tique_backends.postgresql.paths import path_locked
 from tique_backends.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from tique_backends.postgresql.connection import Address
@@ -92,11 +93,23 @@ class Presence:
         self._connection = self.connect(
             f"pg_try_advisory_lock({LOCKS}, {_FIRST_MARK + self.mark})"
         )
+        self._connect: Callable[[], Connection] = self.connect
 
     def connect(self, sign: str = "NULL") -> Connection:
         """Open a connection of this engine."""
         mark = f"pg_try_advisory_lock({_MARKS + self.mark}, {secrets.randbits(31)})"
         return Connection(self._address, self._statistics, f"concat({sign}, {mark})")
+
+    def connect_own(self) -> Connection:
+        """Open a connection for tique's own statements, with a search path for them."""
+        connection = self.connect()
+        connection.ask(f"SELECT {path_locked('FALSE')}")
+        return connection
+
+    def own(self) -> None:
+        """Let the engine's own connection be one of :meth:`connect_own` from now on."""
+        self._connect = self.connect_own
+        self.ask(f"SELECT {path_locked('FALSE')}")
 
     def ask(self, sql: str, parameters: Sequence[Any] | None = None) -> list[Row]:
         """Ask the engine's own connection; over a new one if it is lost.
@@ -115,7 +128,7 @@ class Presence:
 
     def _asked(self, sql: str, parameters: Sequence[Any] | None) -> list[Row]:
         if not self._connection.is_open:
-            self._connection = self.connect()
+            self._connection = self._connect()
         return self._connection.ask(sql, parameters)
 
     def lost(self, connection: Connection) -> None:

@@ -11,6 +11,10 @@ table.
 IMMUTABLE is a claim of a function's author. PostgreSQL and the authors of extensions
 are believed; a function of the application's may read other tables, and may be
 replaced.
+
+*Users' code (P11).* To plan a statement on a table computes constants in its indexes and
+statistics. So nothing is planned, and no constraint is tried, before the catalog has said
+that none of them is another role's code.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tique_backends.errors import EngineError, ErrorKind
-from tique_backends.names import storage_name
+from tique_backends.names import column_list, storage_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +88,14 @@ SELECT format_type(t.oid, NULL) FROM pg_catalog.pg_type AS t
 JOIN pg_catalog.pg_proc AS p ON p.oid IN (t.typinput, t.typoutput)
 WHERE t.oid = ANY (CAST($1 AS OID[])) AND p.provolatile <> 'i' ORDER BY 1"""
 
+_STRANGE = """
+SELECT what FROM pg_catalog.pg_class AS c, tique.guest_strange(c.oid) AS what
+WHERE c.oid = CAST($1 AS regclass) AND c.relpersistence <> 't' AND what IS NOT NULL"""
+
+_ROW_ALONE = "it must depend on the row alone, because storage checks it again long after the commit"
+
+_NO_OPERATOR = "42883"
+
 _METHODS = frozenset({"btree", "hash", "gin", "gist", "spgist", "brin"})
 
 _PROBE = "pg_temp.tique_probe"
@@ -124,25 +136,37 @@ def check_definition(session: Session, table: Table) -> None:
     rows = session.execute(_CONSTRAINTS, [place]).fetch_all()
     constraints = [_Constraint(*row) for row in rows]
     for constraint in constraints:
-        reason = _foreign(session, constraint.tree)
-        if reason is None:
-            reason = _impurity(session, table, constraint)
+        _expect_own(session, table, constraint)
+    indexes = session.execute(_INDEXES, [place]).fetch_all()
+    for index in indexes:
+        _check_index(session, table, index)
+    for (strange,) in session.execute(_STRANGE, [place]).fetch_all():
+        raise _refusal(
+            table, f"{strange} is another role's code, which tique must not run"
+        )
+    for constraint in constraints:
+        reason = _impurity(session, table, constraint)
         if reason is not None:
-            raise _refusal(
-                table,
-                f"{constraint.label} {reason}; it must depend on the row alone, because "
-                "storage checks it again long after the commit",
-            )
-    for row in session.execute(_INDEXES, [place]).fetch_all():
-        _check_index(session, table, row)
+            raise _refusal(table, f"{constraint.label} {reason}; {_ROW_ALONE}")
+    for label, _, _, _, key in indexes:
+        if key is not None:
+            _expect_order(session, table, label, key)
+    if table.is_keyless and not table.id:
+        _expect_equality(session, table)
 
 
 def _refusal(table: Table, what: str) -> EngineError:
     return EngineError(ErrorKind.UNSUPPORTED, f"table {table.qualified_name}: {what}")
 
 
+def _expect_own(session: Session, table: Table, constraint: _Constraint) -> None:
+    reason = _foreign(session, constraint.tree)
+    if reason is not None:
+        raise _refusal(table, f"{constraint.label} {reason}; {_ROW_ALONE}")
+
+
 def _check_index(session: Session, table: Table, row: Row) -> None:
-    label, method, trees, classes, key = row
+    label, method, trees, classes, _ = row
     if method not in _METHODS:
         raise _refusal(
             table,
@@ -162,14 +186,28 @@ def _check_index(session: Session, table: Table, row: Row) -> None:
             f"{label} {reason}; it must depend on the row alone, because it takes the "
             "row long after the commit",
         )
-    if key is not None:
-        # Arrays and rows of types without an order fail with the second value only.
-        try:
-            session.execute(f"EXPLAIN SELECT FROM {storage_name(table)} ORDER BY {key}")
-        except EngineError as error:
-            raise _refusal(
-                table, f"{label} would take one row only: {error}"
-            ) from error
+
+
+def _expect_order(session: Session, table: Table, label: str, key: str) -> None:
+    # Arrays and rows of types without an order fail with the second value only.
+    try:
+        session.execute(f"EXPLAIN SELECT FROM {storage_name(table)} ORDER BY {key}")
+    except EngineError as error:
+        raise _refusal(table, f"{label} would take one row only: {error}") from error
+
+
+def _expect_equality(session: Session, table: Table) -> None:
+    rows = f"SELECT {column_list(table)} FROM {storage_name(table)}"
+    try:
+        session.execute(f"EXPLAIN {rows} EXCEPT ALL {rows}").fetch_all()
+    except EngineError as error:
+        if error.sqlstate != _NO_OPERATOR:
+            raise
+        raise EngineError(
+            ErrorKind.UNSUPPORTED,
+            f"table {table.qualified_name} has no PRIMARY KEY, and nothing else tells "
+            f"its rows apart: {error}",
+        ) from error
 
 
 def _numbers(found: Sequence[str | tuple[str, ...]]) -> str:

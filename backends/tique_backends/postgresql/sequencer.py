@@ -176,7 +176,7 @@ class PostgreSQLSequencer(AppendingSequencer):
     def __init__(self, presence: Presence) -> None:
         super().__init__()
         self._presence = presence
-        self._pool = Pool(presence.connect)
+        self._pool = Pool(presence.connect_own)
         self._client = 0
         self._lease = 0.0
 

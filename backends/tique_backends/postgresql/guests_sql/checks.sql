@@ -85,9 +85,11 @@ BEGIN
 END
 $$;
 
--- Code that a write to the table runs and that neither a superuser nor the owner of the
--- schema has made: all triggers and rules; functions, operators and domains that its
--- constraints, indexes and types go back to.
+-- What a statement on the table could run that is neither PostgreSQL's own nor a superuser's
+-- extension's, when it is planned (constants in indexes and statistics are computed then)
+-- or executed: triggers, rules, policies, heirs; functions, operators and domains that its
+-- constraints, indexes, statistics and types go back to. A CHECK may also call functions
+-- of PostgreSQL's own that run texts as SQL, none of which is immutable.
 CREATE FUNCTION tique.guest_strange(place regclass) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -108,6 +110,9 @@ BEGIN
                 )
                 UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index AS i
                 WHERE u.class = 'pg_class'::regclass AND i.indrelid = u.id
+                UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid
+                FROM pg_statistic_ext AS s
+                WHERE u.class = 'pg_class'::regclass AND s.stxrelid = u.id
                 UNION ALL SELECT 'pg_constraint'::regclass, c.oid FROM pg_constraint AS c
                 WHERE (u.class = 'pg_class'::regclass AND c.conrelid = u.id)
                     OR (u.class = 'pg_type'::regclass AND c.contypid = u.id)
@@ -122,7 +127,13 @@ BEGIN
             ) AS more(class, id)
         )
         SELECT min(found.what) FROM (
-            SELECT format('trigger %s', t.tgname) FROM pg_trigger AS t
+            SELECT CASE WHEN c.relkind <> 'r' THEN 'what is no table'
+                WHEN c.relispartition THEN 'the table that it is a partition of'
+                WHEN c.relrowsecurity THEN 'row-level security' END
+            FROM pg_class AS c WHERE c.oid = place
+            UNION ALL SELECT format('heir %s', i.inhrelid::regclass) FROM pg_inherits AS i
+            WHERE i.inhparent = place
+            UNION ALL SELECT format('trigger %s', t.tgname) FROM pg_trigger AS t
             WHERE t.tgrelid = place AND NOT t.tgisinternal AND t.tgenabled <> 'D'
             UNION ALL SELECT format('rule %s', r.rulename) FROM pg_rewrite AS r
             WHERE r.ev_class = place AND r.ev_enabled <> 'D'
@@ -130,6 +141,17 @@ BEGIN
             FROM used AS u JOIN pg_proc AS p
                 ON u.class = 'pg_proc'::regclass AND p.oid = u.id
             WHERE p.proowner NOT IN (SELECT t.oid FROM trusted AS t)
+                OR (p.oid >= 16384 AND NOT EXISTS (
+                    SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
+                        AND d.objid = p.oid AND d.deptype = 'e'
+                ))
+            UNION ALL SELECT format('function %s', p.oid::regprocedure)
+            FROM used AS u JOIN pg_constraint AS c
+                ON u.class = 'pg_constraint'::regclass AND c.oid = u.id AND c.contype = 'c'
+            CROSS JOIN LATERAL regexp_matches(
+                c.conbin::text, ':(?:op)?funcid ([1-9][0-9]*)', 'g'
+            ) AS m(number) JOIN pg_proc AS p ON p.oid = m.number[1]::oid
+            WHERE p.provolatile <> 'i'
             UNION ALL SELECT format('domain %s', format_type(d.oid, NULL))
             FROM used AS u JOIN pg_type AS d
                 ON u.class = 'pg_type'::regclass AND d.oid = u.id AND d.typtype = 'd'
@@ -139,8 +161,9 @@ BEGIN
 END
 $$;
 
--- Before versions are moved to a table, or it is taken in: no code of its owner's may run
--- with these rights. The lock keeps it from being added meanwhile.
+-- Before any statement with these rights on a managed table, or on a copy of its
+-- constraints or indexes. The lock keeps code from being added meanwhile, and the table's
+-- name the table's.
 CREATE FUNCTION tique.guest_expect_own(place regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -148,7 +171,11 @@ DECLARE
     strange text;
 BEGIN
     EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', place);
-    strange := tique.guest_strange(place);
+    -- PostgreSQL's own triggers change the rows of tables with FOREIGN KEYs that it has.
+    strange := coalesce(tique.guest_strange(place), (
+        SELECT min(format('trigger %s', t.tgname)) FROM pg_trigger AS t
+        WHERE t.tgrelid = place AND t.tgenabled <> 'D'
+    ));
     IF strange IS NOT NULL THEN
         PERFORM tique.guest_refuse(format('nothing is written to table %s: %s would run '
             'with the rights of the owner of schema tique', place, strange));
@@ -214,7 +241,7 @@ $$;
 -- entries' versions of the table. Columns that an entry lacks are storage's; a version
 -- of no such row, or of another form, is left out.
 CREATE FUNCTION tique.guest_filling(id bigint) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     place regclass := tique.guest_place(id);
@@ -223,6 +250,7 @@ DECLARE
     width bigint;
     keys text;
 BEGIN
+    PERFORM tique.guest_expect_own(place);
     SELECT string_agg(format(
             'CASE WHEN json_typeof(_v._v->%1$s) = ''object'' THEN _s.%2$s ELSE %3$s END',
             c.number, c.name, c.value), ', ' ORDER BY c.number),
@@ -275,8 +303,9 @@ BEGIN
         WHERE json_typeof(v->0) <> 'number' OR json_array_length(v) <> width OR EXISTS (
             SELECT FROM tique.guest_columns(place) AS c GROUP BY c.number, c.is_key
             HAVING NOT CASE json_typeof(v->c.number)
-                WHEN 'null' THEN NOT c.is_key
+                WHEN 'null' THEN NOT c.is_key AND bool_or(c.kind IS NOT NULL)
                 WHEN 'object' THEN NOT c.is_key AND v->>c.number = '{}'
+                    AND bool_or(c.kind IS NOT NULL)
                 ELSE bool_or(coalesce(json_typeof(v->c.number) = c.kind
                     AND v->>c.number ~ c.pattern, false))
                 END

@@ -119,6 +119,7 @@ DECLARE
     place regclass := tique.guest_place(id);
     stage text := format('%I', 'tique_stage_' || id);
 BEGIN
+    PERFORM tique.guest_expect_own(place);
     EXECUTE format('DROP TABLE IF EXISTS pg_temp.%s', stage);
     EXECUTE format('CREATE TEMPORARY TABLE %s (LIKE %s INCLUDING CONSTRAINTS {stored}, '
         '_sequence BIGINT NOT NULL, _deleted BOOLEAN NOT NULL)', stage, place::text);
@@ -158,11 +159,12 @@ AS $$ {indexes} $$;
 
 -- The staging table that was made here.
 CREATE FUNCTION tique.guest_own_stage(id bigint) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     stage text := format('pg_temp.%I', 'tique_stage_' || id);
 BEGIN
+    PERFORM tique.guest_expect_own(tique.guest_place(id));
     IF NOT EXISTS (
         SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
         WHERE c.oid = to_regclass(stage) AND r.rolname = current_user AND c.relkind = 'r'

@@ -59,7 +59,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.guest_stage(bigint), tique.guest_drop_stage(bigint),
     tique.guest_guard_stage(bigint), tique.guest_append_staged(bigint, bigint, bigint),
     tique.guest_drain(bigint, bigint), tique.guest_fold(bigint, bigint, bigint),
-    tique.guest_prune(double precision)
+    tique.guest_prune(double precision), tique.guest_strange(regclass)
 TO PUBLIC;
 GRANT SELECT ON tique.format, tique."tables", tique.outcomes, tique.fences,
     tique.aside TO PUBLIC;

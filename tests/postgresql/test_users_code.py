@@ -1,0 +1,277 @@
+"""P11: code that users wrote runs with rights of its writer or of the table's owner.
+
+``stranger`` owns an adopted table, and may use schema tique. Each piece of code that can
+be attached to a table notes when it runs as another role, by a sequence, whose numbers no
+rollback takes back, and then tries to make its author a superuser.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+import tique
+from tests.postgresql.privileges import Hand, tables_of
+
+LAIR = """
+CREATE SCHEMA lair;
+GRANT USAGE ON SCHEMA lair TO PUBLIC;
+CREATE SEQUENCE lair.strikes;
+GRANT USAGE ON lair.strikes TO PUBLIC;
+CREATE FUNCTION lair.strike() RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_user <> 'stranger' THEN
+    PERFORM nextval('lair.strikes');
+    BEGIN
+      ALTER ROLE stranger SUPERUSER;
+    EXCEPTION WHEN OTHERS THEN
+    END;
+  END IF;
+END $$;
+CREATE FUNCTION lair.same(x INTEGER) RETURNS INTEGER IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN x;
+END $$;
+CREATE FUNCTION lair.holds(x INTEGER) RETURNS BOOLEAN IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN TRUE;
+END $$;
+CREATE FUNCTION lair.fires() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN NULL;
+END $$;
+CREATE TYPE lair.mood AS ENUM ('good');
+CREATE FUNCTION lair.moody(x TEXT) RETURNS lair.mood LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN 'good';
+END $$;
+CREATE DOMAIN lair.number AS INTEGER;
+"""
+
+THEIRS = "CREATE TABLE lair.theirs (id INTEGER PRIMARY KEY, v INTEGER, m lair.mood)"
+PARTIAL = "CREATE TABLE lair.theirs (id INTEGER PRIMARY KEY, v INTEGER, m INTEGER)"
+
+CODE = {
+    "index": "CREATE INDEX ON lair.theirs (lair.same(v))",
+    # Constants are computed whenever a statement on the table is planned.
+    "constant of an index": "CREATE INDEX ON lair.theirs ((v + lair.same(1)))",
+    "condition of an index": "CREATE INDEX ON lair.theirs (v) WHERE lair.holds(v)",
+    "constant of a condition": "CREATE INDEX ON lair.theirs (v) WHERE lair.holds(1)",
+    "check": "ALTER TABLE lair.theirs ADD CHECK (lair.holds(v))",
+    "check that is not valid": "ALTER TABLE lair.theirs ADD CHECK (lair.holds(v)) "
+    "NOT VALID",
+    "check by PostgreSQL's own function": "ALTER TABLE lair.theirs ADD CHECK "
+    "(query_to_xml('SELECT lair.strike()', TRUE, TRUE, '') IS NOT NULL OR v > 0)",
+    "domain": "ALTER TABLE lair.theirs ALTER v TYPE lair.number; "
+    "ALTER DOMAIN lair.number ADD CHECK (lair.holds(VALUE)) NOT VALID",
+    "statistics": "CREATE STATISTICS lair.s ON (v + lair.same(1)), (v * 2) "
+    "FROM lair.theirs",
+    "default": "ALTER TABLE lair.theirs ALTER v SET DEFAULT lair.same(1)",
+    "trigger": "CREATE TRIGGER t AFTER INSERT OR DELETE OR UPDATE ON lair.theirs "
+    "FOR EACH ROW EXECUTE FUNCTION lair.fires()",
+    "trigger of statements": "CREATE TRIGGER t BEFORE INSERT OR DELETE OR UPDATE "
+    "ON lair.theirs EXECUTE FUNCTION lair.fires()",
+    "trigger of a child": "CREATE TABLE lair.child (p INTEGER REFERENCES lair.theirs "
+    "ON DELETE CASCADE ON UPDATE CASCADE); INSERT INTO lair.child VALUES (1); "
+    "CREATE CONSTRAINT TRIGGER t AFTER DELETE OR UPDATE ON lair.child "
+    "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION lair.fires()",
+    "rule": "CREATE RULE r AS ON INSERT TO lair.theirs DO ALSO SELECT lair.strike()",
+    "exclusion": "ALTER TABLE lair.theirs ADD EXCLUDE USING btree (lair.same(v) WITH =)",
+    "policy": "CREATE POLICY p ON lair.theirs USING (lair.holds(1)); "
+    "ALTER TABLE lair.theirs ENABLE ROW LEVEL SECURITY",
+    "heir": "CREATE TABLE lair.heir () INHERITS (lair.theirs); "
+    "CREATE TRIGGER t AFTER INSERT OR DELETE OR UPDATE ON lair.heir "
+    "EXECUTE FUNCTION lair.fires()",
+    "view": "ALTER TABLE lair.theirs RENAME TO gone; CREATE VIEW lair.theirs AS "
+    "SELECT id, lair.same(v) AS v, m FROM lair.gone",
+    "cast": "CREATE CAST (TEXT AS lair.mood) WITH FUNCTION lair.moody(TEXT)",
+    "operator": "CREATE FUNCTION lair.equal(INTEGER, INTEGER) RETURNS BOOLEAN "
+    "LANGUAGE plpgsql AS $$ BEGIN PERFORM lair.strike(); "
+    "RETURN $1 OPERATOR(pg_catalog.=) $2; END $$; "
+    "CREATE OPERATOR lair.= (LEFTARG = INTEGER, RIGHTARG = INTEGER, "
+    "FUNCTION = lair.equal)",
+}
+
+
+class Lair:
+    """The shop, with the stranger's table and code."""
+
+    def __init__(self, shop, table):
+        self.shop = shop
+        shop.natively(
+            "GRANT CREATE ON DATABASE tique TO stranger",
+            "GRANT USAGE ON SCHEMA tique TO stranger",
+        )
+        self.by_stranger(LAIR, table)
+        self.by_stranger(f"GRANT ALL ON lair.theirs TO {shop.keeper}")
+        self.by_stranger("INSERT INTO lair.theirs VALUES (1, 10), (2, 20)")
+        shop.owner.close()
+        tique.adopt(shop.url(shop.keeper), ["lair.theirs"])
+        self.number = int(tables_of(shop)["theirs"])
+        self.owner = shop.process()
+
+    def by_stranger(self, *statements):
+        with self.shop.by_hand("stranger") as connection:
+            for sql in statements:
+                connection.execute(sql)
+
+    def expect_unharmed(self):
+        """The code ran as no other role."""
+        with self.shop.by_hand() as connection:
+            sql = (
+                "SELECT NOT is_called, (SELECT rolsuper FROM pg_roles WHERE rolname = "
+            )
+            found = connection.execute(sql + "'stranger') FROM lair.strikes").fetchall()
+        assert found == [(True, False)]
+
+
+@pytest.fixture
+def lair(shop):
+    yield Lair(shop, THEIRS)
+    shop.natively("DROP SCHEMA IF EXISTS lair CASCADE")
+
+
+@pytest.fixture
+def partial(shop):
+    """Its rows are in the log: all columns are of types of PostgreSQL's own."""
+    yield Lair(shop, PARTIAL)
+    shop.natively("DROP SCHEMA IF EXISTS lair CASCADE")
+
+
+def _each(connection, *statements):
+    """Run each in a transaction of its own; tique may refuse it."""
+    for sql in statements:
+        with suppress(psycopg.Error):
+            connection.execute(sql)
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_functions_with_the_owners_rights(lair, kind):
+    """What a role can call that owns a table, with what it has attached to it."""
+    lair.by_stranger(CODE[kind])
+    n = lair.number
+    with lair.shop.by_hand("stranger") as connection:
+        connection.execute("SET constraint_exclusion = on")
+        connection.execute("SET search_path = lair, pg_catalog, pg_temp")
+        hand = Hand(connection, tables_of(lair.shop))
+        for row in ([0, 3, 30, None], [0, 3, None, None], [0, 1, {}, None]):
+            with suppress(psycopg.Error):
+                hand.append({"theirs": [row]})
+        _each(
+            connection,
+            f"SELECT tique.guest_drain({n}, tique.sts())",
+            f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
+            f"SELECT tique.guest_stage({n})",
+            f"INSERT INTO pg_temp.tique_stage_{n} VALUES (4, 1, NULL, 1, FALSE)",
+            f"SELECT tique.guest_guard_stage({n})",
+        )
+        with suppress(psycopg.Error):
+            ((cts,),) = hand.run("SELECT tique.guest_barrier(%s)", hand.client)
+            _each(
+                connection,
+                f"SELECT tique.guest_append_staged({hand.client}, {n}, {cts})",
+                f"SELECT tique.guest_log_bulk({hand.client}, {cts}, {hand.txid + 1}, "
+                f"'[{{}},{{\"{n}\":1}}]')",
+                f"SELECT tique.finish({hand.client}, {cts})",
+            )
+        _each(
+            connection,
+            f"SELECT tique.guest_drain({n}, tique.sts())",
+            f"SELECT tique.guest_fold({n}, tique.sts(), NULL)",
+            f"SELECT tique.guest_drop_stage({n})",
+            f"SELECT tique.guest_leave({hand.client})",
+        )
+    lair.expect_unharmed()
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_background_work_of_the_owner(partial, kind):
+    """Checkpoints and recovery of a superuser, or of the owner of schema tique."""
+    lair = partial
+    lair.owner.commit("INSERT INTO lair.theirs VALUES (3, 30, NULL)")
+    lair.owner.commit("UPDATE lair.theirs SET v = 11 WHERE id = 1")
+    lair.owner.commit("UPDATE open SET v = 11 WHERE id = 1")
+    lair.by_stranger(CODE[kind])
+    lair.owner.database.timeline.advance()
+    with suppress(tique.Error):
+        lair.owner.connection.checkpoint()
+    lair.expect_unharmed()
+    lair.shop.restart()
+    again = lair.shop.process()
+    assert again.rows("SELECT v FROM open WHERE id = 1") == [(11,)]
+    with suppress(tique.Error):
+        again.connection.checkpoint()
+    lair.expect_unharmed()
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_adoption_and_detaching(shop, kind):
+    """Another role's table is looked at, and let go, without its code."""
+    lair = Lair(shop, PARTIAL)
+    try:
+        lair.owner.close()
+        with suppress(tique.Error):
+            tique.detach(shop.url(shop.keeper), ["lair.theirs"])
+        lair.by_stranger(CODE[kind])
+        with suppress(tique.Error):
+            tique.adopt(shop.url(shop.keeper), ["lair.theirs"])
+        lair.expect_unharmed()
+        with suppress(tique.Error):
+            tique.detach(shop.url(shop.keeper))
+        lair.expect_unharmed()
+    finally:
+        shop.natively("DROP SCHEMA IF EXISTS lair CASCADE")
+
+
+SHADOWS = """
+CREATE FUNCTION public.seize(a {0}, b {1}) RETURNS {2} LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lair.strike();
+  RETURN a OPERATOR(pg_catalog.{3}) b;
+END $$;
+CREATE OPERATOR public.{3} (LEFTARG = {0}, RIGHTARG = {1}, FUNCTION = public.seize)"""
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "operator"),
+    [
+        ("VARCHAR", "VARCHAR", "BOOLEAN", "="),
+        ("OID", "INTEGER", "BOOLEAN", "="),
+        ("BIGINT[]", "BIGINT", "BIGINT[]", "||"),
+    ],
+)
+def test_operators_in_a_schema_of_the_search_path(shop, left, right, result, operator):
+    """They fit better than PostgreSQL's, of tique's statements that no role has sent."""
+    owner = shop.owner
+    owner.commit("CREATE TABLE named (k VARCHAR(9) PRIMARY KEY, v INTEGER)")
+    owner.commit("INSERT INTO named VALUES ('a', 1), ('b', 1)")
+    owner.connection.checkpoint()
+    owner.commit("UPDATE named SET v = 2 WHERE k = 'b'")
+    owner.commit("DELETE FROM named WHERE k = 'a'")
+    shop.natively(
+        "GRANT CREATE ON DATABASE tique TO stranger",
+        "GRANT CREATE ON SCHEMA public TO stranger",
+    )
+    with shop.by_hand("stranger") as connection:
+        connection.execute(LAIR)
+        connection.execute(SHADOWS.format(left, right, result, operator))
+    lair = Lair.__new__(Lair)
+    lair.shop = shop
+    try:
+        owner.commit("INSERT INTO open VALUES (3, 3, NULL)")
+        owner.database.engine.shared.tend()
+        owner.database.timeline.advance()
+        owner.connection.checkpoint()
+        owner.commit("INSERT INTO open VALUES (4, 4, NULL)")
+        lair.expect_unharmed()
+        shop.restart()
+        shop.process().connection.checkpoint()
+        lair.expect_unharmed()
+    finally:
+        shop.natively("DROP FUNCTION public.seize CASCADE", "DROP SCHEMA lair CASCADE")
