@@ -109,7 +109,9 @@ class Lair:
             "GRANT USAGE ON SCHEMA tique TO stranger",
         )
         self.by_stranger(LAIR, table)
-        self.by_stranger(f"GRANT ALL ON lair.theirs TO {shop.keeper}")
+        self.by_stranger(
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON lair.theirs TO {shop.keeper}"
+        )
         self.by_stranger("INSERT INTO lair.theirs VALUES (1, 10), (2, 20)")
         shop.owner.close()
         tique.adopt(shop.url(shop.keeper), ["lair.theirs"])
@@ -227,6 +229,30 @@ def test_adoption_and_detaching(shop, kind):
         lair.expect_unharmed()
     finally:
         shop.natively("DROP SCHEMA IF EXISTS lair CASCADE")
+
+
+def test_rights_that_tiques_own_role_needs(partial):
+    """Another role's table: adopted, written, folded, recovered and let go."""
+    lair, shop = partial, partial.shop
+    with shop.by_hand() as connection:
+        sql = "SELECT rolsuper FROM pg_roles WHERE rolname = %s"
+        ((is_superuser,),) = connection.execute(sql, [shop.keeper]).fetchall()
+    assert is_superuser == (shop.engine.sequencer == "extension")
+    lair.owner.commit("UPDATE lair.theirs SET v = 11 WHERE id = 1")
+    lair.owner.commit(
+        "INSERT INTO lair.theirs SELECT g, g FROM generate_series(3, 3000) g"
+    )
+    lair.owner.database.timeline.advance()
+    lair.owner.connection.checkpoint()
+    lair.owner.commit("UPDATE lair.theirs SET v = 21 WHERE id = 2")
+    shop.restart()
+    again = shop.process()
+    sql = "SELECT v FROM lair.theirs WHERE id < 4 ORDER BY id"
+    assert again.rows(sql) == [(11,), (21,), (3,)]
+    again.close()
+    tique.detach(shop.url(shop.keeper), ["lair.theirs"])
+    with shop.by_hand("stranger") as connection:
+        assert connection.execute(sql).fetchall() == [(11,), (21,), (3,)]
 
 
 SHADOWS = """

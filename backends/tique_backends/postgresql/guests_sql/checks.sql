@@ -162,8 +162,8 @@ END
 $$;
 
 -- Before any statement with these rights on a managed table, or on a copy of its
--- constraints or indexes. The lock keeps code from being added meanwhile, and the table's
--- name the table's.
+-- constraints or indexes. The lock keeps others from changing the table meanwhile
+-- (docs/operations.md says what it does not stop).
 CREATE FUNCTION tique.guest_expect_own(place regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
