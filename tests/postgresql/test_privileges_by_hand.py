@@ -53,7 +53,7 @@ def test_functions_that_are_the_owners(shop, hand):
     allowed = {name for name, may in rows if may}
     assert not allowed.intersection(OWNERS)
     assert not {name for name in allowed if name.startswith("sequencer")}
-    assert len(allowed) == 38
+    assert len(allowed) == 46
 
 
 def test_default_privileges_give_nothing_in_the_schema(shop):
