@@ -28,7 +28,7 @@ from tique._notices import Notices
 from tique._planning import Planner
 from tique._portals import Portals
 from tique._session_statements import SessionStatements
-from tique._translation import judged, translated, translating
+from tique._translation import judged, translated, translating, unexpected
 from tique._variables import plan_with_variables, run_with_variables
 from tique.commit.behind_locks import commit_behind_locks
 from tique.commit.locks import LOCK_TIMEOUT
@@ -272,10 +272,6 @@ class Execution:
             except errors.SerializationError:
                 if not commits:
                     raise
-            except RuntimeError:
-                # When the interpreter ends, a module that is imported then raises it.
-                process.park_if_exiting()
-                raise
             return self._run_again(lambda: self._run_once(query, parameters))
 
     def _run_once(
@@ -301,6 +297,18 @@ class Execution:
             process.park_if_exiting()
             self.drop_statement()
             raise self._translated(error) from error
+        except Exception as error:
+            self._expected(error, query)
+            raise
+
+    def _expected(self, error: Exception, query: str) -> None:
+        """Raise an InternalError in place of an exception that nobody foresaw."""
+        # When the interpreter ends, a module that is imported then raises RuntimeError.
+        process.park_if_exiting()
+        fault = unexpected(error, query)
+        if fault is not None:
+            self.drop_statement()
+            raise fault from error
 
     def _run_blindly(self, query: str, parameters: Any) -> Outcome | None:
         """Run a statement that need not ask for a snapshot; None: it has to."""
@@ -333,7 +341,7 @@ class Execution:
 
     def run_apart(self, query: str, parameters: Any) -> Outcome:
         """Execute one query, whose rows wait in the engine."""
-        with self.guarded():
+        with self.guarded(query):
             prepared = self.planner.plan(query, parameters is not None)
             statement = self.planner.statement(prepared)
             if statement is None or statement.writes or statement.defines:
@@ -394,7 +402,7 @@ class Execution:
     def _run_many_once(
         self, query: str, parameter_rows: Sequence[Any], *, returning: bool
     ) -> Outcome:
-        with self.guarded():
+        with self.guarded(query):
             prepared = self.planner.plan(query, True)
             statement = self.planner.statement(prepared)
             if statement is None:
@@ -409,7 +417,7 @@ class Execution:
             return self.run_in_transaction(statement, bound, run)
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def guarded(self, query: str = "") -> Iterator[None]:
         """One statement's work: no other runs, and errors are those of PEP 249."""
         with self.lock:
             self.check_usable()
@@ -422,6 +430,9 @@ class Execution:
                 process.park_if_exiting()
                 self.drop_statement()
                 raise self._translated(error) from error
+            except Exception as error:
+                self._expected(error, query)
+                raise
 
     def _translated(self, error: EngineError | RewriteError) -> errors.Error:
         """The error to raise; the engine says whether an unknown construct is SQL."""

@@ -1,6 +1,15 @@
-"""From the lower layers' exceptions to PEP 249's tree, in one place."""
+"""From the lower layers' exceptions to PEP 249's tree, in one place.
+
+Invariant: whatever the text, nothing leaves a statement but :class:`tique.Error`, what the
+application's own code raised (a parameter's methods, say), MemoryError, and what is no
+``Exception``. Any other exception is a fault of tique's: :func:`unexpected` makes an
+InternalError of it, and the fuzzers (``tests/fuzz``) take each for a finding.
+"""
 
 from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
 
 from tique import errors
 from tique_backends.errors import ConnectionLostError, EngineError, ErrorKind
@@ -19,6 +28,15 @@ from tique_rewriter.errors import (
     WrongDefinition,
 )
 from tique_udfs import BuildError, SequencerError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_OURS = sys.stdlib_module_names | {
+    "duckdb", "psycopg", "psycopg_binary", "pyarrow", "pymonetdb", "sqlglot",
+    "tique", "tique_backends", "tique_rewriter", "tique_udfs",
+}  # fmt: skip
+"""What runs in a statement; all other modules are the application's."""
 
 _BY_KIND: dict[ErrorKind, type[errors.Error]] = {
     ErrorKind.PROGRAMMING: errors.ProgrammingError,
@@ -87,6 +105,22 @@ def judged(error: RewriteError, *, is_sql: bool) -> RewriteError:
     if not is_sql and not isinstance(error, SyntaxProblem):
         return SyntaxProblem(f'syntax error near "{what}"{place}')
     return error
+
+
+def unexpected(error: Exception, query: str) -> errors.InternalError | None:
+    """The error in place of one that is not PEP 249's; None: it stays as it is."""
+    if isinstance(error, errors.Error | errors.Warning | MemoryError):
+        return None
+    at: TracebackType | None = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS:
+            return None
+        at = at.tb_next
+    kind = " ".join(word for word in query.split()[:2] if word.isalpha()).upper()
+    return errors.InternalError(
+        f"tique failed in {kind or 'a statement'} ({type(error).__name__}); this is a "
+        "fault of tique's: please report it with the statement and this traceback"
+    )
 
 
 def given_up(cause: object) -> errors.OperationalError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_backends import foreign_keys
+from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import cache_name, storage_name
 
 if TYPE_CHECKING:
@@ -360,7 +361,7 @@ class Engine(ABC):
 
         The type may be part of the column's, and in any schema. tique's own tables are not among them, temporary tables are.
         """
-        raise NotImplementedError
+        raise EngineError(ErrorKind.UNSUPPORTED, f"to rename {name} is not supported")
 
     @abstractmethod
     def manage(self, session: Session, table: Table) -> Table:

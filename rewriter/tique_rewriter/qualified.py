@@ -181,8 +181,8 @@ def _scopes(column: exp.Column) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
 def _relations_of_change(node: exp.Expr) -> list[exp.Expr]:
     target = node.this.this if isinstance(node.this, exp.Schema) else node.this
     found = [target, *relations_of(node)]
-    using = node.args.get("using")
-    found += using if isinstance(using, list) else [using] if using is not None else []
+    using = node.args.get("using") or []
+    found += using if isinstance(using, list) else [using]
     return [
         *found,
         *(join.this for one in found for join in one.args.get("joins") or ()),
