@@ -21,6 +21,7 @@ from tests.plugins.monetdb import connect_natively
 from tests.plugins.postgresql import private_cluster
 from tique_backends.monetdb.server import MonetDBServer, ServerError
 
+ROOT = Path(__file__).parents[2]
 ENGINES = ("duckdb", "monetdb", "postgresql")
 ENGINE_DIED = os.EX_TEMPFAIL
 """A child's exit after the bare engine died of a statement: the next one goes on."""
@@ -119,12 +120,15 @@ def _child(arguments, start, outcome, found):
     """One child's life: the number of its last statement, and how it died, if so."""
     last = start
     with (
+        # Statements may write files: COPY … TO.
+        tempfile.TemporaryDirectory(prefix="tique-fuzz-") as folder,
         tempfile.TemporaryFile() as errors,
         subprocess.Popen(
             [sys.executable, "-m", *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+            cwd=folder,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONPATH": str(ROOT)},
         ) as child,
     ):
         hung = False
