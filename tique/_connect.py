@@ -134,7 +134,8 @@ def connect(
         If the database cannot be opened, is read-only, or was written by a version
         of tique with another format.
     """
-    location = url if isinstance(url, DatabaseURL) else parse_url(url)
+    with translating():
+        location = url if isinstance(url, DatabaseURL) else parse_url(url)
     asked = location.isolation_level if isolation_level is None else isolation_level
     level = None if asked is None else IsolationLevel.parse(asked)
     if paramstyle not in PARAMSTYLES:

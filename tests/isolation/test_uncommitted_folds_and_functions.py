@@ -61,9 +61,9 @@ BEHIND = {
     "an operator": (
         (
             PAIR,
-            "CREATE OPERATOR @@@ (LEFTARG=INTEGER, RIGHTARG=INTEGER, FUNCTION=noted)",
+            "CREATE OPERATOR @@ (LEFTARG=INTEGER, RIGHTARG=INTEGER, FUNCTION=noted)",
         ),
-        "SELECT count(n @@@ 1) FROM t",
+        "SELECT count(n @@ 1) FROM t",
         1000,
     ),
     "an operator called like a built-in one": (
