@@ -100,7 +100,7 @@ class RowLocks(ABC):
 
     @abstractmethod
     def are_there(self) -> bool:
-        """Ask the server whether the session, and so all locks, are still there."""
+        """Ask the server whether the locker, and so all locks, are still there."""
 
     @abstractmethod
     def wait_for(self, other: RowLocks) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
 
 import pytest
 
@@ -131,21 +130,29 @@ def test_a_row_that_it_then_locks_stays_locked(lost):
         first.run(f"{LOCK} NOWAIT")
 
 
-@pytest.mark.written_for(
-    ["postgresql"], reason="its locks are a session's of their own"
-)
-def test_a_commit_whose_reservation_is_lost_passes_no_lock(lost, pool):
+def test_a_commit_whose_reservation_has_lapsed_passes_no_lock(lost, pool):
     first, second = lost
     (held,) = second.database.locks.server._held.values()
-    with closing(first.database.engine.session()) as session:
-        pid = held.session._connection.pid
-        session.execute(f"SELECT pg_terminate_backend({pid}, 5000)").fetch_all()
+    held.reserved_until = 0.0
+    held.lapse()
     first.run(LOCK)
     outcome = pool.submit(second.connection.commit)
     expect_waiting(second, outcome)
     first.connection.rollback()
     outcome.result(PATIENCE)
     assert first.rows(READ) == [(12,)]
+
+
+def test_a_commit_whose_reservation_went_with_the_lease_is_refused(lost):
+    """P6: a process has no commit where it has no reservations."""
+    first, second = lost
+    stop(second)
+    first.run(LOCK)
+    with pytest.raises(tique.Error):
+        second.connection.commit()
+    first.run("UPDATE t SET v = v + 1 WHERE id = 1")
+    first.connection.commit()
+    assert first.rows(READ) == [(3,)]
 
 
 def test_it_goes_with_its_process(lost):

@@ -398,13 +398,13 @@ class ServerLocks:
         Raises
         ------
         SerializationError
-            The session that had them has ended.
+            The server has given them up.
         """
         held = self._held.get(owner)
         if held is not None and not held.session.are_there():
             raise errors.SerializationError(
-                "this transaction's row locks are lost: the session of the server that "
-                "had them has ended; roll back and run it again"
+                "this transaction's row locks are lost: the server has given them up, "
+                "with the lease of their process; roll back and run it again"
             )
 
     def release(self, owner: int, keys: Collection[LockKey] | None = None) -> None:
