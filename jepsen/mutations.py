@@ -21,7 +21,6 @@ from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.locks import Locks
 from tique.commit.mergeable import Merger
-from tique.commit.server_locks import ServerLocks
 from tique.query import contested
 from tique.query.statements.change import UpdateStatement
 from tique.query.statements.locking import LockingSelectStatement
@@ -146,15 +145,6 @@ def _locks_outlive_their_owners() -> None:
             genuine(locks, owner, after=after)
 
     _replace(Locks, release)
-
-
-def _keeps_lost_locks() -> None:
-    """P6: a client that was fenced goes on with row locks that others have by now."""
-
-    def expect_there(*_: Any) -> None:
-        """Say that they are there."""
-
-    _replace(ServerLocks, expect_there)
 
 
 def _passes_locked_rows() -> None:
@@ -492,7 +482,6 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "moves-past-what-was-seen": _moves_past_what_was_seen,
     "takes-locked-rows": _takes_locked_rows,
     "locks-outlive-their-owners": _locks_outlive_their_owners,
-    "keeps-lost-locks": _keeps_lost_locks,
     "passes-locked-rows": _passes_locked_rows,
     "early-sts": _early_sts,
     "orphans": _orphans,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from jepsen.faultpoints import FaultPoints
 
 
-_OPTION = re.compile(r"[?&]sequencer=[a-z]+")
-"""An option of tique's in a URL, which is the last one."""
 _STOP_SECONDS = 10.0
 _PAUSE = 0.001
 
@@ -174,8 +171,3 @@ def _is_stopped(process: int) -> bool:
 
 
 SYSTEM = PostgreSQL
-
-
-def _native(url: str) -> str:
-    """A URL as PostgreSQL's own driver takes it."""
-    return _OPTION.sub("", url)

@@ -11,7 +11,6 @@ from jepsen import checker
 from jepsen.checker.models import Model
 from jepsen.mutations import PROTOCOL
 from jepsen.runner import Request, Run
-from tests.plugins.engine import PostgreSQL
 
 pytestmark = pytest.mark.one_duckdb
 
@@ -25,7 +24,6 @@ WORKLOADS = {
     "moves-past-what-was-seen": "bank",
     "takes-locked-rows": "jobs",
     "locks-outlive-their-owners": "jobs",
-    "keeps-lost-locks": "jobs",
     "passes-locked-rows": "jobs",
     "orphans": "unique",
 }
@@ -34,49 +32,29 @@ WORKLOADS = {
 Commits that insert a key conflict within their process, where orphans come from.
 """
 
-IN_SESSIONS = "keeps-lost-locks"
-"""A mutation of row locks that belong to sessions of the server."""
-
 
 @pytest.mark.crash
-@pytest.mark.parametrize("mutation", sorted(PROTOCOL.keys() - {IN_SESSIONS}))
+@pytest.mark.parametrize("mutation", sorted(PROTOCOL))
 def test_it_is_found(engine, tmp_path, mutation):
     """A run of a few seconds has a history that strong snapshot isolation forbids."""
-    expect_found(engine, tmp_path, mutation, ["checkpoint"])
-
-
-@pytest.mark.crash
-@pytest.mark.postgresql
-@pytest.mark.parametrize("mutation", [None, IN_SESSIONS])
-def test_sessions_with_row_locks_end(postgresql_cluster, tmp_path, mutation):
-    """P6: the owner learns it when it commits, at the latest."""
-    engine = PostgreSQL(postgresql_cluster)
-    if mutation is None:
-        verdict = judged(engine, tmp_path, 0, mutation, ["sessions"])
-        assert verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION)
-    else:
-        expect_found(engine, tmp_path, mutation, ["sessions"])
-
-
-def expect_found(engine, tmp_path, mutation, nemeses):
     deadline = time.monotonic() + PATIENCE
     for seed in count():
         if time.monotonic() > deadline:
             pytest.fail(f"{seed} runs of {SECONDS} s look valid")
-        verdict = judged(engine, tmp_path, seed, mutation, nemeses)
+        verdict = judged(engine, tmp_path, seed, mutation)
         if verdict.valid(Model.STRONG_SNAPSHOT_ISOLATION) is False:
             return
 
 
-def judged(engine, tmp_path, seed, mutation, nemeses):
+def judged(engine, tmp_path, seed, mutation):
     """The verdict on a run."""
-    workload = WORKLOADS.get(mutation, "jobs" if mutation is None else "list-append")
+    workload = WORKLOADS.get(mutation, "list-append")
     engine.begin_again()
     request = Request(
         engine.url,
         workload,
-        nemeses,
-        2 * SECONDS if "sessions" in nemeses else SECONDS,
+        ["checkpoint"],
+        SECONDS,
         clients=8,
         processes=4,
         seed=seed,
