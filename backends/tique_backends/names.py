@@ -58,8 +58,9 @@ def key_list(table: Table, positions: Sequence[int], prefix: str = "") -> str:
 
 def key_equality(table: Table, positions: Sequence[int], left: str, right: str) -> str:
     """``left.k = right.k AND …`` over the columns at ``positions``."""
-    names = (quote(table.columns[i].name) for i in positions)
-    return " AND ".join(f"{left}{name} = {right}{name}" for name in names)
+    columns = [table.columns[i] for i in positions]
+    names = [(quote(column.name), column.equality) for column in columns]
+    return " AND ".join(f"{left}{name} {equal} {right}{name}" for name, equal in names)
 
 
 def collated(column: Column | Generated) -> str:

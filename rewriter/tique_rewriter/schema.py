@@ -24,7 +24,8 @@ class Column:
     ``default`` the SQL text of the DEFAULT expression, if there is one. If it
     ``is_always`` generated, a statement gives no other value but by OVERRIDING.
     ``collation`` is the name, for SQL, of one that its type does not have: it sorts
-    values, and equal are those with the same bytes.
+    values, and equal are those with the same bytes. ``equality`` is the operator by
+    which a key's values are equal, with its schema if it is not the engine's own.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Column:
     default: str | None = None
     is_always: bool = False
     collation: str | None = None
+    equality: str = "="
 
 
 @dataclass(frozen=True)

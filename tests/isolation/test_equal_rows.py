@@ -243,3 +243,32 @@ def test_rows_that_are_found_by_an_equal_key(engine, folds):
         connection.execute("UPDATE g SET n = %s WHERE a = %s AND b = 1", (n, 0.0))
         connection.execute("UPDATE g SET n = %s WHERE a = %s", (n, 0.0))
         connection.commit()
+
+
+@pytest.mark.written_for(["postgresql"], reason="it has extensions")
+@pytest.mark.parametrize("kind", ["citext", "hstore", "little"])
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["key", "no key"])
+def test_folds_know_an_extensions_equality(engine, kind, key):
+    """P1, P11: operators that are not on the path of tique's own work."""
+    native = engine.native()
+    for statement in (
+        "CREATE SCHEMA kept",
+        "CREATE EXTENSION citext SCHEMA kept",
+        "CREATE EXTENSION hstore SCHEMA kept",
+        "CREATE DOMAIN kept.little AS kept.citext",
+    ):
+        native.execute(statement)
+    values = ('"a"=>"1"', '"a"=>"1"', '"b"=>"2"') if kind == "hstore" else "aAb"
+    one, same, two = values
+    connection = engine.connect(checkpoint="manual", retention=0.0)
+    connection.execute(f"CREATE TABLE t (v kept.{kind} {key}, n INTEGER)")
+    connection.execute("INSERT INTO t VALUES (%s, 1), (%s, 2)", (one, two))
+    connection.commit()
+    connection.checkpoint()
+    connection.execute("UPDATE t SET v = %s, n = 3 WHERE n = 1", (same,))
+    connection.execute("DELETE FROM t WHERE n = 2")
+    connection.commit()
+    connection.checkpoint()
+    native = engine.native()
+    rows = native.execute("SELECT CAST(v AS TEXT), n FROM t").fetchall()
+    assert rows == [(same, 3)]

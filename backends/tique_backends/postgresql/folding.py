@@ -284,8 +284,9 @@ def _unstored(table: Table) -> EngineError:
 
 
 def _same_key(table: Table) -> str:
+    columns = [(i, table.columns[i]) for i in table.primary_key]
     return " AND ".join(
-        f"_s.{quote(table.columns[i].name)} = _r._{i}" for i in table.primary_key
+        f"_s.{quote(each.name)} {each.equality} _r._{i}" for i, each in columns
     )
 
 

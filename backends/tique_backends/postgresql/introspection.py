@@ -53,7 +53,18 @@ SELECT a.attrelid, a.attname, a.attnum, a.atttypid::BIGINT, a.atttypmod,
   CASE WHEN a.attcollation <> t.typcollation OR a.attgenerated <> '' THEN quote_ident(v.nspname) || '.' || quote_ident(l.collname) END,
   coalesce(l.collisdeterministic, TRUE),
   CASE WHEN has_schema_privilege(n.oid, 'USAGE') THEN
-    pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) END
+    pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) END,
+  (WITH RECURSIVE below(oid) AS (SELECT a.atttypid UNION ALL
+      SELECT b.typbasetype FROM below JOIN pg_catalog.pg_type AS b ON b.oid = below.oid
+      WHERE b.typtype = 'd')
+    SELECT 'OPERATOR(' || quote_ident(m.nspname) || '.' || o.oprname || ')' FROM below
+    JOIN pg_catalog.pg_opclass AS f ON f.opcintype = below.oid AND f.opcdefault
+    JOIN pg_catalog.pg_am AS h ON h.oid = f.opcmethod AND h.amname = 'btree'
+    JOIN pg_catalog.pg_amop AS e ON e.amopfamily = f.opcfamily AND e.amopstrategy = 3
+      AND e.amoplefttype = below.oid AND e.amoprighttype = below.oid
+    JOIN pg_catalog.pg_operator AS o ON o.oid = e.amopopr
+    JOIN pg_catalog.pg_namespace AS m ON m.oid = o.oprnamespace
+    WHERE m.nspname <> 'pg_catalog')
 FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -249,7 +260,7 @@ def _described(
     for row in ask(_COLUMNS, number):
         column, attribute, oid, modifier, display, not_null, default = row[:7]
         identity, generated, length, storage, type_kind, collation, *others = row[7:]
-        is_deterministic, sequence = others
+        is_deterministic, sequence, equality = others
         if column.lower() in _RESERVED:
             raise EngineError(
                 ErrorKind.UNSUPPORTED,
@@ -287,6 +298,7 @@ def _described(
                 default,
                 is_always=identity == "a",
                 collation=collation,
+                equality=equality or "=",
             )
         )
     if not columns:

@@ -31,10 +31,15 @@ def still_there(table: Table) -> str:
 
 def same_rows(table: Table, positions: Sequence[int], left: str, right: str) -> str:
     """As :func:`key_equality`, but NULL is the same as NULL."""
-    names = (quote(table.columns[i].name) for i in positions)
-    return " AND ".join(
-        f"{left}{name} IS NOT DISTINCT FROM {right}{name}" for name in names
-    )
+    conditions = []
+    for column in [table.columns[i] for i in positions]:
+        name = quote(column.name)
+        if column.equality == "=":
+            conditions.append(f"{left}{name} IS NOT DISTINCT FROM {right}{name}")
+        else:
+            # Elements are compared by their type's operator, whatever the path is.
+            conditions.append(f"ARRAY[{left}{name}] = ARRAY[{right}{name}]")
+    return " AND ".join(conditions)
 
 
 def images(table: Table, prefix: str = "") -> list[str]:
