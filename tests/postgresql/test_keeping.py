@@ -167,25 +167,33 @@ def _document(connection):
     return connection.execute("SELECT x FROM t WHERE n = 1").fetchone()[0]
 
 
-def test_digits_do_not_depend_on_a_setting(engine):
-    """P8: numbers in points and arrays are kept to the last digit."""
-    native = engine.native()
-    native.execute("ALTER ROLE CURRENT_USER SET extra_float_digits = -10")
-    native.execute("ALTER ROLE CURRENT_USER SET IntervalStyle = 'sql_standard'")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("extra_float_digits", "-10"), ("IntervalStyle", "sql_standard")],
+)
+def test_settings_that_would_take_digits_are_refused(engine, name, value):
+    """P12: values are kept in the form in which a session writes them."""
+    engine.native().execute(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
     try:
-        connection = engine.connect(checkpoint="manual")
-        connection.execute(
-            "CREATE TABLE t (n INTEGER PRIMARY KEY, x POINT, y FLOAT8[], z INTERVAL, "
-            "d DOUBLE PRECISION)"
-        )
-        values = "'(0.1234567890123456,1)', '{0.1234567890123456}', '-1 day', 1.0 / 3"
-        connection.execute(f"INSERT INTO t VALUES (1, {values})")
-        connection.execute("UPDATE t SET n = 2")
-        connection.commit()
-        connection.checkpoint()
-        connection.close()
+        with pytest.raises(tique.NotSupportedError, match=name):
+            engine.connect()
     finally:
         engine.native().execute("ALTER ROLE CURRENT_USER RESET ALL")
+
+
+def test_numbers_are_kept_to_the_last_digit(engine):
+    """P8: in points and arrays, too."""
+    connection = engine.connect(checkpoint="manual")
+    connection.execute(
+        "CREATE TABLE t (n INTEGER PRIMARY KEY, x POINT, y FLOAT8[], z INTERVAL, "
+        "d DOUBLE PRECISION)"
+    )
+    values = "'(0.1234567890123456,1)', '{0.1234567890123456}', '-1 day', 1.0 / 3"
+    connection.execute(f"INSERT INTO t VALUES (1, {values})")
+    connection.execute("UPDATE t SET n = 2")
+    connection.commit()
+    connection.checkpoint()
+    connection.close()
     same = "x ~= '(0.1234567890123456,1)' AND y = '{0.1234567890123456}' AND "
     same += "z = '-1 day' AND d = 1.0 / 3::float8"
     assert engine.native().execute(f"SELECT {same} FROM t").fetchall() == [(True,)]
