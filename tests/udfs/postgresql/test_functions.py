@@ -32,7 +32,8 @@ def test_every_function_says_what_it_does_and_is_for_nobody(connection):
         *("begin_transaction", "advance_transaction", "end_transaction", "sts_for"),
         *("certify", "next_cts", "finish", "abort", "wait", "sts", "cts", "lambda"),
         *("clients", "active", "keys", "doubtful", "doubts", "fence", "forget_fences"),
-        *("holds", "limit_transaction"),
+        *("holds", "limit_transaction", "open_locker", "close_locker"),
+        *("interrupt_locker", "lock", "unlock", "expect_free"),
     }
     for name, comment, *properties in rows:
         assert comment.endswith("."), name
