@@ -73,8 +73,8 @@ IMPURE = {
     "CAST(i AS TEXT) > ''": "converts interval from or to",
     "CAST(m AS TEXT) > ''": "converts money from or to",
     "CAST(a AS TEXT) > ''": "converts integer[] from or to",
-    "CAST(mood AS TEXT) = 'ok'": "converts mood from or to",
-    "CAST(p AS TEXT) > ''": "converts pair from or to",
+    "CAST(mood AS TEXT) = 'ok'": "converts public.mood from or to",
+    "CAST(p AS TEXT) > ''": "converts public.pair from or to",
     "d > ts AND tz > ts": "calls timestamptz_gt_timestamp(",
     "tz > d": "calls timestamptz_gt_date(",
     "to_char(ts, 'YYYY') > '2000'": "calls to_char(",
@@ -89,9 +89,9 @@ IMPURE = {
     "CAST(string_to_array(s, ',') AS DATE[]) = ARRAY[d]": "converts date from or to",
     "CAST(xmlelement(NAME a, b) AS TEXT) > ''": "makes XML",
     # Of the application's own making, with any declaration:
-    "sure(n)": "calls sure(integer), which is neither",
-    "twice(n) > 2": "calls twice(integer), which is neither",
-    "n ~~~~ 1": "calls same(integer,integer), which is neither",
+    "sure(n)": "calls public.sure(integer), which is neither",
+    "twice(n) > 2": "calls public.twice(integer), which is neither",
+    "n ~~~~ 1": "calls public.same(integer,integer), which is neither",
     "CAST(n AS small) > 1": "converts to a domain",
 }
 
@@ -215,7 +215,10 @@ def test_an_impure_check_is_refused_when_the_table_is_created(prepared):
 )
 def test_an_impure_domain_is_not_adopted(prepared, column):
     said = refused(prepared, f"(id INTEGER PRIMARY KEY, {column})")
-    assert "CHECK constraint recent_check of domain recent calls localtimestamp" in said
+    assert (
+        "CHECK constraint recent_check of domain public.recent calls localtimestamp"
+        in said
+    )
 
 
 @pytest.mark.parametrize("column", ["v small", "v small[]"])
@@ -232,11 +235,14 @@ def test_a_pure_domain_is_adopted(prepared, column):
 @pytest.mark.parametrize(
     ("index", "reason"),
     [
-        ("(sure(n))", "index odd calls sure(integer), which is neither"),
-        ("(n) WHERE sure(n)", "index odd calls sure(integer), which is neither"),
-        ("((twice(n) + 1))", "index odd calls twice(integer), which is neither"),
-        ("(n) WHERE n ~~~~ 1", "index odd calls same(integer,integer)"),
-        ("USING hash ((twice(n)))", "index odd calls twice(integer), which is neither"),
+        ("(sure(n))", "index odd calls public.sure(integer), which is neither"),
+        ("(n) WHERE sure(n)", "index odd calls public.sure(integer), which is neither"),
+        ("((twice(n) + 1))", "index odd calls public.twice(integer), which is neither"),
+        ("(n) WHERE n ~~~~ 1", "index odd calls public.same(integer,integer)"),
+        (
+            "USING hash ((twice(n)))",
+            "index odd calls public.twice(integer), which is neither",
+        ),
         ("(c)", "index odd would take one row only: could not identify an ordering"),
         ("(n, c)", "index odd would take one row only: could not identify"),
         ("(c) WHERE n > 1", "index odd would take one row only: could not identify"),

@@ -141,8 +141,14 @@ def check_definition(session: Session, table: Table) -> None:
     for index in indexes:
         _check_index(session, table, index)
     for (strange,) in session.execute(_STRANGE, [place]).fetch_all():
+        for constraint in constraints:
+            reason = _dependency(session, constraint.tree)
+            if reason is not None:
+                raise _refusal(table, f"{constraint.label} {reason}; {_ROW_ALONE}")
         raise _refusal(
-            table, f"{strange} is another role's code, which tique must not run"
+            table,
+            f"{strange} is neither PostgreSQL's own nor an extension's, and work of "
+            "tique's own on the table would run it; drop it, or what calls it",
         )
     for constraint in constraints:
         reason = _impurity(session, table, constraint)
@@ -258,8 +264,8 @@ def _impurity(session: Session, table: Table, constraint: _Constraint) -> str | 
     return None
 
 
-def _culprit(session: Session, tree: str) -> str | None:
-    """How an expression depends on more than the row."""
+def _dependency(session: Session, tree: str) -> str | None:
+    """Return an expression's part that depends on more than the row, by the catalog."""
     for number in map(int, _SYSTEM_COLUMN.findall(tree)):
         return f"looks at {_SYSTEM_COLUMNS.get(number, _TABLE_OID)}"
     for number in map(int, _KEYWORD.findall(tree)):
@@ -267,6 +273,14 @@ def _culprit(session: Session, tree: str) -> str | None:
     for name, is_mutable, _ in _called(session, tree):
         if is_mutable:
             return f"calls {name}, which is not immutable"
+    return None
+
+
+def _culprit(session: Session, tree: str) -> str | None:
+    """How an expression that PostgreSQL refuses may depend on more than the row."""
+    reason = _dependency(session, tree)
+    if reason is not None:
+        return reason
     types = session.execute(_CONVERSIONS, [_numbers(_TYPE.findall(tree))]).fetch_all()
     if types:
         return f"converts {types[0][0]} from or to text, as settings of the session say"

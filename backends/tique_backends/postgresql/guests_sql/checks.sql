@@ -145,7 +145,8 @@ BEGIN
                     SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass
                         AND d.objid = p.oid AND d.deptype = 'e'
                 ))
-            UNION ALL SELECT format('function %s', p.oid::regprocedure)
+            UNION ALL SELECT format('CHECK constraint %s, which calls %s,', c.conname,
+                p.oid::regprocedure)
             FROM used AS u JOIN pg_constraint AS c
                 ON u.class = 'pg_constraint'::regclass AND c.oid = u.id AND c.contype = 'c'
             CROSS JOIN LATERAL regexp_matches(
@@ -178,7 +179,8 @@ BEGIN
     ));
     IF strange IS NOT NULL THEN
         PERFORM tique.guest_refuse(format('nothing is written to table %s: %s would run '
-            'with the rights of the owner of schema tique', place, strange));
+            'with the rights of the owner of schema tique; drop it, or what calls it',
+            place, strange));
     END IF;
 END
 $$;
