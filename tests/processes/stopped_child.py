@@ -9,9 +9,9 @@ next commit, counted in half steps (an odd one: after its reply), it stops. It s
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
+import threading
 
 import tique
 from tests.portable import numbers
@@ -63,7 +63,8 @@ class Brake:
             if self.left == 0:
                 self.left = None
                 say("stopping")
-                os.kill(os.getpid(), signal.SIGSTOP)
+                # Sent to the process it may reach another thread first.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
             else:
                 self.left -= 1
 
