@@ -177,11 +177,11 @@ def test_interrupted_while_publishing(engine, bank, monkeypatch):
     bag = next(v for v in versions if v.table.name == "b")
     publish = type(bag).publish
 
-    def interrupted(self, cts, writes):
+    def interrupted(self, *arguments, **options):
         if self is bag:
             monkeypatch.undo()
             raise KeyboardInterrupt
-        publish(self, cts, writes)
+        publish(self, *arguments, **options)
 
     monkeypatch.setattr(type(bag), "publish", interrupted)
     small(bank)
@@ -341,8 +341,8 @@ def test_a_batch_that_was_read_half_published_is_replayed_once(engine, bank, tmp
     copied = tmp_path / "copy"
     copied.mkdir()
 
-    def half(cts, writes):
-        publish(cts, writes)
+    def half(*arguments, **options):
+        publish(*arguments, **options)
         if not list(copied.iterdir()):
             reader = database.engine.session()
             bag.drain(reader)
