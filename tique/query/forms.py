@@ -18,7 +18,7 @@ class Form(Enum):
     OVERLAY = "overlay"
     ANTI_JOIN = "anti-join"
     UNION = "union"
-    """Of a table without a key: its inserted rows beside storage, less the deleted ones."""
+    """Of a table without a key, or one only appended to: inserted rows beside storage."""
     UNCOMMITTED_FOLD = "uncommitted fold"
 
 

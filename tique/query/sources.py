@@ -394,15 +394,21 @@ class Source:
         self, transaction: Transaction, versions: TableVersions
     ) -> tuple[str, ...]:
         writes = transaction.prepare_scan(self.table)
+        appended = versions.is_appended and (
+            not writes or (writes.only_inserts and transaction.has_one_snapshot)
+        )
         if transaction.choices is not None:
-            form = Form.UNION if self.table.is_keyless else Form.ANTI_JOIN
+            is_union = (
+                appended and transaction.engine.capabilities.keeps_insertion_order
+            )
+            union = is_union or self.table.is_keyless
+            form = Form.UNION if union else Form.ANTI_JOIN
             self._note(transaction, form, self._why_scan(transaction, versions))
         return self._forms(transaction).scan(
             self.table,
             transaction.sts,
             staged=transaction.visible_sequence if writes else None,
-            appended=versions.is_appended
-            and (not writes or (writes.only_inserts and transaction.has_one_snapshot)),
+            appended=appended,
             flat=not writes and versions.is_flat,
         )
 
