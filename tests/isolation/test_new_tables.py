@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 import tique
@@ -190,11 +192,14 @@ def test_one_that_fails_half_way(engine, faults, when, text):
     one.commit()
     one.checkpoint()
     faults.plan(when, text, engine.failure())
-    with pytest.raises(tique.OperationalError, match="disk went away"):
+    is_done = (when, text) == ("after", "COMMIT")
+    # A server is asked whether it happened, and it is no error then.
+    told = pytest.raises(tique.OperationalError, match="disk went away")
+    with suppress(tique.OperationalError) if is_done else told:
         one.execute("CREATE TABLE c AS SELECT * FROM t")
     faults.clear()
     one.rollback()
-    if (when, text) != ("after", "COMMIT"):
+    if not is_done:
         one.execute("CREATE TABLE c AS SELECT * FROM t")
     assert rows(one) == [(1,), (2,)]
     engine.close()
