@@ -302,7 +302,7 @@ class Execution:
             raise
 
     def _expected(self, error: Exception, query: str) -> None:
-        """Raise an InternalError in place of an exception that nobody foresaw."""
+        """Raise an InternalError in place of an unforeseen exception."""
         # When the interpreter ends, a module that is imported then raises RuntimeError.
         process.park_if_exiting()
         fault = unexpected(error, query)

@@ -22,7 +22,7 @@ BASE = (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of DDL: what is there before, the statement, and what takes it back."""
+    """A kind of DDL: the statements before it, the statement, and its reversal."""
 
     name: str
     ddl: str

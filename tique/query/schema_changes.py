@@ -17,7 +17,7 @@ and memory has what the catalog has, before another transaction begins or commit
 * from then on until COMMIT's reply the change may be there. Whatever is raised, a new session reads the
   catalog, when no statement of a lost connection can commit any more. Then the outcome is asked for: the log
   has the barrier's entry, or not; DuckDB, in this process, has said so. A change that is there is
-  acknowledged though its COMMIT was stopped too late; if nobody can be asked the error is ``OutcomeUnknown``;
+  acknowledged though its COMMIT was stopped too late; if the engine cannot be asked the error is ``OutcomeUnknown``;
 * after it the change is durable. The session reads the catalog; if that fails, a new one does;
 * if neither can, the committer keeps the task (:meth:`~tique.commit.committer.Committer.reread`): the next
   transaction that begins, the next commit and the next schema change do it first, and fail if they cannot.

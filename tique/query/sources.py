@@ -394,8 +394,10 @@ class Source:
         self, transaction: Transaction, versions: TableVersions
     ) -> tuple[str, ...]:
         writes = transaction.prepare_scan(self.table)
+        # A later snapshot of READ COMMITTED may show a row under an inserted row's key.
+        is_alone = self.table.is_keyless or transaction.has_one_snapshot
         appended = versions.is_appended and (
-            not writes or (writes.only_inserts and transaction.has_one_snapshot)
+            not writes or (writes.only_inserts and is_alone)
         )
         if transaction.choices is not None:
             is_union = (

@@ -9,7 +9,7 @@ process that finds this one given up ends the sessions with that mark: a process
 stopped inside an engine transaction would have others wait for its locks.
 
 *Strangers (P11).* Any role may take any advisory lock. So these are signs and nothing more:
-no process ever waits for one (each is tried for, under a number that nobody can have guessed
+no process ever waits for one (each is tried for, under a number that cannot be guessed
 before), and a sign counts for the sessions of its own role only. Where processes wait for each other it is
 for rows and tables of schema ``tique``, which no role but its owner's may lock.
 
