@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from tique.commit.locks import LockKey
+    from tique.commit.lock_keys import LockKey
     from tique.commit.turns import Claim
     from tique_backends.row_locks import RowLocks
 

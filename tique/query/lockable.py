@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from tique.commit.locks import LockKey
+    from tique.commit.lock_keys import LockKey
     from tique.query.transaction import Transaction
     from tique.store.rows import Key
     from tique.writes.tickets import Conflict

@@ -61,7 +61,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from tique import errors
-from tique.commit.locks import (
+from tique.commit.lock_keys import (
     in_order,
     merging_key,
     own_key,
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
-    from tique.commit.locks import LockKey
+    from tique.commit.lock_keys import LockKey
     from tique.query.statements.base import Outcome
     from tique.query.statements.writing import WritingStatement
     from tique.query.transaction import Transaction

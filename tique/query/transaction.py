@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from tique.checkpoint.uncommitted import UncommittedFold
     from tique.commit.certification import Certifier
-    from tique.commit.locks import LockKey, Locks
+    from tique.commit.lock_keys import LockKey
+    from tique.commit.locks import Locks
     from tique.commit.turns import Contender
     from tique.query.altering import Alterations
     from tique.query.ddl import DDL

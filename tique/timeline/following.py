@@ -129,7 +129,7 @@ class Follower:
     def has_ahead(self, rows: Collection[tuple[int, Key]]) -> bool:
         """Whether one of this process's own commits that are not followed wrote a row.
 
-        Or a value of a UNIQUE key (:func:`tique.commit.locks.unique_key`).
+        Or a value of a UNIQUE key (:func:`tique.commit.lock_keys.unique_key`).
         """
         unique = {
             (~number, values[0]) for number, values in rows if number < 0 and values

@@ -26,7 +26,7 @@ from tique_rewriter.plan import Wait
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from tique.commit.locks import LockKey
+    from tique.commit.lock_keys import LockKey
     from tique.query.transaction import Transaction
     from tique_backends.records import ResultColumn, Row
     from tique_rewriter.plan import LockingSelect
