@@ -11,6 +11,8 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.plan import ViewQuery
@@ -359,6 +361,66 @@ class Definitions(Protocol):
 
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that (case-insensitive) name, or None."""
+
+
+class DerivedDefinitions(Definitions):
+    """Definitions made of others, which answer all that a subclass does not.
+
+    Parameters
+    ----------
+    below
+        The others.
+    """
+
+    def __init__(self, below: Definitions) -> None:
+        self._below = below
+
+    @property
+    @override
+    def version(self) -> int:
+        return self._below.version
+
+    @property
+    @override
+    def lasting(self) -> Definitions:
+        return self._below.lasting
+
+    @property
+    @override
+    def usual(self) -> Definitions:
+        return self._below.usual
+
+    @property
+    @override
+    def default_schema(self) -> str:
+        return self._below.default_schema
+
+    @property
+    @override
+    def database(self) -> str:
+        return self._below.database
+
+    @override
+    def may_call(self, schema: str | None, name: str) -> bool:
+        return self._below.may_call(schema, name)
+
+    @property
+    @override
+    def has_unsafe_functions(self) -> bool:
+        return self._below.has_unsafe_functions
+
+    @override
+    def is_unsafe(self, name: str) -> bool:
+        return self._below.is_unsafe(name)
+
+    @property
+    @override
+    def hidden_calls(self) -> HiddenCalls:
+        return self._below.hidden_calls
+
+    @override
+    def attached(self, name: str) -> Attached | None:
+        return self._below.attached(name)
 
 
 class Catalog(Definitions, Protocol):

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from tique_rewriter.create_as import CreateTableAs
 from tique_rewriter.ddl_plans import (
     CreateTable,
@@ -23,14 +25,14 @@ from tique_rewriter.ddl_plans import (
 from tique_rewriter.definition import qualified_name, read_head
 from tique_rewriter.errors import UnsupportedSQL
 from tique_rewriter.plan import Plan, Select
+from tique_rewriter.schema import DerivedDefinitions
 from tique_rewriter.source import Source
 from tique_rewriter.views import WithViews, plan_create_temporary_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tique_rewriter.hidden_calls import HiddenCalls
-    from tique_rewriter.schema import Attached, Definitions, Table, View
+    from tique_rewriter.schema import Definitions, Table, View
     from tique_rewriter.source import Word
 
 _WORDS = ("TEMP", "TEMPORARY")
@@ -261,7 +263,7 @@ def _follows(source: Source, number: int, end: OnCommit) -> bool:
     return source.keywords(number + 2)[: len(words)] == words
 
 
-class Lasting:
+class Lasting(DerivedDefinitions):
     """The tables and views that definitions may name: no temporary ones.
 
     Parameters
@@ -271,78 +273,40 @@ class Lasting:
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        self._all = definitions
+        super().__init__(definitions)
         self._lasting = definitions.lasting
 
     @property
-    def version(self) -> int:
-        """As of all."""
-        return self._all.version
-
-    @property
-    def lasting(self) -> Definitions:
-        """The tables and views of the database."""
-        return self._lasting
-
-    @property
+    @override
     def usual(self) -> Definitions:
         """The same along the path of a new connection."""
-        return Lasting(self._all.usual)
+        return Lasting(self._below.usual)
 
-    @property
-    def default_schema(self) -> str:
-        """As of all."""
-        return self._all.default_schema
-
-    @property
-    def database(self) -> str:
-        """The database's own name."""
-        return self._all.database
-
+    @override
     def find(self, schema: str | None, name: str) -> Table | None:
         """As of the database, unless there is a temporary table of that name."""
         self._refuse(schema, name)
         return self._lasting.find(schema, name)
 
+    @override
     def named(self, schema: str | None, name: str) -> Table | None:
         """As of the database, unless there is a temporary table of that name."""
         self._refuse(schema, name)
         return self._lasting.named(schema, name)
 
+    @override
     def view(self, schema: str | None, name: str) -> View | None:
         """As of the database, unless there is a temporary table of that name."""
         self._refuse(schema, name)
         return self._lasting.view(schema, name)
 
-    def may_call(self, schema: str | None, name: str) -> bool:
-        """As of all."""
-        return self._all.may_call(schema, name)
-
-    @property
-    def has_unsafe_functions(self) -> bool:
-        """As of all."""
-        return self._all.has_unsafe_functions
-
-    def is_unsafe(self, name: str) -> bool:
-        """As of all."""
-        return self._all.is_unsafe(name)
-
-    @property
-    def hidden_calls(self) -> HiddenCalls:
-        """As of all."""
-        return self._all.hidden_calls
-
-    def attached(self, name: str) -> Attached | None:
-        """Another database that is attached by that name."""
-        return self._all.attached(name)
-
     def _refuse(self, schema: str | None, name: str) -> None:
         """Refuse a name that would mean another table to the engine than to tique."""
         places = [schema]
-        if schema == self._all.default_schema:
+        if schema == self._below.default_schema:
             places.append(None)
         for place in places:
-            found, view = self._all.named(place, name), self._all.view(place, name)
+            found, view = self._below.named(place, name), self._below.view(place, name)
             if found is not None and found.is_temporary:
                 raise _in_the_way("table", name)
             if view is not None and view.table.is_temporary:

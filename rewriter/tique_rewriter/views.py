@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
+from typing_extensions import override
 
 from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.create_as import before_data_clause
@@ -29,13 +30,12 @@ from tique_rewriter.plan import Select, ViewQuery
 from tique_rewriter.qualified import without_schemas
 from tique_rewriter.query import plan_query
 from tique_rewriter.relations import common_table
-from tique_rewriter.schema import Table
+from tique_rewriter.schema import DerivedDefinitions, Table
 from tique_rewriter.source import Source
 from tique_rewriter.words import OF_SEQUENCES
 
 if TYPE_CHECKING:
     from tique_rewriter.dialects import Rules
-    from tique_rewriter.hidden_calls import HiddenCalls
     from tique_rewriter.schema import Attached, Definitions, View
 
 _MOST_TABLES = 1000
@@ -44,7 +44,7 @@ _MOST_TABLES = 1000
 _AS_WRITTEN = "pyformat"
 
 
-class WithViews:
+class WithViews(DerivedDefinitions):
     """A catalog that plans the queries of views, for statements and for other views.
 
     Parameters
@@ -66,68 +66,29 @@ class WithViews:
         home: str | None = None,
         above: tuple[int, ...] = (),
     ) -> None:
-        self._catalog = catalog
+        super().__init__(catalog)
         self._rules = rules
         self._home = home
         self._above = above
         self._queries: tuple[int, dict[int, ViewQuery]] = (-1, {})
         """The catalog's version, and the queries that were planned by it, by view."""
 
-    @property
-    def version(self) -> int:
-        """As the catalog's."""
-        return self._catalog.version
-
-    @property
-    def lasting(self) -> Definitions:
-        """As the catalog's."""
-        return self._catalog.lasting
-
-    @property
-    def usual(self) -> Definitions:
-        """As the catalog's."""
-        return self._catalog.usual
-
-    @property
-    def default_schema(self) -> str:
-        """As the catalog's."""
-        return self._catalog.default_schema
-
-    @property
-    def database(self) -> str:
-        """The database's own name."""
-        return self._catalog.database
-
+    @override
     def find(self, schema: str | None, name: str) -> Table | None:
         """As the catalog's, in the view's own schema first."""
-        return self._catalog.find(self._place(schema, name), name)
+        return self._below.find(self._place(schema, name), name)
 
+    @override
     def named(self, schema: str | None, name: str) -> Table | None:
         """As the catalog's, in the view's own schema first."""
-        return self._catalog.named(self._place(schema, name), name)
+        return self._below.named(self._place(schema, name), name)
 
+    @override
     def view(self, schema: str | None, name: str) -> View | None:
         """As the catalog's, in the view's own schema first."""
-        return self._catalog.view(self._place(schema, name), name)
+        return self._below.view(self._place(schema, name), name)
 
-    def may_call(self, schema: str | None, name: str) -> bool:
-        """As the catalog's."""
-        return self._catalog.may_call(schema, name)
-
-    @property
-    def has_unsafe_functions(self) -> bool:
-        """As the catalog's."""
-        return self._catalog.has_unsafe_functions
-
-    def is_unsafe(self, name: str) -> bool:
-        """As the catalog's."""
-        return self._catalog.is_unsafe(name)
-
-    @property
-    def hidden_calls(self) -> HiddenCalls:
-        """As the catalog's."""
-        return self._catalog.hidden_calls
-
+    @override
     def attached(self, name: str) -> Attached | None:
         """Another database that is attached by that name; no view may read one.
 
@@ -136,7 +97,7 @@ class WithViews:
         UnsupportedSQL
             Inside of a view.
         """
-        found = self._catalog.attached(name)
+        found = self._below.attached(name)
         if found is not None and self._home is not None:
             raise UnsupportedSQL(
                 f'a view over "{name}", another database, is not supported: the view '
@@ -169,7 +130,7 @@ class WithViews:
         """
         home = schema if self._rules.views_look_at_home else None
         above = (*self._above, *above)
-        found = WithViews(self._catalog.lasting, self._rules, home, above)
+        found = WithViews(self._below.lasting, self._rules, home, above)
         found._queries = self._queries
         return found
 
@@ -217,7 +178,7 @@ class WithViews:
         UnsupportedSQL
             It does.
         """
-        lasting = self._catalog.lasting
+        lasting = self._below.lasting
         if not self._rules.views_look_at_home or lasting.usual is lasting:
             return
         above = (*self._above, table.id)
@@ -244,7 +205,7 @@ class WithViews:
 
     def _place(self, schema: str | None, name: str) -> str | None:
         if schema is None and self._home is not None:
-            catalog, home = self._catalog, self._home
+            catalog, home = self._below, self._home
             if catalog.named(home, name) or catalog.view(home, name):
                 return home
         return schema

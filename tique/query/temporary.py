@@ -44,12 +44,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from typing_extensions import override
+
 from tique import errors
 from tique_backends import temporary
 from tique_backends.errors import EngineError
 from tique_backends.names import quote
 from tique_rewriter import Rewriter
 from tique_rewriter.dialects import rules_of
+from tique_rewriter.schema import DerivedDefinitions
 from tique_rewriter.temporary import OnCommit
 from tique_rewriter.views import check_view
 
@@ -63,8 +66,7 @@ if TYPE_CHECKING:
     from tique_backends.engine import Engine
     from tique_backends.session import Session
     from tique_rewriter.ddl_plans import CreateTemporaryView
-    from tique_rewriter.hidden_calls import HiddenCalls
-    from tique_rewriter.schema import Attached, Definitions, Table, View
+    from tique_rewriter.schema import Definitions, Table, View
     from tique_rewriter.temporary import CreateTemporary
 
 _FIRST = 1 << 40
@@ -458,7 +460,7 @@ class Temporaries:
         self._there = {}
 
 
-class SessionDefinitions:
+class SessionDefinitions(DerivedDefinitions):
     """The managed tables, the views, and a connection's temporary tables before them.
 
     Parameters
@@ -470,48 +472,44 @@ class SessionDefinitions:
     """
 
     def __init__(self, catalog: Definitions, temporaries: Temporaries) -> None:
-        self._catalog = catalog
+        super().__init__(catalog)
         self._temporaries = temporaries
 
     @property
+    @override
     def version(self) -> int:
         """A number for each state of both."""
-        return self._catalog.version * _VERSIONS + self._temporaries.version
+        return self._below.version * _VERSIONS + self._temporaries.version
 
     @property
+    @override
     def lasting(self) -> Definitions:
         """The managed tables and the views."""
-        return self._catalog
+        return self._below
 
     @property
+    @override
     def usual(self) -> Definitions:
         """The same along the path of a new connection."""
-        return SessionDefinitions(self._catalog.usual, self._temporaries)
+        return SessionDefinitions(self._below.usual, self._temporaries)
 
-    @property
-    def default_schema(self) -> str:
-        """The schema of a new table whose name has none."""
-        return self._catalog.default_schema
-
-    @property
-    def database(self) -> str:
-        """The database's own name."""
-        return self._catalog.database
-
+    @override
     def find(self, schema: str | None, name: str) -> Table | None:
         """Return the table of that name, whatever its case; a temporary one first."""
         if self._temporaries.view(schema, name) is not None:
             return None
         found = self._temporaries.find(schema, name)
-        return self._catalog.find(schema, name) if found is None else found
+        return self._below.find(schema, name) if found is None else found
 
+    @override
     def named(self, schema: str | None, name: str) -> Table | None:
         """The same, whether or not the table can be used."""
         if self._temporaries.view(schema, name) is not None:
             return None
         found = self._temporaries.named(schema, name)
-        return self._catalog.named(schema, name) if found is None else found
+        return self._below.named(schema, name) if found is None else found
 
+    @override
     def view(self, schema: str | None, name: str) -> View | None:
         """Return the view of that name, if no temporary table has it."""
         found = self._temporaries.view(schema, name)
@@ -519,26 +517,4 @@ class SessionDefinitions:
             return found
         if self._temporaries.named(schema, name) is not None:
             return None
-        return self._catalog.view(schema, name)
-
-    def may_call(self, schema: str | None, name: str) -> bool:
-        """Whether every function of the application's of that name may be called."""
-        return self._catalog.may_call(schema, name)
-
-    @property
-    def has_unsafe_functions(self) -> bool:
-        """Whether there is any function of the application's that may not be called."""
-        return self._catalog.has_unsafe_functions
-
-    def is_unsafe(self, name: str) -> bool:
-        """Whether one of that name is there, whatever its case and schema."""
-        return self._catalog.is_unsafe(name)
-
-    @property
-    def hidden_calls(self) -> HiddenCalls:
-        """The names that call functions which may not be called."""
-        return self._catalog.hidden_calls
-
-    def attached(self, name: str) -> Attached | None:
-        """Another database that is attached by that name."""
-        return self._catalog.attached(name)
+        return self._below.view(schema, name)

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
+from tique_rewriter.schema import DerivedDefinitions
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tique.store.catalog import ManagedCatalog
     from tique_rewriter.hidden_calls import HiddenCalls
-    from tique_rewriter.schema import Attached, Table, View
+    from tique_rewriter.schema import Table, View
 
 _NO_SCHEMA = "(no schema: the search path has none that is there)"
 """It is in no database: what is made there is refused by the engine (3F000)."""
 
 
-class CatalogAlong:
+class CatalogAlong(DerivedDefinitions):
     """The tables and views of a catalog along a search path.
 
     Parameters
@@ -40,6 +44,7 @@ class CatalogAlong:
         schemas: Sequence[str],
         alike: Iterable[tuple[str, str]] = (),
     ) -> None:
+        super().__init__(catalog)
         self._catalog = catalog
         self.search_path = tuple(schemas)
         """The schemas in which a table is looked for that names none."""
@@ -52,40 +57,36 @@ class CatalogAlong:
         """Relations that are not managed, and hide others."""
 
     @property
-    def version(self) -> int:
-        """A number that changes whenever any table's definition does."""
-        return self._catalog.version
-
-    @property
+    @override
     def lasting(self) -> CatalogAlong:
         """The same: its tables and views are no connection's."""
         return self
 
     @property
+    @override
     def usual(self) -> ManagedCatalog:
         """The tables and views along the path of a new connection."""
         return self._catalog
 
     @property
+    @override
     def default_schema(self) -> str:
         """The schema of a new table whose name has none."""
         return self.search_path[0] if self.search_path else _NO_SCHEMA
 
-    @property
-    def database(self) -> str:
-        """The database's own name."""
-        return self._catalog.database
-
+    @override
     def find(self, schema: str | None, name: str) -> Table | None:
         """As that of the catalog."""
         place = self._place(schema, name)
         return None if place is None else self._catalog.find(place, name)
 
+    @override
     def named(self, schema: str | None, name: str) -> Table | None:
         """As that of the catalog."""
         place = self._place(schema, name)
         return None if place is None else self._catalog.named(place, name)
 
+    @override
     def view(self, schema: str | None, name: str) -> View | None:
         """As that of the catalog."""
         place = self._place(schema, name)
@@ -106,25 +107,9 @@ class CatalogAlong:
                 return place
         return None
 
-    def may_call(self, schema: str | None, name: str) -> bool:
-        """As that of the catalog: functions of one name count together."""
-        return self._catalog.may_call(schema, name)
-
     @property
-    def has_unsafe_functions(self) -> bool:
-        """As that of the catalog."""
-        return self._catalog.has_unsafe_functions
-
-    def is_unsafe(self, name: str) -> bool:
-        """As that of the catalog."""
-        return self._catalog.is_unsafe(name)
-
-    @property
+    @override
     def hidden_calls(self) -> HiddenCalls:
         """As that of the catalog, along both paths: its own sessions have the usual one."""
         path = {*self._catalog.search_path, *self.search_path}
         return self._catalog.all_hidden_calls.along(path)
-
-    def attached(self, name: str) -> Attached | None:
-        """Another database that is attached by that name."""
-        return self._catalog.attached(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import selectors
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -239,15 +238,6 @@ class Connection:
         """Make the statement that another thread runs here fail soon."""
         with suppress(psycopg.Error):
             self.wire.cancel_safe(timeout=_CANCEL_SECONDS)
-
-    @property
-    def has_word(self) -> bool:
-        """Whether the server has sent something unasked, as it does when it ends a session."""
-        if not self.is_open:
-            return True
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.wire.fileno(), selectors.EVENT_READ)
-            return bool(selector.select(0))
 
     @property
     def is_open(self) -> bool:
