@@ -34,7 +34,7 @@ from jepsen.mutations import MUTATIONS
 from jepsen.plan import Plan
 from jepsen.recorder import Recorder
 from jepsen.systems import kind_of
-from jepsen.workloads import WORKLOADS
+from jepsen.workloads import LEVELS
 from jepsen.workloads.base import Refused
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Client:
         self._name = number
         unique = number + life * (plan.clients + 1)
         self._chance = random.Random(f"{plan.seed} {number} {life}")  # noqa: S311
-        self._workload = WORKLOADS[plan.workload](self._chance, number, unique)
+        self._workload = LEVELS[plan.level][plan.workload](self._chance, number, unique)
         self._recorder = Recorder(plan.folder, number, life)
         self._points = points
         self._note = note

@@ -21,7 +21,7 @@ from tique.commit.certification import MemoryCertifier, QueryCertifier
 from tique.commit.committer import Committer
 from tique.commit.locks import Locks
 from tique.commit.mergeable import Merger
-from tique.query import contested
+from tique.query import contested, rereading
 from tique.query.statements.change import UpdateStatement
 from tique.query.statements.locking import LockingSelectStatement
 from tique.query.transaction import Transaction
@@ -114,6 +114,22 @@ def _merges_without_condition() -> None:
             statement._compared = compared
 
     _replace(UpdateStatement, _merged)
+
+
+def _keeps_what_was_overtaken() -> None:
+    """P3: at READ COMMITTED a statement that was overtaken passes for one that has run again."""
+    genuine = rereading._has_newest
+
+    def _has_newest(transaction: Any, wanted: Any) -> bool:
+        if not genuine(transaction, wanted):
+            transaction.refresh()
+            for number, key in wanted.keys | wanted.merged:
+                rows = transaction.writes[number].rows if number >= 0 else {}
+                if key in rows:
+                    rows[key] = rows[key]._replace(sts=transaction.sts, merge=None)
+        return True
+
+    _replace(rereading, _has_newest)
 
 
 def _moves_past_what_was_seen() -> None:
@@ -479,6 +495,7 @@ PROTOCOL: dict[str, Callable[[], None]] = {
     "misses-last-commit": _misses_last_commit,
     "merges-what-was-seen": _merges_what_was_seen,
     "merges-without-condition": _merges_without_condition,
+    "keeps-what-was-overtaken": _keeps_what_was_overtaken,
     "moves-past-what-was-seen": _moves_past_what_was_seen,
     "takes-locked-rows": _takes_locked_rows,
     "locks-outlive-their-owners": _locks_outlive_their_owners,

@@ -18,8 +18,8 @@ class Plan:
     ----------
     url
         The database, as clients reach it.
-    workload
-        A name of :data:`jepsen.workloads.WORKLOADS`.
+    workload, level
+        A workload's name, and the isolation level: of :data:`jepsen.workloads.LEVELS`.
     folder
         Where all of its files are.
     clients, processes
@@ -36,6 +36,7 @@ class Plan:
 
     url: str
     workload: str
+    level: str
     folder: Path
     clients: int
     processes: int

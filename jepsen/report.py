@@ -43,7 +43,7 @@ def print_result(result: Result, console: Console) -> None:
 def operations_table(result: Result) -> Table:
     """A row per operation: how often it ended how, and why it did not succeed."""
     request = result.request
-    table = Table(title=f"{request.workload}, seed {request.seed}")
+    table = Table(title=f"{request.workload}, {request.level}, seed {request.seed}")
     table.add_column("operation")
     for outcome in OUTCOMES:
         table.add_column(outcome, justify="right")

@@ -19,7 +19,7 @@ from jepsen.nemesis import NEMESES
 from jepsen.preload import PreloadError
 from jepsen.runner import Request, Run
 from jepsen.systems import Unusable
-from jepsen.workloads import WORKLOADS
+from jepsen.workloads import LEVELS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from jepsen.checker.verdict import Verdict
 
 _WIDTH = 120
+_MODELS = {
+    "snapshot": Model.STRONG_SNAPSHOT_ISOLATION,
+    "read committed": Model.STRONG_READ_COMMITTED,
+}
 _WORDS = {True: "[green]valid[/]", False: "[red]INVALID[/]", None: "[yellow]unknown[/]"}
 
 
@@ -45,6 +49,13 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> list
     help="A database, empty; or duckdb:, monetdb: or postgresql: for one of its own.",
 )
 @click.option("--workload", type=click.Choice(list(WORKLOADS)), default="list-append")
+@click.option(
+    "--level",
+    type=click.Choice(list(LEVELS), case_sensitive=False),
+    default="snapshot",
+    show_default=True,
+    help="The transactions' isolation level.",
+)
 @click.option(
     "--nemesis",
     "nemeses",
@@ -69,9 +80,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> list
     "--check",
     "model",
     type=click.Choice([str(model) for model in Model]),
-    default=str(Model.STRONG_SNAPSHOT_ISOLATION),
-    show_default=True,
-    help="The model that the history must be valid under.",
+    help="The model that the history must be valid under; by default the level's.",
 )
 @click.option(
     "--break",
@@ -89,13 +98,14 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> list
 def run(
     url: str,
     workload: str,
+    level: str,
     nemeses: list[str],
     seconds: float,
     transactions: int | None,
     clients: int,
     processes: int,
     seed: int,
-    model: str,
+    model: str | None,
     mutation: str | None,
     output: Path,
 ) -> None:
@@ -106,6 +116,11 @@ def run(
     """
     if output.exists() and any(output.iterdir()):
         raise click.UsageError(f"{output} is not empty")
+    if workload not in LEVELS[level]:
+        raise click.UsageError(
+            f"{workload} reads, and writes what it computed: at {level} there are "
+            f"{', '.join(LEVELS[level])}"
+        )
     request = Request(
         url,
         workload,
@@ -116,6 +131,7 @@ def run(
         processes,
         seed,
         mutation,
+        level,
     )
     console = Console()
     if not console.is_terminal:
@@ -131,13 +147,14 @@ def run(
     except tique.Error as error:
         raise click.ClickException(f"the run did not begin: {error}") from error
     report.print_result(result, console)
-    _show(verdict, Model(model), console)
+    wanted = Model(model) if model else _MODELS[level]
+    _show(verdict, wanted, console)
     try:
         timeline.draw(result, output / "timeline.png")
     except ImportError:
         console.print("no timeline: matplotlib is not installed")
     console.print(f"history.edn, history.jsonl.gz, timeline.png in {output}")
-    is_valid = verdict.valid(Model(model))
+    is_valid = verdict.valid(wanted)
     if is_valid is False or result.problems:
         sys.exit(1)
     if is_valid is None:

@@ -33,7 +33,7 @@ from jepsen.nemesis import NEMESES, Scene, chosen
 from jepsen.nemesis.base import FaultNote
 from jepsen.plan import Plan
 from jepsen.preload import Preload
-from jepsen.workloads import WORKLOADS
+from jepsen.workloads import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,6 +76,8 @@ class Request:
         Fixes the choices, not their times.
     mutation
         A name of :data:`jepsen.mutations.MUTATIONS`: tique is broken in that way.
+    level
+        The transactions' isolation level, of :data:`jepsen.workloads.LEVELS`.
     """
 
     url: str
@@ -87,6 +89,7 @@ class Request:
     processes: int = 4
     seed: int = 1
     mutation: str | None = None
+    level: str = "snapshot"
 
 
 @dataclass
@@ -160,7 +163,7 @@ class Run:
         self.request = request
         self.folder = folder.absolute()
         self._show = show
-        self._workload = WORKLOADS[request.workload]
+        self._workload = LEVELS[request.level][request.workload]
         self._problems: list[str] = []
 
     def run(self) -> Result:
@@ -233,11 +236,12 @@ class Run:
         return Plan(
             url=system.url,
             workload=self.request.workload,
+            level=self.request.level,
             folder=self.folder,
             clients=self.request.clients,
             processes=1 if system.is_embedded else processes,
             seed=self.request.seed,
-            options=_OPTIONS,
+            options=_OPTIONS | {"isolation_level": self.request.level.upper()},
             mutation=self.request.mutation,
         )
 

@@ -14,6 +14,7 @@ class Model(StrEnum):
     """A consistency model."""
 
     READ_COMMITTED = "read-committed"
+    STRONG_READ_COMMITTED = "strong-read-committed"
     SNAPSHOT_ISOLATION = "snapshot-isolation"
     STRONG_SESSION_SNAPSHOT_ISOLATION = "strong-session-snapshot-isolation"
     STRONG_SNAPSHOT_ISOLATION = "strong-snapshot-isolation"
@@ -21,7 +22,8 @@ class Model(StrEnum):
     STRICT_SERIALIZABLE = "strict-serializable"
 
 
-_SNAPSHOT_CYCLES = frozenset({"G0", "G1c", "G-single-item", "G-nonadjacent-item"})
+_READ_COMMITTED_CYCLES = frozenset({"G0", "G1c"})
+_SNAPSHOT_CYCLES = _READ_COMMITTED_CYCLES | {"G-single-item", "G-nonadjacent-item"}
 
 
 def _with(suffix: str, names: frozenset[str]) -> frozenset[str]:
@@ -42,6 +44,13 @@ _READ_COMMITTED = frozenset(
         "incompatible-order",
         "orphan",
     }
+)
+# With the order in real time, in which acknowledged writes are not lost.
+_STRONG_READ_COMMITTED = (
+    _READ_COMMITTED
+    | _with("-process", _READ_COMMITTED_CYCLES)
+    | _with("-realtime", _READ_COMMITTED_CYCLES)
+    | {"lost-append", "lost-row"}
 )
 _SNAPSHOT_ISOLATION = (
     _READ_COMMITTED
@@ -65,15 +74,14 @@ _STRONG_SESSION = _SNAPSHOT_ISOLATION | _with("-process", _SNAPSHOT_CYCLES)
 # that it misses need not be lost.
 _STRONG = (
     _STRONG_SESSION
+    | _STRONG_READ_COMMITTED
     | _with("-realtime", _SNAPSHOT_CYCLES)
     | {
         "count-out-of-bounds",
         "free-row-skipped",
         "locked-row-changed",
-        "lost-append",
         "lost-change",
         "lost-element",
-        "lost-row",
         "stale-read",
         "two-owners",
     }
@@ -82,6 +90,7 @@ _SERIALIZABLE = _SNAPSHOT_ISOLATION | {"G2-item", "write-skew"}
 
 PROSCRIBED: dict[Model, frozenset[str]] = {
     Model.READ_COMMITTED: _READ_COMMITTED,
+    Model.STRONG_READ_COMMITTED: _STRONG_READ_COMMITTED,
     Model.SNAPSHOT_ISOLATION: _SNAPSHOT_ISOLATION,
     Model.STRONG_SESSION_SNAPSHOT_ISOLATION: _STRONG_SESSION,
     Model.STRONG_SNAPSHOT_ISOLATION: _STRONG,

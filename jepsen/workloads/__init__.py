@@ -12,6 +12,7 @@ from jepsen.workloads.long_fork import LongFork
 from jepsen.workloads.parent_child import ParentChild
 from jepsen.workloads.predicate import Predicate
 from jepsen.workloads.queue import Queue
+from jepsen.workloads.statement_append import StatementAppend
 from jepsen.workloads.unique import Unique
 from jepsen.workloads.write_skew import WriteSkew
 
@@ -33,3 +34,11 @@ WORKLOADS: dict[str, type[Workload]] = {
         Predicate,
     )
 }
+
+READ_COMMITTED: dict[str, type[Workload]] = {
+    workload.name: workload for workload in (StatementAppend, Unique, ParentChild)
+}
+"""Those whose rule holds at READ COMMITTED, too: none reads, and then writes what it computed."""
+
+LEVELS = {"snapshot": WORKLOADS, "read committed": READ_COMMITTED}
+"""The workloads by isolation level, as ``--level`` has it."""

@@ -67,6 +67,8 @@ class ListAppend(Workload):
     """Appends and reads, several in a transaction."""
 
     name: ClassVar[str] = "list-append"
+    forms: ClassVar[Sequence[Form]]
+    """A list has one of these, by its key."""
 
     def __init__(self, chance: random.Random, client: int, number: int) -> None:
         super().__init__(chance, client, number)
@@ -127,7 +129,7 @@ class ListAppend(Workload):
         """Append and read, in order."""
         done = []
         for kind, key, element in operation.value:
-            form = _FORMS[key % len(_FORMS)]
+            form = self.forms[key % len(self.forms)]
             if kind == "append":
                 form.append(connection, key, element)
                 done.append([kind, key, element])
@@ -168,7 +170,9 @@ class ListAppend(Workload):
         return is_there
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
+    """How lists are read and appended to."""
+
     read: Callable[[tique.Connection, int], list[int]]
     append: Callable[[tique.Connection, int, int], None]
 
@@ -177,9 +181,12 @@ def _split(found: list[tuple[Any, ...]]) -> list[int]:
     return [int(element) for element in found[0][0].split()] if found else []
 
 
-def _read_text(table: str) -> Callable[[tique.Connection, int], list[int]]:
+def read_text(
+    table: str, name: str = "id"
+) -> Callable[[tique.Connection, int], list[int]]:
+    """Read a list that is text, by a column."""
     return lambda connection, key: _split(
-        rows(connection, f"SELECT elements FROM {table} WHERE id = %s", key)
+        rows(connection, f"SELECT elements FROM {table} WHERE {name} = %s", key)
     )
 
 
@@ -196,7 +203,7 @@ def _append_text(connection: tique.Connection, key: int, element: int) -> None:
 
 
 def _rewrite_text(connection: tique.Connection, key: int, element: int) -> None:
-    found = _read_text("rewritten_text")(connection, key)
+    found = read_text("rewritten_text")(connection, key)
     change(connection, "DELETE FROM rewritten_text WHERE id = %s", key)
     change(
         connection,
@@ -206,7 +213,8 @@ def _rewrite_text(connection: tique.Connection, key: int, element: int) -> None:
     )
 
 
-def _read_rows(table: str) -> Callable[[tique.Connection, int], list[int]]:
+def read_rows(table: str) -> Callable[[tique.Connection, int], list[int]]:
+    """Read a list that is rows."""
     return lambda connection, key: [
         element
         for (element,) in rows(
@@ -233,7 +241,7 @@ def _append_row(connection: tique.Connection, key: int, element: int) -> None:
 
 
 def _rewrite_rows(connection: tique.Connection, key: int, element: int) -> None:
-    found = _read_rows("rewritten_row")(connection, key)
+    found = read_rows("rewritten_row")(connection, key)
     change(connection, "DELETE FROM rewritten_row WHERE list = %s", key)
     connection.cursor().executemany(
         "INSERT INTO rewritten_row VALUES (%s, %s, %s)",
@@ -241,9 +249,9 @@ def _rewrite_rows(connection: tique.Connection, key: int, element: int) -> None:
     )
 
 
-_FORMS = (
-    _Form(_read_text("appended_text"), _append_text),
-    _Form(_read_rows("appended_row"), _append_row),
-    _Form(_read_text("rewritten_text"), _rewrite_text),
-    _Form(_read_rows("rewritten_row"), _rewrite_rows),
+ListAppend.forms = (
+    Form(read_text("appended_text"), _append_text),
+    Form(read_rows("appended_row"), _append_row),
+    Form(read_text("rewritten_text"), _rewrite_text),
+    Form(read_rows("rewritten_row"), _rewrite_rows),
 )

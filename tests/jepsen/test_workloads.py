@@ -173,6 +173,7 @@ def test_what_is_right_is_valid(lines):
 
 
 SI, STRONG = Model.SNAPSHOT_ISOLATION, Model.STRONG_SNAPSHOT_ISOLATION
+STRONG_RC = Model.STRONG_READ_COMMITTED
 
 # The history, the anomalies in it, and the weakest model that proscribes it.
 WRONG = {
@@ -319,7 +320,7 @@ WRONG = {
     "row is lost": (
         [*done("insert", [1, "a"]), *done("read", [])],
         {"lost-row"},
-        STRONG,
+        STRONG_RC,
     ),
     "child has no parent": (
         [
@@ -348,7 +349,7 @@ WRONG = {
             *family([1], []),
         ],
         {"lost-row"},
-        STRONG,
+        STRONG_RC,
     ),
     "reads disagree": (
         [
@@ -402,7 +403,8 @@ WRONG = {
 
 WEAKER = {
     Model.READ_COMMITTED: set(),
-    SI: {Model.READ_COMMITTED},
+    SI: {Model.READ_COMMITTED, STRONG_RC},
+    STRONG_RC: set(Model) - {STRONG_RC, STRONG, Model.STRICT_SERIALIZABLE},
     Model.SERIALIZABLE: set(Model) - {Model.SERIALIZABLE, Model.STRICT_SERIALIZABLE},
     STRONG: set(Model) - {STRONG, Model.STRICT_SERIALIZABLE},
 }
