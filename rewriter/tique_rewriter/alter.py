@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tique_rewriter.collations import collated, read_collation
+from tique_rewriter.cursor import Cursor, refuse_placeholders
 from tique_rewriter.definition import (
     TABLE_CONSTRAINTS,
     Draft,
@@ -75,32 +76,25 @@ def plan_alter(
 
     Of the latter's forms there are those that change names.
     """
-    words = source.words
-    keywords = source.keywords()
-    number = 3 if is_materialized else 2
-    if_exists = keywords[number : number + 2] == ["IF", "EXISTS"]
-    if if_exists:
-        number += 2
-    if keywords[number : number + 1] == ["ONLY"] and _has(source, "only"):
-        number += 1
-    first = number
-    table, number = named_table(
-        source, number, catalog, is_materialized=is_materialized
-    )
+    cursor = Cursor(source, number=3 if is_materialized else 2)
+    if_exists = cursor.accept("IF EXISTS")
+    if _has(source, "only"):
+        cursor.accept("ONLY")
+    first = cursor.number
+    table = named_table(cursor, catalog, is_materialized=is_materialized)
     if table is None:
         if if_exists:
             return AlterNothing(0, ())
-        raise unknown_name(source, first, number)
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in ALTER TABLE", source.lexed.starts[0], "write a literal"
-        )
-    if number == len(words):
-        raise source.syntax("a change is expected", words[-1].start)
-    is_renamed = keywords[number] == "RENAME" or keywords[number:-1] == _MOVES
+        raise unknown_name(cursor, first)
+    refuse_placeholders(source, "ALTER TABLE")
+    if cursor.is_done:
+        raise source.syntax("a change is expected", source.words[-1].start)
+    is_renamed = cursor.keyword == "RENAME" or cursor.keywords[:-1] == _MOVES
     if is_materialized and not is_renamed:
-        raise source.unsupported("this form of ALTER MATERIALIZED VIEW", words[0].start)
-    return _Alteration(source, catalog, table).plan(words[number:])
+        raise source.unsupported(
+            "this form of ALTER MATERIALIZED VIEW", source.words[0].start
+        )
+    return _Alteration(source, catalog, table).plan(cursor.rest)
 
 
 def _has(source: Source, form: str) -> bool:
@@ -110,7 +104,7 @@ def _has(source: Source, form: str) -> bool:
 def _end(source: Source, words: list[Word]) -> None:
     """Complain of words that are left over."""
     if words:
-        shown = source.text[words[0].start : words[0].end]
+        shown = source.raw(words[0])
         raise source.unsupported(f'"{shown}" in ALTER TABLE', words[0].start)
 
 
@@ -218,9 +212,7 @@ class _Alteration:
                 following == "(" and source.rules.storage_parameters
             ):
                 return self._set_parameters(piece)
-        shown = " ".join(
-            source.text[word.start : word.end] for word in piece[: 1 + bool(following)]
-        )
+        shown = " ".join(source.raw(word) for word in piece[: 1 + bool(following)])
         refused = source.unsupported(f"ALTER TABLE … {shown}", piece[0].start)
         raise source.unread(refused)
 
@@ -561,6 +553,6 @@ def _check_expressions(source: Source, words: list[Word]) -> None:
         ):
             raise source.unsupported("a query in ALTER TABLE", word.start)
         following = words[number + 1].keyword if number + 1 < len(words) else ""
-        name = source.text[word.start : word.end].strip('"').lower()
+        name = source.raw(word).strip('"').lower()
         if following == "(" and name in refused:
             raise source.unsupported(f"the function {name}()", word.start)

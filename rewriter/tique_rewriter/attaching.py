@@ -95,7 +95,7 @@ def _check_options(source: Source, number: int) -> None:
         option: list[str] = []
         for word in [*words[1:end], None]:
             if word is not None and word.keyword != ",":
-                shown = source.text[word.start : word.end]
+                shown = source.raw(word)
                 option.append(word.keyword or shown)
                 continue
             if option in _READ_ONLY:
@@ -151,21 +151,3 @@ def is_attached(source: Source, node: exp.Table, catalog: Definitions) -> bool:
     if key not in found.tables or schema.lower() == PRIVATE_SCHEMA:
         raise source.error(UnknownTable, f'unknown table "{shown}"', starts_at(node))
     return True
-
-
-def check_not_attached(
-    source: Source, catalog: Definitions, name: str, start: int
-) -> None:
-    """Refuse to write to another database, or to make a schema with its name.
-
-    Raises
-    ------
-    UnsupportedSQL
-        A database of that name is attached.
-    """
-    if name and catalog.attached(name) is not None:
-        raise source.unsupported(
-            f'a change in "{name}", a database that is attached,',
-            start,
-            "it is there to be read: connect() to it",
-        )

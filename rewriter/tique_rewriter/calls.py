@@ -58,7 +58,7 @@ def calls_of(source: Source, tree: exp.Expr, reads: Reads) -> frozenset[str] | N
                 return None
             calls |= read.view.select.calls
     for word, following in pairwise(source.words):
-        raw = source.text[word.start : word.end]
+        raw = source.raw(word)
         if following.keyword == "(" and (raw[0] in '_"' or raw[0].isalpha()):
             calls.add(raw.lower())
     if _MOMENT.search(source.text):

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.change_plans import CopyIn, CopyOut
 from tique_rewriter.errors import DuplicateColumn, UnknownTable
-from tique_rewriter.names import check_kind, check_reserved, quote
+from tique_rewriter.names import check_kind, check_not_attached, check_reserved, quote
 from tique_rewriter.plan import Reference
 from tique_rewriter.query import plan_query
 from tique_rewriter.references import unknown_column
@@ -183,7 +182,7 @@ def _check_options(source: Source, number: int) -> None:
     before = ""
     for word in source.words[number:]:
         if word.keyword in _REFUSED_OPTIONS or word.depth > _DEEPEST:
-            shown = source.text[word.start : word.end]
+            shown = source.raw(word)
             raise source.unsupported(f"{shown} in the options of COPY", word.start)
         if word.keyword == "(" and word.depth > 1 and before not in _LISTS:
             raise source.unsupported("an expression in the options of COPY", word.start)

@@ -71,13 +71,13 @@ def plan_create_as(
         number = end + 1
     if source.keywords(number)[:1] != ["AS"]:
         word = words[min(number, len(words) - 1)]
-        shown = source.text[word.start : word.end]
+        shown = source.raw(word)
         raise source.unsupported(f'"{shown}" in CREATE TABLE … AS', word.start)
     body, has_rows = before_data_clause(words[number + 1 :])
     if not body:
         raise source.syntax("a query is expected", words[-1].start)
     if body[0].keyword not in {"WITH", *source.rules.queries}:
-        shown = source.text[body[0].start : body[0].end]
+        shown = source.raw(body[0])
         raise source.unsupported(f"CREATE TABLE … AS {shown}", body[0].start)
     inner = Source(
         part(source, body[0].start, body[-1].end), source.rules, source.outer

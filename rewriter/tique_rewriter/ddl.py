@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.ddl_plans import CreateIndex, DropIndex, DropTable
 from tique_rewriter.foreign_keys import kept_text
-from tique_rewriter.names import check_case, check_kind
+from tique_rewriter.names import check_case, check_kind, check_not_attached
 from tique_rewriter.references import (
     check_private,
     find_table,

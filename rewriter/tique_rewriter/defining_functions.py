@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl_plans import DefineObjects
-from tique_rewriter.definition import qualified_name
-from tique_rewriter.names import check_reserved
-from tique_rewriter.objects import expect_end
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
-    from tique_rewriter.source import Source, Word
+    from tique_rewriter.source import Source
 
 FUNCTIONS = frozenset({"FUNCTION", "PROCEDURE", "AGGREGATE"})
 """The kinds of objects that :func:`plan_function` reads."""
@@ -31,48 +29,43 @@ def plan_function(source: Source, catalog: Definitions) -> DefineObjects:
     UnsupportedSQL
         For a name of the engine's own functions, or in a reserved schema.
     """
-    words = source.words
-    _expect_no_values(source)
-    verb, number = words[0].keyword, 1
-    if source.keywords(1)[:2] == ["OR", "REPLACE"]:
-        number = 3
-    kind = words[number].keyword
-    number += 1
+    cursor = Cursor.of_definition(source)
+    verb = cursor.take().keyword
+    cursor.accept("OR REPLACE")
+    kind = cursor.take().keyword
     if verb == "ALTER":
         raise source.unsupported(
             f"ALTER {kind}",
-            words[0].start,
+            source.words[0].start,
             "write CREATE OR REPLACE, or DROP and CREATE",
         )
     if verb == "CREATE":
-        place = words[min(number, len(words) - 1)]
-        schema, name, number = qualified_name(source, number, catalog.default_schema)
-        check_reserved(source, schema, place.start)
-        known = source.rules.before_brackets
-        if schema.lower().startswith("pg_") or (known and known.fullmatch(name)):
-            raise source.unsupported(
-                f'the name "{name}" of a function',
-                place.start,
-                f"{source.rules.engine} has one of that name, which statements call",
-            )
-        if source.keywords(number)[:1] != ["("]:
-            raise source.syntax("( is expected", place.start)
-        return DefineObjects(0, (), source.words_text(words))
-    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
-        number += 2
-    while True:
-        place = words[min(number, len(words) - 1)]
-        schema, _, number = qualified_name(source, number, catalog.default_schema)
-        check_reserved(source, schema, place.start)
-        if source.keywords(number)[:1] == ["("]:
-            number += 1 + source.closing(words[number:])
-        if source.keywords(number)[:1] != [","]:
-            break
-        number += 1
-    if source.keywords(number) == ["RESTRICT"]:
-        number += 1
-    expect_end(source, number, f"DROP {kind}")
-    return DefineObjects(0, (), source.words_text(words))
+        _check_name(cursor, catalog)
+    else:
+        cursor.accept("IF EXISTS")
+        cursor.list_of(lambda: _signature(cursor, catalog))
+        cursor.accept_last("RESTRICT")
+        cursor.finish(f"in DROP {kind}")
+    return DefineObjects(0, (), cursor.statement)
+
+
+def _check_name(cursor: Cursor, catalog: Definitions) -> None:
+    source, start = cursor.source, cursor.start
+    schema, name = cursor.unreserved(catalog.default_schema)
+    known = source.rules.before_brackets
+    if schema.lower().startswith("pg_") or (known and known.fullmatch(name)):
+        raise source.unsupported(
+            f'the name "{name}" of a function',
+            start,
+            f"{source.rules.engine} has one of that name, which statements call",
+        )
+    if not cursor.follows("("):
+        raise source.syntax("( is expected", start)
+
+
+def _signature(cursor: Cursor, catalog: Definitions) -> None:
+    cursor.unreserved(catalog.default_schema)
+    cursor.brackets()
 
 
 def plan_extension(source: Source) -> DefineObjects:
@@ -83,45 +76,28 @@ def plan_extension(source: Source) -> DefineObjects:
     UnsupportedSQL
         For one that is on no list, and for CASCADE of DROP.
     """
-    words = source.words
-    _expect_no_values(source)
-    verb, number = words[0].keyword, 2
-    if verb == "CREATE" and source.keywords(2)[:3] == ["IF", "NOT", "EXISTS"]:
-        number = 5
-    elif verb == "DROP" and source.keywords(2)[:2] == ["IF", "EXISTS"]:
-        number = 4
-    if verb == "ALTER" or number >= len(words):
-        raise source.unsupported(f"{verb} EXTENSION", words[0].start)
-    name = source.identifier(words[number])
+    cursor = Cursor.of_definition(source)
+    verb = cursor.take().keyword
+    cursor.accept("EXTENSION")
+    if verb != "ALTER":
+        cursor.accept("IF NOT EXISTS" if verb == "CREATE" else "IF EXISTS")
+    if verb == "ALTER" or cursor.is_done:
+        raise source.unsupported(f"{verb} EXTENSION", source.words[0].start)
+    name = cursor.name()
     if name not in source.rules.extensions:
         raise source.unsupported(
             f"the extension {name}",
-            words[number].start,
+            cursor.before.start,
             "its code may read and write tables outside of the snapshot",
         )
-    _check_options(source, words[number + 1 :])
-    return DefineObjects(0, (), source.words_text(words))
-
-
-def _check_options(source: Source, rest: list[Word]) -> None:
-    verb = source.words[0].keyword
-    if verb == "CREATE" and rest and rest[0].keyword == "WITH":
-        rest = rest[1:]
-    while rest:
-        keyword = rest[0].keyword
-        if verb == "CREATE" and keyword in ("SCHEMA", "VERSION") and len(rest) > 1:
-            if keyword == "SCHEMA":
-                check_reserved(source, source.identifier(rest[1]), rest[1].start)
-            rest = rest[2:]
-        elif keyword == ("CASCADE" if verb == "CREATE" else "RESTRICT"):
-            rest = rest[1:]
-        else:
-            shown = source.text[rest[0].start : rest[0].end]
-            raise source.unsupported(f'"{shown}" in {verb} EXTENSION', rest[0].start)
-
-
-def _expect_no_values(source: Source) -> None:
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
-        )
+    if verb == "CREATE":
+        cursor.accept("WITH")
+    while cursor.left:
+        is_pair = verb == "CREATE" and cursor.left > 1
+        if is_pair and cursor.accept("SCHEMA"):
+            cursor.unreserved_name()
+        elif is_pair and cursor.accept("VERSION"):
+            cursor.take()
+        elif not cursor.accept("CASCADE" if verb == "CREATE" else "RESTRICT"):
+            raise cursor.unexpected(f"in {verb} EXTENSION")
+    return DefineObjects(0, (), cursor.statement)

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.collations import collated, read_collation
 from tique_rewriter.ddl_plans import CreateTable
 from tique_rewriter.errors import DuplicateColumn, UnknownTable, WrongDefinition
 from tique_rewriter.foreign_keys import Clause, read_clause, resolve, text_without
 from tique_rewriter.generated import after_generated, makes_generated
 from tique_rewriter.identity import after_identity
-from tique_rewriter.names import check_reserved, refusal
+from tique_rewriter.names import check_not_attached, check_reserved, refusal
 from tique_rewriter.plan import ROW_NUMBER
 from tique_rewriter.references import unknown_column
 from tique_rewriter.scalars import split
@@ -147,7 +146,7 @@ def plan_create_table(source: Source, catalog: Catalog) -> CreateTable:
         raise source.syntax("the list of columns does not end", body[0].start)
     if body[-1].keyword != ")" or any(word.depth == 0 for word in body):
         last = next((w for w in body if w.depth == 0), body[-1])
-        shown = source.text[last.start : last.end]
+        shown = source.raw(last)
         raise source.unsupported(f'"{shown}" after the list of columns', last.start)
     if len(body) == 2:
         raise source.syntax("a table needs a column", body[0].start)
@@ -199,7 +198,7 @@ def check_parameters(
     """Refuse a list in brackets of anything but storage's own parameters."""
     parameters = source.rules.storage_parameters
     for piece in split(words[1:-1]):
-        text = "".join(source.text[word.start : word.end] for word in piece)
+        text = "".join(source.raw(word) for word in piece)
         if not has_values:
             text += "=on"
         if parameters is None or not parameters.fullmatch(text.lower()):
@@ -262,7 +261,7 @@ def _read_like(
     options = element[1 + number - start :]
     for word in options[::2]:
         if word.keyword not in source.rules.likes or len(options) % 2:
-            shown = source.text[word.start : word.end]
+            shown = source.raw(word)
             raise source.unsupported(f'"{shown}" after LIKE', word.start)
     first = len(draft.columns)
     for column in table.columns:
@@ -445,7 +444,7 @@ def read_constraints(
             clause.words = begin[: len(begin) - len(words)]
             draft.references.append(clause)
         else:
-            shown = source.text[word.start : word.end]
+            shown = source.raw(word)
             verb = source.words[0].keyword
             raise source.unsupported(f'"{shown}" in {verb} TABLE', word.start)
         name = None
@@ -546,7 +545,7 @@ def position_of(source: Source, draft: Draft, word: Word) -> int:
 def _check_bare(source: Source, draft: Draft, words: list[Word]) -> None:
     """Refuse a CHECK that names its columns with the table's name."""
     for word, following in pairwise(words):
-        name = source.text[word.start : word.end].strip('"').lower()
+        name = source.raw(word).strip('"').lower()
         if following.keyword == "." and name == draft.name.lower():
             raise source.unsupported(
                 "a column qualified by its table in CHECK",

@@ -152,7 +152,7 @@ def _names_more(
         *(read.table.spellings for read in reads.reads)
     )
     return any(
-        source.text[word.start : word.end].strip('"').lower() in names
+        source.raw(word).strip('"').lower() in names
         for word in source.words
         if not any(start <= word.start < end for start, end in places)
     )

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.attaching import check_not_attached
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl_plans import DefineMacro, DefineObjects
-from tique_rewriter.definition import qualified_name
 from tique_rewriter.functions import reads_nothing
-from tique_rewriter.names import check_reserved
-from tique_rewriter.objects import expect_end
 
 if TYPE_CHECKING:
     from tique_rewriter.schema import Definitions
@@ -34,24 +31,17 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
         For a macro that is a table, has several definitions or more in it than an
         expression over its parameters; for a name that statements call or a reserved one.
     """
-    words = source.words
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
-        )
-    if words[0].keyword == "DROP":
-        return _drop(source, catalog)
-    if words[0].keyword != "CREATE":
-        raise source.unsupported(
-            f"{words[0].keyword} {words[1].keyword}", words[0].start
-        )
-    number = 4 if source.keywords(1)[:2] == ["OR", "REPLACE"] else 2
-    if source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]:
-        number += 3
-    place = words[min(number, len(words) - 1)].start
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    check_reserved(source, schema, place)
-    check_not_attached(source, catalog, schema, place)
+    words, cursor = source.words, Cursor.of_definition(source)
+    verb = cursor.take().keyword
+    cursor.accept("OR REPLACE")
+    kind = cursor.take().keyword
+    if verb == "DROP":
+        return _drop(cursor, catalog)
+    if verb != "CREATE":
+        raise source.unsupported(f"{verb} {kind}", words[0].start)
+    cursor.accept("IF NOT EXISTS")
+    place = cursor.start
+    _, name = cursor.writable(catalog)
     rules = source.rules
     if not name.isidentifier() or rules.table_functions.fullmatch(name.lower()):
         raise source.unsupported(
@@ -59,11 +49,11 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
             place,
             f"{rules.engine} may have a function or an operator of that name",
         )
-    if source.keywords(number)[:1] != ["("]:
+    if cursor.brackets() is None:
         raise source.syntax("( is expected", place)
-    end = number + source.closing(words[number:])
-    body = words[end + 2 :]
-    if source.keywords(end + 1)[:1] != ["AS"] or not body:
+    has_as = cursor.accept("AS")
+    body = cursor.rest
+    if not has_as or not body:
         raise source.syntax("AS and an expression are expected", place)
     if body[0].keyword == "TABLE":
         raise source.unsupported(
@@ -77,17 +67,16 @@ def plan_macro(source: Source, catalog: Definitions) -> DefineObjects:
         )
     expression = source.words_text(body)
     called = [word for word in body if source.text[word.end :].lstrip()[:1] == "("]
-    own = [
-        word for word in called if _is_own(source.text[word.start : word.end], catalog)
-    ]
+    own = [word for word in called if _is_own(source.raw(word), catalog)]
     if own or not reads_nothing(f"SELECT ({expression})", rules):
         raise source.unsupported(
             "a macro that is more than an expression over its parameters",
             own[0].start if own else body[0].start,
             "it would read what is in no snapshot, or call another macro",
         )
-    text = source.words_text(words)
-    return DefineMacro(0, (), text, name=name.lower(), expression=expression)
+    return DefineMacro(
+        0, (), cursor.statement, name=name.lower(), expression=expression
+    )
 
 
 def _is_own(text: str, catalog: Definitions) -> bool:
@@ -95,15 +84,10 @@ def _is_own(text: str, catalog: Definitions) -> bool:
     return catalog.may_call(None, name) or catalog.is_unsafe(name)
 
 
-def _drop(source: Source, catalog: Definitions) -> DefineObjects:
-    number = 3 if source.keywords(2)[:1] == ["TABLE"] else 2
-    if source.keywords(number)[:2] == ["IF", "EXISTS"]:
-        number += 2
-    place = source.words[min(number, len(source.words) - 1)].start
-    schema, _, number = qualified_name(source, number, catalog.default_schema)
-    check_reserved(source, schema, place)
-    check_not_attached(source, catalog, schema, place)
-    if source.keywords(number) == ["RESTRICT"]:
-        number += 1
-    expect_end(source, number, "DROP MACRO")
-    return DefineObjects(0, (), source.words_text(source.words))
+def _drop(cursor: Cursor, catalog: Definitions) -> DefineObjects:
+    cursor.accept("TABLE")
+    cursor.accept("IF EXISTS")
+    cursor.writable(catalog)
+    cursor.accept_last("RESTRICT")
+    cursor.finish("in DROP MACRO")
+    return DefineObjects(0, (), cursor.statement)

@@ -113,5 +113,5 @@ def _load(source: Source, rest: Source) -> Maintain:
 
 
 def _refused(source: Source, word: Word) -> UnsupportedSQL:
-    shown = source.text[word.start : word.end]
+    shown = source.raw(word)
     return unread(source, source.unsupported(f'"{shown}" here', word.start))

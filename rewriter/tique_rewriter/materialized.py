@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tique_rewriter.create_as import before_data_clause
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.ddl_plans import CreateMaterialized, RefreshMaterialized
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnsupportedSQL
-from tique_rewriter.objects import expect_end
 from tique_rewriter.session import rest_of
 from tique_rewriter.targets import named_table, unknown_name
 from tique_rewriter.text import Variant
@@ -55,19 +55,18 @@ def plan_create_materialized(source: Source, catalog: WithViews) -> CreateMateri
 
 def plan_refresh(source: Source, catalog: WithViews) -> RefreshMaterialized:
     """Return the plan of REFRESH MATERIALIZED VIEW [CONCURRENTLY] … [WITH [NO] DATA]."""
-    rest = rest_of(source)
-    words = rest.words
-    if rest.keywords()[:2] != ["MATERIALIZED", "VIEW"]:
-        raise rest.syntax("MATERIALIZED VIEW is expected", words[0].start)
-    first = 3 if rest.keywords(2)[:1] == ["CONCURRENTLY"] else 2
-    view, number = named_table(rest, first, catalog, is_materialized=True)
+    cursor = Cursor(rest_of(source))
+    if not cursor.accept("MATERIALIZED VIEW"):
+        raise cursor.source.syntax("MATERIALIZED VIEW is expected", cursor.start)
+    cursor.accept("CONCURRENTLY")
+    first = cursor.number
+    view = named_table(cursor, catalog, is_materialized=True)
     if view is None:
-        raise unknown_name(rest, first, number)
-    left, has_rows = before_data_clause(words[number:])
+        raise unknown_name(cursor, first)
+    left, has_rows = before_data_clause(cursor.rest)
     if left:
-        expect_end(rest, number, "REFRESH")
-    text = f"REFRESH {rest.words_text(words)}"
-    return RefreshMaterialized(0, (), view, text, has_rows)
+        cursor.finish("in REFRESH")
+    return RefreshMaterialized(0, (), view, f"REFRESH {cursor.statement}", has_rows)
 
 
 def tables_of(definitions: Definitions, dialect: str, view: View) -> set[Table]:

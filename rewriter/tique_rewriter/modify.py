@@ -325,5 +325,5 @@ def _check_alias(source: Source, words: list[Word]) -> None:
     if words and words[0].keyword == "AS":
         words = words[1:]
     if len(words) > 1:
-        shown = source.text[words[0].start : words[0].end]
+        shown = source.raw(words[0])
         raise source.unsupported(f'"{shown}" after the table', words[0].start)

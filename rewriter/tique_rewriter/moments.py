@@ -164,7 +164,7 @@ def _is_converted(source: Source, words: Sequence[Word], number: int) -> bool:
     before = [w.keyword for w in words[max(number - 2, 0) : number]]
     after = [w.keyword for w in words[number + 1 : number + 6]]
     if before[-1:] and (before[-1] in _TIMES or before == ["TIME", "ZONE"]):
-        what = f"{before[-1]} {source.text[words[number].start : words[number].end]}"
+        what = f"{before[-1]} {source.raw(words[number])}"
         raise source.unsupported(what, words[number].start, "write now() or CAST")
     if after[:2] == ["::", "TEXT"]:
         after = after[3:] if after[2:3] == [")"] else after[2:]

@@ -11,7 +11,7 @@ from tique_rewriter.errors import UnknownTable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tique_rewriter.schema import Table
+    from tique_rewriter.schema import Definitions, Table
     from tique_rewriter.source import Source
 
 
@@ -31,6 +31,30 @@ def check_reserved(source: Source, schema: str, start: int) -> None:
         raise source.unsupported(
             f'the schema "{PRIVATE_SCHEMA}"', start, "it is reserved"
         )
+
+
+def check_not_attached(
+    source: Source, catalog: Definitions, name: str, start: int
+) -> None:
+    """Refuse to write to another database, or to make a schema with its name.
+
+    Raises
+    ------
+    UnsupportedSQL
+        A database of that name is attached.
+    """
+    if name and catalog.attached(name) is not None:
+        raise source.unsupported(
+            f'a change in "{name}", a database that is attached,',
+            start,
+            "it is there to be read: connect() to it",
+        )
+
+
+def check_writable(source: Source, catalog: Definitions, name: str, start: int) -> None:
+    """Refuse to write to a schema of tique's own, or to another database."""
+    check_reserved(source, name, start)
+    check_not_attached(source, catalog, name, start)
 
 
 def check_kind(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.attaching import check_not_attached, is_attached
+from tique_rewriter.attaching import is_attached
 from tique_rewriter.errors import (
     DuplicateAlias,
     RewriteError,
@@ -20,7 +20,13 @@ from tique_rewriter.labels import distinct_names, labels
 from tique_rewriter.listings import Listed, check_lateral, listed, marks_of
 from tique_rewriter.moments import marks_of as marks_of_moments
 from tique_rewriter.moments import moments
-from tique_rewriter.names import check_case, check_kind, check_reserved, quote
+from tique_rewriter.names import (
+    check_case,
+    check_kind,
+    check_not_attached,
+    check_reserved,
+    quote,
+)
 from tique_rewriter.relations import common_table, relations_of
 from tique_rewriter.rows import check_rows
 from tique_rewriter.samples import check_samples, sample_marks
@@ -375,7 +381,7 @@ def _check_accounted(
             )
         if before.keyword not in _BEFORE_TABLES or word.start in known:
             continue
-        raw = source.text[word.start : word.end]
+        raw = source.raw(word)
         name = raw.strip("\"'")
         if catalog.find(None, name) or catalog.view(None, name):
             raise source.unsupported(f"the way {raw} is named", word.start)

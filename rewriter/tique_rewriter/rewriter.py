@@ -581,6 +581,6 @@ def _logged(source: Source) -> Source:
 
 def _refusal(source: Source) -> UnsupportedSQL:
     word = source.words[0]
-    shown = word.keyword or source.text[word.start : word.end]
+    shown = word.keyword or source.raw(word)
     refusal = source.unsupported(shown, word.start, _INSTEAD.get(shown, ""))
     return source.unread(refusal)

@@ -247,7 +247,7 @@ def _value(source: Source, rest: list[Word]) -> str:
     sign = ""
     if word.keyword in ("+", "-") and rest:
         sign, word = word.keyword.replace("+", ""), rest.pop(0)
-    raw = source.text[word.start : word.end]
+    raw = source.raw(word)
     if word.start in source.lexed.starts:
         raise source.unsupported(
             "a placeholder in SET", word.start, "write the value into the statement"
@@ -284,7 +284,7 @@ def finish(source: Source, number: int) -> None:
     """Refuse words from this number on."""
     if number < len(source.words):
         word = source.words[number]
-        shown = source.text[word.start : word.end]
+        shown = source.raw(word)
         raise unread(source, source.unsupported(f'"{shown}" here', word.start))
 
 
@@ -295,6 +295,6 @@ def unread(source: Source, error: _Error) -> _Error:
 
 
 def _refused(source: Source, word: Word) -> UnsupportedSQL:
-    shown = source.text[word.start : word.end]
+    shown = source.raw(word)
     advice = "a setting takes words and literals"
     return unread(source, source.unsupported(f'"{shown}" here', word.start, advice))

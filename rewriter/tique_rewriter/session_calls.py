@@ -30,7 +30,7 @@ def call(source: Source, words: list[Word], name: str) -> Call | None:
         words = words[2:]
     if len(words) < 2 or words[1].keyword != "(":
         return None
-    raw = source.text[words[0].start : words[0].end]
+    raw = source.raw(words[0])
     if raw != f'"{name}"' and words[0].keyword != name.upper():
         return None
     end = 1 + source.closing(words[1:])

@@ -235,6 +235,10 @@ class Source:
         """Return the exact text from the first of these words to the last."""
         return self.text[words[0].start : words[-1].end]
 
+    def raw(self, word: Word) -> str:
+        """Return a word as it is written."""
+        return self.text[word.start : word.end]
+
     def identifier(self, word: Word) -> str:
         """Return the name that a word stands for."""
         raw = self.text[word.start : word.end]
@@ -268,6 +272,10 @@ class Source:
     def syntax(self, what: str, start: int, advice: str = "") -> SyntaxProblem:
         """Return the complaint about the text at ``start``."""
         return self.error(SyntaxProblem, what, start, advice)
+
+    def unexpected(self, word: Word, where: str) -> UnsupportedSQL:
+        """Return the refusal of a word that may not be there."""
+        return self.unsupported(f'"{self.raw(word)}" {where}', word.start)
 
     def unread(self, error: _Error) -> _Error:
         """Return the error with the statement: the engine may understand it."""

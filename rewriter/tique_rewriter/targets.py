@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tique_rewriter.attaching import check_not_attached
-from tique_rewriter.definition import qualified_name
 from tique_rewriter.errors import UnknownTable
-from tique_rewriter.names import check_kind, check_reserved, refusal
+from tique_rewriter.names import check_kind, refusal
 
 if TYPE_CHECKING:
+    from tique_rewriter.cursor import Cursor
     from tique_rewriter.errors import RewriteError
     from tique_rewriter.schema import Catalog, Table
     from tique_rewriter.source import Source, Word
 
 
 def named_table(
-    source: Source, number: int, catalog: Catalog, *, is_materialized: bool = False
-) -> tuple[Table | None, int]:
-    """Return the table that word ``number`` begins to name, and the number after that.
+    cursor: Cursor, catalog: Catalog, *, is_materialized: bool = False
+) -> Table | None:
+    """Read a name, and return the table that has it.
 
     The materialized view, if it has to be one.
 
@@ -29,28 +28,26 @@ def named_table(
     UnknownTable
         It is of the other kind.
     """
-    words = source.words
-    first = number
-    schema, name, number = qualified_name(source, number, catalog.default_schema)
-    check_reserved(source, schema, words[first].start)
-    check_not_attached(source, catalog, schema, words[first].start)
-    is_qualified = number > first + 1
+    source, first = cursor.source, cursor.number
+    schema, name = cursor.writable(catalog)
+    start, is_qualified = cursor.words[first], cursor.number > first + 1
     table = catalog.find(schema if is_qualified else None, name)
     if table is not None:
-        check_kind(source, table, words[first].start, is_materialized=is_materialized)
-        expect_exact(source, name, table.name, words[number - 1])
+        check_kind(source, table, start.start, is_materialized=is_materialized)
+        expect_exact(source, name, table.name, cursor.before)
         if is_qualified:
-            expect_exact(source, schema, table.schema, words[first])
-    return table, number
+            expect_exact(source, schema, table.schema, start)
+    return table
 
 
-def unknown_name(source: Source, first: int, number: int) -> RewriteError:
-    """Return the complaint about words, up to word ``number``, that name no table."""
-    parts = [source.identifier(word) for word in source.words[first:number:2]]
+def unknown_name(cursor: Cursor, first: int) -> RewriteError:
+    """Return the complaint about the words from number ``first`` on that name no table."""
+    source, words = cursor.source, cursor.words[first : cursor.number]
+    parts = [source.identifier(word) for word in words[::2]]
     return source.error(
         UnknownTable,
         f'unknown table "{".".join(parts)}"',
-        source.words[first].start,
+        words[0].start,
         "existing tables are taken in with `tique adopt`",
     )
 

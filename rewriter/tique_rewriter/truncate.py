@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tique_rewriter.change_plans import Delete
+from tique_rewriter.cursor import Cursor
 from tique_rewriter.names import quote
 from tique_rewriter.plan import Plan, Reference
 from tique_rewriter.scalars import split
@@ -114,11 +115,10 @@ def _table(source: Source, catalog: Catalog, words: list[Word]) -> Table:
     if not words:
         raise source.syntax("a table's name is expected", source.words[-1].start)
     first = source.number(words[0].start)
-    table, number = named_table(source, first, catalog)
-    if number < first + len(words):
-        word = source.words[number]
-        shown = source.text[word.start : word.end]
-        raise source.unsupported(f'"{shown}" in TRUNCATE', word.start)
+    cursor = Cursor(source, number=first)
+    table = named_table(cursor, catalog)
+    if cursor.number < first + len(words):
+        raise cursor.unexpected("in TRUNCATE")
     if table is None:
-        raise unknown_name(source, first, number)
+        raise unknown_name(cursor, first)
     return table

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import expressions as exp
 
-from tique_rewriter.attaching import check_not_attached
+from tique_rewriter.cursor import Cursor, refuse_placeholders
 from tique_rewriter.ddl_plans import DefineObjects
 from tique_rewriter.definition import read_type
-from tique_rewriter.names import check_reserved
-from tique_rewriter.objects import expect_end, object_names
+from tique_rewriter.names import check_not_attached, check_reserved, check_writable
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.scalars import split
 from tique_rewriter.source import Source
@@ -41,33 +40,28 @@ def plan_type(source: Source, catalog: Definitions) -> DefineObjects:
     UnsupportedSQL
         For any other type than an enumeration, and for a clause that is on no list.
     """
-    words, number = source.words, 2
+    words = source.words
     verb, kind = source.keywords()[:2]
     if kind not in source.rules.definable_types:
         raise source.unsupported(f"{verb} {kind}", words[0].start)
-    _expect_no_values(source)
-    if verb == "DROP" and source.keywords(number)[:2] == ["IF", "EXISTS"]:
-        number += 2
-    elif verb == "CREATE" and source.keywords(number)[:3] == ["IF", "NOT", "EXISTS"]:
-        number += 3
-    default = catalog.default_schema
-    names, number = object_names(source, number, default, several=verb == "DROP")
+    cursor = Cursor.of_definition(source, 2)
+    if verb != "ALTER":
+        cursor.accept("IF EXISTS" if verb == "DROP" else "IF NOT EXISTS")
+    names = cursor.names(catalog.default_schema, several=verb == "DROP")
     for schema, _ in names:
-        check_reserved(source, schema, source.words[0].start)
-        check_not_attached(source, catalog, schema, source.words[0].start)
+        check_writable(source, catalog, schema, words[0].start)
     if verb == "DROP":
-        if source.keywords(number) == ["RESTRICT"]:
-            number += 1
-        expect_end(source, number, f"DROP {kind}")
-    elif verb == "ALTER" and _is_renamed(source, number):
-        return DefineObjects(0, (), source.words_text(words), changed_type=names[0][1])
+        cursor.accept_last("RESTRICT")
+        cursor.finish(f"in DROP {kind}")
+    elif verb == "ALTER" and _is_renamed(source, cursor.rest):
+        return DefineObjects(0, (), cursor.statement, changed_type=names[0][1])
     elif kind == "TYPE":
-        _check_enumeration(source, verb, words[number:])
+        _check_enumeration(source, verb, cursor.rest)
     elif verb == "CREATE":
-        _check_domain(source, words[number:])
+        _check_domain(cursor)
     else:
-        _check_domain_change(source, words[number:])
-    return DefineObjects(0, (), source.words_text(words))
+        _check_domain_change(source, cursor.rest)
+    return DefineObjects(0, (), cursor.statement)
 
 
 def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
@@ -78,9 +72,8 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     UnsupportedSQL
         For an object of a kind that is on no list, or one of tique's.
     """
-    words = source.words
-    _expect_no_values(source)
-    keywords = source.keywords()
+    refuse_placeholders(source, "DDL")
+    words, keywords = source.words, source.keywords()
     kind = keywords[2] if len(words) > 2 else ""
     first = 3
     if source.rules.materializes and keywords[2:4] == ["MATERIALIZED", "VIEW"]:
@@ -108,23 +101,15 @@ def plan_comment(source: Source, catalog: Definitions) -> DefineObjects:
     return DefineObjects(0, (), source.words_text(words))
 
 
-def _expect_no_values(source: Source) -> None:
-    if source.lexed.arguments:
-        raise source.syntax(
-            "a placeholder in DDL", source.lexed.starts[0], "write a literal"
-        )
-
-
 def _is_text(source: Source, word: Word, *, or_null: bool = False) -> bool:
-    raw = source.text[word.start : word.end]
+    raw = source.raw(word)
     return (or_null and word.keyword == "NULL") or (
         not word.keyword and raw.endswith("'")
     )
 
 
-def _is_renamed(source: Source, number: int) -> bool:
-    """Whether the words from this number on give the type, or a value of it, a new name."""
-    words = source.words[number:]
+def _is_renamed(source: Source, words: list[Word]) -> bool:
+    """Whether the words give the type, or a value of it, a new name."""
     match [word.keyword for word in words]:
         case ["RENAME", "TO", _]:
             source.identifier(words[2])
@@ -229,42 +214,27 @@ def _check_alias(source: Source, words: list[Word]) -> None:
         raise source.unsupported("this type", words[0].start)
 
 
-def _check_domain(source: Source, words: list[Word]) -> None:
+def _check_domain(cursor: Cursor) -> None:
     """Account for every word of a domain's definition."""
-    if words and words[0].keyword == "AS":
-        words = words[1:]
+    source = cursor.source
+    cursor.accept("AS")
+    words = cursor.rest
     check_calls(source, words)
     level = words[0].depth if words else 0
-    ends = [
-        number
-        for number, word in enumerate(words)
-        if word.depth == level and word.keyword in _OF_DOMAIN
-    ]
-    type_words = words[: ends[0]] if ends else words
+    type_words = cursor.take_until(_OF_DOMAIN, level)
     if not type_words:
         raise source.syntax("a type is expected", source.words[-1].start)
     read_type(source, type_words)
     if any(word.keyword == "COLLATE" for word in words):
         raise source.unsupported("COLLATE", source.find("COLLATE"))
-    rest = words[len(type_words) :]
-    while rest:
-        keywords = [word.keyword for word in rest[:2]]
-        if keywords == ["CHECK", "("]:
-            end = 1 + source.closing(rest[1:])
-            rest = rest[end + 1 :]
-        elif keywords == ["NOT", "NULL"]:
-            rest = rest[2:]
-        elif keywords[0] == "NULL":
-            rest = rest[1:]
-        elif keywords[0] == "CONSTRAINT" and len(rest) > 2:
-            rest = rest[2:]
-        elif keywords[0] == "DEFAULT" and len(rest) > 1:
-            following = [
-                number
-                for number, word in enumerate(rest)
-                if number > 1 and word.depth == level and word.keyword in _OF_DOMAIN
-            ]
-            rest = rest[following[0] :] if following else []
-        else:
-            shown = source.text[rest[0].start : rest[0].end]
-            raise source.unsupported(f'"{shown}" in CREATE DOMAIN', rest[0].start)
+    while cursor.left:
+        if cursor.follows("CHECK ("):
+            cursor.take()
+            cursor.brackets()
+        elif cursor.left > 2 and cursor.accept("CONSTRAINT"):
+            cursor.take()
+        elif cursor.left > 1 and cursor.accept("DEFAULT"):
+            cursor.take()
+            cursor.take_until(_OF_DOMAIN, level)
+        elif not cursor.accept("NOT NULL", "NULL"):
+            raise cursor.unexpected("in CREATE DOMAIN")

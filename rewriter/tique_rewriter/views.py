@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 from sqlglot import expressions as exp
 from typing_extensions import override
 
-from tique_rewriter.attaching import check_not_attached
 from tique_rewriter.create_as import before_data_clause
 from tique_rewriter.ddl_plans import CreateTemporaryView, DefineViews
 from tique_rewriter.definition import qualified_name
 from tique_rewriter.dialects import rules_of
 from tique_rewriter.errors import UnknownTable, UnsupportedSQL
 from tique_rewriter.hidden_calls import check_hidden
-from tique_rewriter.names import check_reserved, refusal
+from tique_rewriter.names import check_not_attached, check_reserved, refusal
 from tique_rewriter.placeholders import number_placeholders
 from tique_rewriter.plan import Select, ViewQuery
 from tique_rewriter.qualified import without_schemas
@@ -317,7 +316,7 @@ def plan_drop_view(source: Source, catalog: Definitions) -> DefineViews:
         number += 1
     if source.keywords(number) not in ([], ["CASCADE"], ["RESTRICT"]):
         word = source.words[number]
-        shown = source.text[word.start : word.end]
+        shown = source.raw(word)
         raise source.syntax(f'"{shown}" in DROP VIEW', word.start)
     text = source.words_text(source.words)
     return DefineViews(0, (), text, tuple(names), creates=False)
@@ -393,7 +392,7 @@ def _read_header(source: Source, catalog: Definitions) -> Header:
         number = end + 1
     if source.keywords(number)[:1] != ["AS"] or number + 1 == len(words):
         at = words[min(number, len(words) - 1)]
-        shown = source.text[at.start : at.end]
+        shown = source.raw(at)
         raise source.unsupported(f'"{shown}" in CREATE VIEW', at.start)
     last, has_rows = len(words), True
     if is_materialized:

@@ -45,7 +45,7 @@ def check_windows(source: Source, tree: exp.Expr) -> None:
     if not crashing or not any(map(is_whole, tree.find_all(exp.Window))):
         return
     for word in source.words:
-        name = source.text[word.start : word.end].strip('"').lower()
+        name = source.raw(word).strip('"').lower()
         if name not in crashing or not _has_semi_join(tree):
             continue
         raise source.unsupported(

@@ -65,7 +65,7 @@ def check_calls(
     for number, (word, following) in enumerate(pairwise(words)):
         if following.keyword != "(" or word.start in relations:
             continue
-        raw = source.text[word.start : word.end]
+        raw = source.raw(word)
         if not (raw[0].isalpha() or raw[0] in '_"' or not raw[0].isascii()):
             continue
         name = raw[1:-1] if raw[0] == '"' else rules.unquoted(raw)
@@ -97,7 +97,7 @@ def _check_unlisted(
     """Refuse calls of the application's own functions that are not safe."""
     for word, following in pairwise(words):
         if following.keyword == "(" and word.start not in relations:
-            raw = source.text[word.start : word.end]
+            raw = source.raw(word)
             name = raw[1:-1].replace('""', '"') if raw[:1] == '"' else raw
             if definitions.is_unsafe(name):
                 raise _unsafe(source, name, word)
@@ -128,7 +128,7 @@ def _check_sequence(
     if len(words) > 1 and words[0].keyword == _SERIAL_SEQUENCE.upper():
         # That is looked at by itself.
         return
-    raw = source.text[words[0].start : words[0].end] if words else ""
+    raw = source.raw(words[0]) if words else ""
     ends = len(words) > 1 and words[1].keyword in (")", ",", "::")
     is_written = ends and raw.startswith("'") and "\\" not in raw
     if is_written and not raw[1:].replace('"', "").lower().startswith("tique."):
@@ -144,7 +144,7 @@ def _check_sequence(
 
 def _check_setting(source: Source, words: Sequence[Word]) -> None:
     """Refuse to ask for a setting of transactions, which are not the engine's own."""
-    raw = source.text[words[0].start : words[0].end] if words else ""
+    raw = source.raw(words[0]) if words else ""
     name = raw[1:-1].lower()
     ends = words[-1].keyword in (")", ",") if words else False
     is_written = ends and raw.startswith("'") and raw.endswith("'") and "\\" not in raw
