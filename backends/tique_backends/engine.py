@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tique_backends import foreign_keys
 from tique_backends.errors import EngineError, ErrorKind
@@ -124,6 +124,18 @@ class Capabilities:
     nests_transactions: bool = False
 
 
+class Introspection(Protocol):
+    """How an engine's package reads its catalog (its module ``introspection``)."""
+
+    LAYOUTS: str
+    """A query for the columns of tique's tables: table and column name, in order."""
+    USER_TABLES: str
+    """A query for schema and name of every base table that is not tique's own."""
+
+    def describe(self, session: Session, schema: str, name: str) -> Table:
+        """Read one table's schema."""
+
+
 class Engine(ABC):
     """One open database."""
 
@@ -139,6 +151,18 @@ class Engine(ABC):
     statistics: Statistics
     shared: SharedSequencer | None = None
     """The sequencer of a database that several processes use; None for one process."""
+    keeping_foreign_keys: Sequence[str] = (foreign_keys.CREATION,)
+    """The statements that create the relation of FOREIGN KEY constraints."""
+    newest_commit = (
+        "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
+        "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
+    )
+    """A query for the greatest cts that was ever committed."""
+
+    @property
+    @abstractmethod
+    def _introspection(self) -> Introspection:
+        """How tables' schemas are read from the engine's catalog."""
 
     def forms_beside(self, parts: frozenset[Beside]) -> Forms:
         """The forms for a table in a statement that has such parts."""
@@ -241,7 +265,6 @@ class Engine(ABC):
         says why.
         """
 
-    @abstractmethod
     def describe(self, session: Session, schema: str, name: str) -> Table:
         """Read a table's schema from the engine's catalog.
 
@@ -251,6 +274,7 @@ class Engine(ABC):
             UNSUPPORTED where tique cannot keep the table's promises (generated
             columns), PROGRAMMING where there is no such table.
         """
+        return self._introspection.describe(session, schema, name)
 
     def declared_foreign_keys(
         self, session: Session, table: Table
@@ -348,9 +372,10 @@ class Engine(ABC):
         """Those of some managed materialized views that the engine has dropped."""
         return []
 
-    @abstractmethod
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         """(schema, name) of every base table that is not tique's own."""
+        rows = session.execute(self._introspection.USER_TABLES).fetch_all()
+        return [(schema, name) for schema, name in rows]
 
     def owned_sequences(self, session: Session, table: Table) -> Sequence[str]:
         """The sequences that belong to columns of a table, as SQL names them."""
@@ -373,7 +398,6 @@ class Engine(ABC):
         session.execute(f'DELETE FROM tique."tables" WHERE id = {table.id}')
         foreign_keys.forget(session, table)
 
-    @abstractmethod
     def keep_foreign_keys(
         self,
         session: Session,
@@ -384,10 +408,17 @@ class Engine(ABC):
 
         In an engine transaction; ``tables`` are those referenced, by schema and name.
         """
+        foreign_keys.keep(
+            session,
+            self._introspection.LAYOUTS,
+            table,
+            tables,
+            self.keeping_foreign_keys,
+        )
 
-    @abstractmethod
     def last_commit(self, session: Session) -> int:
         """The greatest cts that was ever committed; 0 in a new database."""
+        return int(session.execute(self.newest_commit).fetch_all()[0][0])
 
     @abstractmethod
     def next_epoch(self, session: Session) -> int:

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
-from tique_backends.engine import Engine
+from tique_backends.aside import Aside
+from tique_backends.engine import Engine, Introspection
+from tique_backends.records import Versions
 from tique_backends.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from tique_backends import foreign_keys
     from tique_backends.records import Row
+    from tique_backends.replaying import Version
     from tique_rewriter.schema import Table
     from tique_udfs import Sequencer
 
@@ -61,6 +65,23 @@ class Folding(Protocol[_SessionT]):
     def drop_versions(self, session: _SessionT, table: Table, until: int) -> int:
         """Delete the folded versions from the cache table; return their number."""
 
+    def versions_to_replay(
+        self, session: _SessionT, table: Table, aside: Aside
+    ) -> list[Version]:
+        """The logged versions that the cache table lacks, whole."""
+
+
+class ServerIntrospection(Introspection, Protocol):
+    """How a server's catalog is read, which has FOREIGN KEY constraints of its own."""
+
+    def foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[foreign_keys.Declared]:
+        """The FOREIGN KEY constraints that the engine has on a table."""
+
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        """Schema and name of each table with a constraint that references this one."""
+
 
 class ServerEngine(Engine, Generic[SessionT]):
     """A database of a server, which moves its own log to its tables by itself."""
@@ -70,9 +91,38 @@ class ServerEngine(Engine, Generic[SessionT]):
     def _folding(self) -> Folding[SessionT]:
         """The server's steps of a fold."""
 
+    @property
+    @abstractmethod
+    @override
+    def _introspection(self) -> ServerIntrospection: ...
+
     @abstractmethod
     def _own(self, session: Session) -> SessionT:
         """The session, which this engine has opened."""
+
+    @override
+    def declared_foreign_keys(
+        self, session: Session, table: Table
+    ) -> Sequence[foreign_keys.Declared]:
+        return self._introspection.foreign_keys(session, table)
+
+    @override
+    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
+        return self._introspection.referencing_tables(session, table)
+
+    @override
+    def replay(self, session: Session, table: Table) -> int:
+        own, folding = self._own(session), self._folding
+        aside = Aside() if self.shared is None else self.shared.aside
+
+        def append() -> int:
+            versions = folding.versions_to_replay(own, table, aside)
+            if versions:
+                stamps, rows, deleted = zip(*versions, strict=True)
+                own.append(Versions(table, rows, stamps, deleted))
+            return len(versions)
+
+        return own.transact(append)
 
     @override
     def store(

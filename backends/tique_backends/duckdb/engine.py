@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from tique_backends.engine import Introspection
     from tique_backends.forms import Forms
     from tique_backends.location import Location
     from tique_backends.session import Session
@@ -280,9 +281,10 @@ class DuckDBEngine(Engine):
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         return resolve(session)
 
+    @property
     @override
-    def describe(self, session: Session, schema: str, name: str) -> Table:
-        return introspection.describe(session, schema, name)
+    def _introspection(self) -> Introspection:
+        return introspection
 
     @override
     def check_definition(self, session: Session, table: Table) -> None:
@@ -317,13 +319,6 @@ class DuckDBEngine(Engine):
         assert isinstance(session, DuckDBSession)
         with session.without_path():
             return views(session)
-
-    @override
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:
-        return [
-            (schema, name)
-            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
-        ]
 
     @override
     def manage(self, session: Session, table: Table) -> Table:
@@ -362,23 +357,6 @@ class DuckDBEngine(Engine):
         self._create_cache(session, table)
         session.execute(f"INSERT INTO {cache} FROM {kept}")
         session.execute(f"DROP TABLE {kept}")
-
-    @override
-    def keep_foreign_keys(
-        self,
-        session: Session,
-        table: Table,
-        tables: Mapping[tuple[str, str], Table],
-    ) -> None:
-        foreign_keys.keep(session, introspection.LAYOUTS, table, tables)
-
-    @override
-    def last_commit(self, session: Session) -> int:
-        rows = session.execute(
-            "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
-            "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
-        )
-        return int(rows.fetch_all()[0][0])
 
     @override
     def next_epoch(self, session: Session) -> int:

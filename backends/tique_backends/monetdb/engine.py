@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from tique_backends import foreign_keys
-from tique_backends.aside import Aside
 from tique_backends.engine import FORMAT_VERSION, Capabilities
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.managed import MANAGED, described, number_caches
@@ -46,19 +45,19 @@ from tique_backends.monetdb.types import (
 from tique_backends.monetdb.views import views
 from tique_backends.monetdb.widening import widening
 from tique_backends.names import cache_name, storage_name
-from tique_backends.records import ResultColumn, Row, Statistics, Versions
+from tique_backends.records import ResultColumn, Row, Statistics
 from tique_backends.replaying import fences
 from tique_backends.server_engine import ServerEngine
 from tique_rewriter.plan import Beside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
+    from collections.abc import Sequence, Set
 
     import pyarrow
 
     from tique_backends.forms import Forms
     from tique_backends.monetdb.connection import Address
-    from tique_backends.server_engine import Folding
+    from tique_backends.server_engine import Folding, ServerIntrospection
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
@@ -96,11 +95,6 @@ _FOREIGN_KEYS = (
     ),
 )
 
-_LAST_COMMIT = (
-    "SELECT coalesce(max(cts), 0) FROM (SELECT cts FROM tique.log "
-    "UNION ALL SELECT cts FROM tique.outcomes) AS _c"
-)
-
 
 class MonetDBEngine(ServerEngine[MonetDBSession]):
     """A database of a MonetDB server.
@@ -123,6 +117,12 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         undoes_temporary_tables=False,
         reads_uncommitted_folds=True,
         computes_deleted_rows=True,
+    )
+
+    keeping_foreign_keys = _FOREIGN_KEYS
+    newest_commit = (
+        "SELECT coalesce(max(cts), 0) FROM (SELECT cts FROM tique.log "
+        "UNION ALL SELECT cts FROM tique.outcomes) AS _c"
     )
 
     def __init__(self, address: Address) -> None:
@@ -270,19 +270,10 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
         # Another process may drop one of them meanwhile.
         return session.transact(read)
 
+    @property
     @override
-    def describe(self, session: Session, schema: str, name: str) -> Table:
-        return introspection.describe(session, schema, name)
-
-    @override
-    def declared_foreign_keys(
-        self, session: Session, table: Table
-    ) -> Sequence[foreign_keys.Declared]:
-        return introspection.foreign_keys(session, table)
-
-    @override
-    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
-        return introspection.referencing_tables(session, table)
+    def _introspection(self) -> ServerIntrospection:
+        return introspection
 
     @override
     def functions(self, session: Session) -> list[Function]:
@@ -295,13 +286,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
     @override
     def views(self, session: Session) -> list[View]:
         return views(session)
-
-    @override
-    def user_tables(self, session: Session) -> list[tuple[str, str]]:
-        return [
-            (schema, name)
-            for schema, name in session.execute(introspection.USER_TABLES).fetch_all()
-        ]
 
     @override
     def manage(self, session: Session, table: Table) -> Table:
@@ -339,19 +323,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
             session.execute(statement)
 
     @override
-    def keep_foreign_keys(
-        self,
-        session: Session,
-        table: Table,
-        tables: Mapping[tuple[str, str], Table],
-    ) -> None:
-        foreign_keys.keep(session, introspection.LAYOUTS, table, tables, _FOREIGN_KEYS)
-
-    @override
-    def last_commit(self, session: Session) -> int:
-        return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
-
-    @override
     def next_epoch(self, session: Session) -> int:
         def count() -> int:
             session.execute("UPDATE tique.format SET epoch = epoch + 1")
@@ -377,21 +348,6 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                     is_fenced = commit.cts in fences(session)
                     return None if is_fenced else commit.cts
         return None
-
-    @override
-    def replay(self, session: Session, table: Table) -> int:
-        assert isinstance(session, MonetDBSession)
-
-        def append() -> int:
-            versions = folding.versions_to_replay(
-                session, table, Aside() if self.shared is None else self.shared.aside
-            )
-            if versions:
-                stamps, rows, deleted = zip(*versions, strict=True)
-                session.append(Versions(table, rows, stamps, deleted))
-            return len(versions)
-
-        return session.transact(append)
 
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:

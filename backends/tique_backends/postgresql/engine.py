@@ -49,7 +49,6 @@ from tique_backends.postgresql.types import (
 from tique_backends.postgresql.unique_indexes import UNIQUE_INDEXES, expect_hashes
 from tique_backends.postgresql.views import views
 from tique_backends.postgresql.volatility import Volatility
-from tique_backends.records import ResultColumn, Row, Statistics, Versions
 from tique_backends.server_engine import ServerEngine
 
 if TYPE_CHECKING:
@@ -58,7 +57,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from tique_backends.postgresql.presence import Presence
-    from tique_backends.server_engine import Folding
+    from tique_backends.records import ResultColumn, Row, Statistics
+    from tique_backends.server_engine import Folding, ServerIntrospection
     from tique_backends.session import Session
     from tique_rewriter.schema import Function, HiddenCall, Table, View
 
@@ -109,17 +109,13 @@ _FOREIGN_KEYS = (
     "GRANT SELECT ON tique.foreign_keys TO PUBLIC",
 )
 
-_LAST_COMMIT = (
-    "SELECT greatest((SELECT coalesce(max(cts), 0) FROM tique.log), "
-    "(SELECT coalesce(max(cts), 0) FROM tique.outcomes))"
-)
-
 
 class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     """A database of a PostgreSQL server, which several processes share."""
 
     settings = RULES
     follows_path = True
+    keeping_foreign_keys = _FOREIGN_KEYS
     writes_storage: ClassVar[bool] = True
     """Whether this role folds by statements of its own."""
 
@@ -301,9 +297,10 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     ) -> tuple[Sequence[str], Set[tuple[str, str]]]:
         return resolve(session)
 
+    @property
     @override
-    def describe(self, session: Session, schema: str, name: str) -> Table:
-        return introspection.describe(session, schema, name)
+    def _introspection(self) -> ServerIntrospection:
+        return introspection
 
     @override
     def check_definition(self, session: Session, table: Table) -> None:
@@ -340,16 +337,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         session.drop_stage(table)
 
     @override
-    def declared_foreign_keys(
-        self, session: Session, table: Table
-    ) -> Sequence[foreign_keys.Declared]:
-        return introspection.foreign_keys(session, table)
-
-    @override
-    def referencing_tables(self, session: Session, table: Table) -> Sequence[Row]:
-        return introspection.referencing_tables(session, table)
-
-    @override
     def functions(self, session: Session) -> list[Function]:
         return functions(session)
 
@@ -377,12 +364,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
     @override
     def user_tables(self, session: Session) -> list[tuple[str, str]]:
         with without_path(session):
-            return [
-                (schema, name)
-                for schema, name in session.execute(
-                    introspection.USER_TABLES
-                ).fetch_all()
-            ]
+            return super().user_tables(session)
 
     @override
     def tables_of_type(self, session: Session, name: str) -> Sequence[Row]:
@@ -424,19 +406,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             session.execute(statement)
 
     @override
-    def keep_foreign_keys(
-        self,
-        session: Session,
-        table: Table,
-        tables: Mapping[tuple[str, str], Table],
-    ) -> None:
-        foreign_keys.keep(session, introspection.LAYOUTS, table, tables, _FOREIGN_KEYS)
-
-    @override
-    def last_commit(self, session: Session) -> int:
-        return int(session.execute(_LAST_COMMIT).fetch_all()[0][0])
-
-    @override
     def next_epoch(self, session: Session) -> int:
         ((epoch,),) = session.execute(
             "UPDATE tique.format SET epoch = epoch + 1 RETURNING epoch"
@@ -453,19 +422,6 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
             [txid],
         ).fetch_all()
         return int(rows[0][0]) if rows else None
-
-    @override
-    def replay(self, session: Session, table: Table) -> int:
-        assert isinstance(session, PostgreSQLSession)
-
-        def append() -> int:
-            versions = folding.versions_to_replay(session, table, self.shared.aside)
-            if versions:
-                stamps, rows, deleted = zip(*versions, strict=True)
-                session.append(Versions(table, rows, stamps, deleted))
-            return len(versions)
-
-        return session.transact(append)
 
     @override
     def remove_orphans(self, session: Session, table: Table) -> int:
