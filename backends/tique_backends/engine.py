@@ -39,13 +39,18 @@ if TYPE_CHECKING:
     from tique_udfs import Sequencer
 
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """The version of the stored form, on any engine; later versions are not opened."""
 
 
 FORMAT_OF_LARGE_EPOCHS = 1
 FORMAT_OF_CACHES_BY_NAME = 2
-"""The versions before, which are upgraded to this one when a database is opened."""
+FORMAT_OF_OWNERS_CODE = 3
+"""The versions before, which are upgraded to this one when a database is opened.
+
+In the first an epoch has 2**40 txids, in the second cache tables have their tables'
+names. In the third PostgreSQL's functions let code of other roles run as the owner (P11).
+"""
 
 
 @dataclass(frozen=True)

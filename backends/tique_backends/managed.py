@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tique_backends.engine import FORMAT_OF_CACHES_BY_NAME
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.foreign_keys import attached
 from tique_backends.names import cache_label, quote
@@ -27,8 +28,10 @@ _STAMPS = 2
 """``_cts`` and ``_deleted``, behind the application's columns of a cache table."""
 
 
-def number_caches(session: Session) -> None:
-    """Name the cache tables by number: in a format before they had their tables' names."""
+def number_caches(session: Session, found: int) -> None:
+    """Name the cache tables by number, where the format ``found`` has tables' names."""
+    if found > FORMAT_OF_CACHES_BY_NAME:
+        return
     for schema, name, number in session.execute(MANAGED).fetch_all():
         before = f"tique.{quote(f'{schema}.{name}')}"
         session.execute(f"ALTER TABLE {before} RENAME TO {quote(cache_label(number))}")

@@ -13,6 +13,7 @@ from tique.timeline import ids, recovery
 from tique_backends.engine import (
     FORMAT_OF_CACHES_BY_NAME,
     FORMAT_OF_LARGE_EPOCHS,
+    FORMAT_OF_OWNERS_CODE,
     FORMAT_VERSION,
 )
 
@@ -25,6 +26,12 @@ def natively(engine, *statements):
         for sql in statements:
             native.execute(sql)
         getattr(native, "commit", lambda: None)()
+
+
+def renamed(engine, found):
+    """Statements that name the first table's cache table as that format does."""
+    if found <= FORMAT_OF_CACHES_BY_NAME:
+        yield f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"'
 
 
 def epoch_of(engine):
@@ -110,7 +117,10 @@ def test_threads_that_use_an_epoch_up_together(engine, few):
     assert all(0 < txid % 2**20 < 6 for txid in seen)
 
 
-@pytest.mark.parametrize("found", [FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME])
+@pytest.mark.parametrize(
+    "found",
+    [FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE],
+)
 def test_a_database_of_a_format_before(engine, found):
     """P5: it opens, and no id is used twice: an epoch had 2**40 in the first one."""
     is_first = found == FORMAT_OF_LARGE_EPOCHS
@@ -123,7 +133,7 @@ def test_a_database_of_a_format_before(engine, found):
     natively(
         engine,
         *(engine.format_before if is_first else ()),
-        f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"',
+        *renamed(engine, found),
         f"UPDATE tique.format SET version = {found}, epoch = 4194304",
     )
     with closing(engine.connect()) as again:
@@ -137,14 +147,15 @@ def test_a_database_of_a_format_before(engine, found):
         assert again.execute("SELECT * FROM t").fetchall() == [(1, 2)]
 
 
-def test_a_process_that_knows_a_format_before_only(shared_engine):
+@pytest.mark.parametrize("found", [FORMAT_OF_CACHES_BY_NAME, FORMAT_OF_OWNERS_CODE])
+def test_a_process_that_knows_a_format_before_only(shared_engine, found):
     """P5, P6: nothing changes under it; the database is upgraded when it has ended."""
-    engine, found = shared_engine, FORMAT_OF_CACHES_BY_NAME
+    engine = shared_engine
     old = Process(engine.url)
     old.commit("CREATE TABLE t (id INTEGER PRIMARY KEY)")
     natively(
         engine,
-        f'ALTER TABLE tique.tique_cache_1 RENAME TO "{engine.schema}.t"',
+        *renamed(engine, found),
         f"UPDATE tique.format SET version = {found}",
     )
     with pytest.raises(tique.OperationalError, match="older version") as refusal:

@@ -130,7 +130,7 @@ class Hand:
         self.tables = tables
         self._connection = connection
         ((self.client,),) = self.run("SELECT tique.guest_join(60000)")
-        sql = "SELECT tique.guest_introduce(%s, 77)"
+        sql = "SELECT tique.guest_introduce(%s, 77, 4)"
         ((epoch,),) = self.run(sql, self.client)
         self.txid = (epoch << 20) + 1
 

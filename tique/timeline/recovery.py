@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from tique import errors
 from tique._log import fields
 from tique_backends.engine import (
-    FORMAT_OF_CACHES_BY_NAME,
     FORMAT_OF_LARGE_EPOCHS,
     FORMAT_VERSION,
 )
@@ -81,7 +80,7 @@ def prepare(engine: Engine, session: Session) -> bool:
         engine.install(session)
         return True
     found = engine.format_version()
-    if found in (FORMAT_OF_LARGE_EPOCHS, FORMAT_OF_CACHES_BY_NAME):
+    if FORMAT_OF_LARGE_EPOCHS <= found < FORMAT_VERSION:
         # In the former an epoch has 2**40 txids, of which any may be used.
         is_large = found == FORMAT_OF_LARGE_EPOCHS
         factor = (1 << 40) // TXIDS_PER_EPOCH if is_large else 1

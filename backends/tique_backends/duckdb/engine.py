@@ -250,7 +250,7 @@ class DuckDBEngine(Engine):
     @override
     def renew_format(self, session: Session, found: int, factor: int) -> None:
         def change() -> None:
-            number_caches(session)
+            number_caches(session, found)
             session.execute(
                 f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
                 f"epoch = (epoch + 1) * {factor}"

@@ -248,7 +248,7 @@ class MonetDBEngine(ServerEngine[MonetDBSession]):
                 return
             if self.shared is not None:
                 self.shared.expect_nobody(session)
-            number_caches(session)
+            number_caches(session, found)
             session.execute(
                 f"UPDATE tique.format SET version = {FORMAT_VERSION}, "
                 f"epoch = (epoch + 1) * {factor}"

@@ -36,7 +36,7 @@ from tique_backends.postgresql.keeping import is_kept
 from tique_backends.postgresql.literals import quoted
 from tique_backends.postgresql.log import NOW
 from tique_backends.postgresql.names import stage_name
-from tique_backends.postgresql.paths import resolve, without_path
+from tique_backends.postgresql.paths import path_locked, resolve, without_path
 from tique_backends.postgresql.sequencer import SCHEMA, PostgreSQLSequencer
 from tique_backends.postgresql.session import PostgreSQLSession
 from tique_backends.postgresql.settings import RULES
@@ -108,6 +108,18 @@ _FOREIGN_KEYS = (
     "SELECT tique.guest_deny('tique.foreign_keys')",
     "GRANT SELECT ON tique.foreign_keys TO PUBLIC",
 )
+
+
+_AS_OWNER = (
+    "SELECT set_config('role', r.rolname, TRUE) FROM pg_catalog.pg_namespace AS n "
+    "JOIN pg_catalog.pg_roles AS r ON r.oid = n.nspowner WHERE n.nspname = 'tique'"
+)
+
+
+def _alter_schema(session: PostgreSQLSession) -> None:
+    """Begin an engine transaction that changes what schema ``tique`` consists of."""
+    session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+    session.execute(f"SELECT {path_locked('TRUE')}").fetch_all()
 
 
 class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
@@ -198,7 +210,7 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         form = Form.choose(session, self._wanted)
 
         def create() -> None:
-            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
+            _alter_schema(session)
             for statement in (*_SCHEMA, *form.statements, *SCHEMA, guests_script()):
                 session.change(statement)
             session.change(
@@ -220,13 +232,15 @@ class PostgreSQLEngine(ServerEngine[PostgreSQLSession]):
         form = Form.of(self.shared.form)
 
         def change() -> None:
+            _alter_schema(session)
+            # Definer functions run as the role that makes them, never as another one.
+            session.execute(_AS_OWNER).fetch_all()
             # Only one at a time: readers of the row go on.
-            session.change(f"SET LOCAL lock_timeout = '{LOCK_PATIENCE}'")
             session.execute("SELECT FROM tique.format FOR UPDATE").fetch_all()
             if self.format_version() == FORMAT_VERSION:
                 return
             expect_nobody_of_before(session, found)
-            number_caches(session)
+            number_caches(session, found)
             for statement in (*form.removal, *form.statements, *SCHEMA):
                 session.change(statement)
             session.change(

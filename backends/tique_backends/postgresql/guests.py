@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind
 from tique_backends.names import quote
 from tique_backends.postgresql.engine import PostgreSQLEngine
@@ -175,7 +176,8 @@ class GuestSequencer(PostgreSQLSequencer):
     def next_epoch(self) -> int:
         """Count this opening of the database, and tell the other processes of it."""
         ((epoch,),) = self._presence.ask(
-            "SELECT tique.guest_introduce($1, $2)", [self._client, self._presence.mark]
+            "SELECT tique.guest_introduce($1, $2, $3)",
+            [self._client, self._presence.mark, FORMAT_VERSION],
         )
         return int(epoch)
 

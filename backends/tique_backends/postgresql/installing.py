@@ -132,10 +132,13 @@ def expect_nobody_of_before(session: Session, found: int) -> None:
     EngineError
         IN_USE.
     """
-    # In the first format an epoch's lock said that its process is there.
+    # Those that read the format before, and come later, are refused (:data:`SCHEMA`).
+    session.execute("LOCK TABLE tique.clients IN EXCLUSIVE MODE")
+    # In the first format an epoch's lock said that its process is there, or of no role.
     lock = "epoch + 16" if found == FORMAT_OF_LARGE_EPOCHS else LOCK_OF_MARK
     ((others,),) = session.execute(
-        f"SELECT count(*) FROM tique.clients WHERE ({lock}, role) IN ({ALIVE})"
+        f"SELECT count(*) FROM tique.clients AS c JOIN ({ALIVE}) AS a(number, holder) "
+        f"ON number = {lock} AND holder = coalesce(to_json(c)->>'role', holder)"
     ).fetch_all()
     if others:
         raise EngineError(

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from tique_backends.aside import SetAside
+from tique_backends.engine import FORMAT_VERSION
 from tique_backends.errors import EngineError, ErrorKind, may_have_run
 from tique_backends.leased_locks import LeasedLocks
 from tique_backends.logged import records_of
@@ -104,9 +105,11 @@ _HELD_UP = "55P03"
 _NO_TABLE = "42P01"
 
 SCHEMA = (
-    # Each epoch that a client has, with the columns that all of its rows share.
+    # Each epoch that a client has, with the columns that all of its rows share. The
+    # format is the one that its process knows: none begins in one that it does not.
     "CREATE TABLE tique.clients (client BIGINT NOT NULL, epoch BIGINT PRIMARY KEY, "
-    "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user)",
+    "mark INTEGER NOT NULL, role NAME NOT NULL DEFAULT session_user, "
+    f"format INTEGER NOT NULL CHECK (format = {FORMAT_VERSION}))",
     "CREATE INDEX ON tique.clients (client)",
     "CREATE UNLOGGED TABLE tique.barriers (cts BIGINT PRIMARY KEY, "
     "client BIGINT NOT NULL, role NAME NOT NULL)",
@@ -220,8 +223,9 @@ class PostgreSQLSequencer(AppendingSequencer):
     @override
     def introduce(self, epoch: int) -> None:
         self._ask(
-            "INSERT INTO tique.clients VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-            [self._client, epoch, self._presence.mark],
+            "INSERT INTO tique.clients VALUES ($1, $2, $3, DEFAULT, $4) "
+            "ON CONFLICT DO NOTHING",
+            [self._client, epoch, self._presence.mark, FORMAT_VERSION],
         )
 
     @override

@@ -107,7 +107,7 @@ END
 $$;
 
 SELECT tique.guest_opens('tique.inner_join(bigint)', true),
-    tique.guest_opens('tique.inner_introduce(bigint, integer)', true),
+    tique.guest_opens('tique.inner_introduce(bigint, integer, integer)', true),
     tique.guest_opens('tique.inner_tend()', true),
     tique.guest_opens('tique.inner_follow(bigint, bigint)', false),
     tique.guest_opens('tique.inner_logged(bigint)', false),

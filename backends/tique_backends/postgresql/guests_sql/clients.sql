@@ -15,7 +15,8 @@ AS $$ SELECT tique.renew_client(client, least(milliseconds, 300000)) $$;
 -- An epoch for the client: its first one, or another one when its transaction ids are
 -- used up. The session has the lock of the mark, or gets it if it can: it never waits. Of very
 -- many epochs the oldest go: the transactions in them are a billion transactions old.
-CREATE FUNCTION tique.inner_introduce(client bigint, mark integer) RETURNS bigint
+CREATE FUNCTION tique.inner_introduce(client bigint, mark integer, format integer)
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -27,7 +28,7 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM pg_try_advisory_lock({locks}, {lock_of_mark});
     END IF;
-    INSERT INTO tique.clients VALUES (client, taken, mark);
+    INSERT INTO tique.clients VALUES (client, taken, mark, DEFAULT, format);
     DELETE FROM tique.clients AS c WHERE c.epoch IN (
         SELECT o.epoch FROM tique.clients AS o WHERE o.client = inner_introduce.client
         ORDER BY o.epoch DESC OFFSET 1024

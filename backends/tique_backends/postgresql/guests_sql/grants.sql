@@ -22,8 +22,10 @@ DECLARE
     denied text;
     grantee text;
 BEGIN
+    -- Cache tables, and FOREIGN KEYs, of a format before are readable, and stay so.
     PERFORM tique.guest_deny(c.oid) FROM pg_class AS c
-    WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v');
+    WHERE c.relnamespace = 'tique'::regnamespace AND c.relkind IN ('r', 'S', 'v')
+        AND c.relname !~ '^(tique_cache_[0-9]+|foreign_keys)$';
     FOR denied, grantee IN
         SELECT p.oid::regprocedure, coalesce(quote_ident(r.rolname), 'PUBLIC')
         FROM pg_proc AS p
@@ -48,7 +50,7 @@ GRANT EXECUTE ON FUNCTION tique.ready(), tique.sts(), tique.cts(), tique."lambda
     tique.lock(bigint, bigint, boolean, bigint, bigint[]),
     tique.unlock(bigint, bigint, boolean, bigint[]), tique.expect_free(bigint[]),
     tique.guest_join(bigint),
-    tique.guest_renew(bigint, bigint), tique.guest_introduce(bigint, integer),
+    tique.guest_renew(bigint, bigint), tique.guest_introduce(bigint, integer, integer),
     tique.guest_leave(bigint), tique.guest_tend(), tique.guest_release(),
     tique.guest_in_time(bigint, bigint), tique.guest_disown(),
     tique.guest_committing(), tique.guest_checkpoint(bigint, bigint),
