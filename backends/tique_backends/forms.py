@@ -235,6 +235,12 @@ class Forms(ABC):
             f"WHERE _sequence = {sequence})"
         )
 
+    @abstractmethod
+    def same_rows(
+        self, table: Table, columns: Sequence[int], left: str, right: str
+    ) -> str:
+        """Equality of columns; NULL is the same as NULL."""
+
     def _versions(self, table: Table, sts: int, staged: int | None) -> str:
         """The versions that ``sts`` and ``staged`` show, with stamps and tombstones."""
         columns = column_list(table)
@@ -495,6 +501,31 @@ class Forms(ABC):
         version with a later cts has.
         """
 
-    @abstractmethod
+    def _conflicts(
+        self, table: Table, columns: Sequence[int], keys: str, versions: str
+    ) -> str:
+        """The rows of :meth:`conflicts`, of keys and versions that two relations have."""
+        return (
+            f"SELECT _k._ordinal, max(_v._cts) FROM {keys} "
+            f"JOIN {versions} AS _v "
+            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
+            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
+            "GROUP BY _k._ordinal"
+        )
+
     def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
         """As :meth:`conflicts` for all staged keys: rows ``(columns…, cts)``."""
+        whole_row = self._is_whole_row(table, columns)
+        return (
+            f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
+            f"FROM {self.stage(table)} AS _k JOIN {cache_name(table)} AS _v "
+            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
+            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
+            f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
+        )
+
+    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
+        """Equality of keys; of whole rows, NULLs included, where there is none."""
+        if self._is_whole_row(table, columns):
+            return self.same_rows(table, columns, left, right)
+        return key_equality(table, columns, left, right)

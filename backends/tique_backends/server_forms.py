@@ -58,12 +58,6 @@ class ServerForms(Forms):
     def typed(self, value: Any, type_name: str) -> str:
         """A literal of a value, of exactly that type."""
 
-    @abstractmethod
-    def same_rows(
-        self, table: Table, columns: Sequence[int], left: str, right: str
-    ) -> str:
-        """Equality of columns; NULL is the same as NULL."""
-
     def stored_list(
         self, table: Table, columns: Sequence[int], prefix: str = ""
     ) -> str:
@@ -134,30 +128,3 @@ class ServerForms(Forms):
             for i in columns
         )
         return f"(SELECT {items})"
-
-    def _conflicts(self, table: Table, columns: Sequence[int], keys: str) -> str:
-        """The rows of :meth:`conflicts`, of keys that the relation ``keys`` has."""
-        return (
-            f"SELECT _k._ordinal, max(_v._cts) FROM {keys} "
-            f"JOIN {cache_name(table)} AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
-            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
-            "GROUP BY _k._ordinal"
-        )
-
-    @override
-    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
-        whole_row = self._is_whole_row(table, columns)
-        return (
-            f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
-            f"FROM {self.stage(table)} AS _k JOIN {cache_name(table)} AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
-            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
-            f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
-        )
-
-    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
-        """Equality of keys; of whole rows, NULLs included, where there is none."""
-        if self._is_whole_row(table, columns):
-            return self.same_rows(table, columns, left, right)
-        return key_equality(table, columns, left, right)

@@ -293,18 +293,10 @@ class DuckDBForms(Forms):
         )
 
     @override
-    def unique_duplicate(
-        self, table: Table, columns: Sequence[int], sts: int, first: int, sequence: int
+    def same_rows(
+        self, table: Table, columns: Sequence[int], left: str, right: str
     ) -> str:
-        names = key_list(table, columns)
-        after = together(self.scan(table, sts, staged=sequence))
-        same = key_equality(table, columns, "_a.", "_n.")
-        return (
-            f"SELECT {names} FROM {after} AS _a WHERE EXISTS (SELECT 1 FROM "
-            f"{stage_name(table)} AS _n WHERE _n._sequence >= {first} "
-            f"AND NOT _n._deleted AND {same}) "
-            f"GROUP BY {names} HAVING count(*) > 1 LIMIT 1"
-        )
+        return same_rows(table, columns, left, right)
 
     @override
     def hashed(self, values: Sequence[str]) -> str:
@@ -325,28 +317,9 @@ class DuckDBForms(Forms):
             + ")"
             for ordinal in range(rows)
         )
-        return (
-            "SELECT _k._ordinal, max(_v._cts) "
-            f"FROM (VALUES {keys}) AS _k(_ordinal, {names}, _sts) "
-            f"JOIN (SELECT {names}, _cts, _deleted FROM {cache_name(table)}) AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > _k._sts "
-            f"{'AND _v._deleted ' if self._is_whole_row(table, columns) else ''}"
-            "GROUP BY _k._ordinal"
+        return self._conflicts(
+            table,
+            columns,
+            f"(VALUES {keys}) AS _k(_ordinal, {names}, _sts)",
+            f"(SELECT {names}, _cts, _deleted FROM {cache_name(table)})",
         )
-
-    @override
-    def staged_conflicts(self, table: Table, columns: Sequence[int], sts: int) -> str:
-        whole_row = self._is_whole_row(table, columns)
-        return (
-            f"SELECT {key_list(table, columns, '_k.')}, max(_v._cts) "
-            f"FROM {stage_name(table)} AS _k JOIN {cache_name(table)} AS _v "
-            f"ON {self._same(table, columns, '_k.', '_v.')} AND _v._cts > {sts} "
-            f"{'WHERE _k._deleted AND _v._deleted ' if whole_row else ''}"
-            f"GROUP BY {key_list(table, columns, '_k.')} LIMIT 1"
-        )
-
-    def _same(self, table: Table, columns: Sequence[int], left: str, right: str) -> str:
-        """Equality of keys; of whole rows, NULLs included, where there is none."""
-        if self._is_whole_row(table, columns):
-            return same_rows(table, columns, left, right)
-        return key_equality(table, columns, left, right)

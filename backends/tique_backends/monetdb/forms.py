@@ -340,4 +340,4 @@ class MonetDBForms(ServerForms):
         # The values may make columns alike, and are not known yet.
         apart = len(columns) > 1 or types[0] in ("TINYINT", "BIGINT")
         relation = f"({listed_rows(keys, aliases, apart=apart)}) AS _k"
-        return self._conflicts(table, columns, relation)
+        return self._conflicts(table, columns, relation, cache_name(table))

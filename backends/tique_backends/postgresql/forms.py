@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from tique_backends.names import (
+    cache_name,
     collated,
     key_list,
     quote,
@@ -187,4 +188,4 @@ class PostgreSQLForms(ServerForms):
         )
         aliases = ", ".join(quote(table.columns[i].name) for i in columns)
         relation = f"(VALUES {keys}) AS _k(_ordinal, {aliases}, _sts)"
-        return self._conflicts(table, columns, relation)
+        return self._conflicts(table, columns, relation, cache_name(table))
